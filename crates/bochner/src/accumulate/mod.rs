@@ -1,0 +1,1 @@
+//! Placeholder page, replaced with the room's contents.

@@ -1,0 +1,129 @@
+//! One error type: variants by kind of mistake, numbers as numbers.
+
+/// What went wrong, in one sentence that names what was given and what was expected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter outside its domain.
+    #[error("{name} must be {expected}, got {found}")]
+    Parameter {
+        /// The argument's public name.
+        name: &'static str,
+        /// Its domain in words.
+        expected: &'static str,
+        /// What was given.
+        found: String,
+    },
+    /// Shapes that do not fit together.
+    #[error("{what} is {found}, expected {expected}")]
+    Dimension {
+        /// The quantity, such as "number of columns of rows".
+        what: &'static str,
+        /// The value that would fit.
+        expected: usize,
+        /// The value found.
+        found: usize,
+    },
+    /// A NaN or an infinity in data.
+    #[error("{what} has a NaN or an infinity in row {row}, column {column} (counted from 0)")]
+    NonFinite {
+        /// The array's public name.
+        what: &'static str,
+        /// Row, counted from 0.
+        row: usize,
+        /// Column, counted from 0.
+        column: usize,
+    },
+    /// A factorisation met a pivot that is not positive.
+    #[error(
+        "the matrix is not positive definite (pivot {pivot}); a penalty of at least {suggested_penalty:.1e} would help"
+    )]
+    NotPositiveDefinite {
+        /// Index of the failing pivot.
+        pivot: usize,
+        /// A penalty that would make the factorisation succeed.
+        suggested_penalty: f64,
+    },
+    /// An iteration ran out of steps.
+    #[error("no convergence after {iterations} iterations: residual {residual:.1e}, tolerance {tolerance:.1e}")]
+    NotConverged {
+        /// Steps taken.
+        iterations: usize,
+        /// Relative residual reached.
+        residual: f64,
+        /// Relative residual asked for.
+        tolerance: f64,
+    },
+    /// A plan that does not fit into the memory budget.
+    #[error("{what} needs {needed} bytes of memory but the budget is {budget} bytes; {remedy}")]
+    Budget {
+        /// What would be allocated.
+        what: &'static str,
+        /// Bytes it needs.
+        needed: u64,
+        /// Bytes allowed.
+        budget: u64,
+        /// What would fit.
+        remedy: String,
+    },
+    /// A quantity that has no closed form, or a combination that is not defined.
+    #[error("{what}: {reason}")]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+        /// Why it cannot be given, and what can.
+        reason: String,
+    },
+    /// Bytes that are not what they claim to be.
+    #[error("{what}: {detail}")]
+    Format {
+        /// The file or field.
+        what: &'static str,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The caller asked a running computation to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The operating system's word.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// Result with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A parameter outside its domain.
+    pub fn parameter(name: &'static str, expected: &'static str, found: impl std::fmt::Display) -> Self {
+        Error::Parameter { name, expected, found: found.to_string() }
+    }
+}
+
+/// Accepts `found` if it equals `expected`.
+pub(crate) fn check_dim(what: &'static str, expected: usize, found: usize) -> Result<()> {
+    if expected == found { Ok(()) } else { Err(Error::Dimension { what, expected, found }) }
+}
+
+/// Accepts a count of at least one.
+pub(crate) fn check_count(name: &'static str, found: usize) -> Result<()> {
+    if found > 0 { Ok(()) } else { Err(Error::parameter(name, "at least 1", found)) }
+}
+
+/// Accepts a positive finite number.
+pub(crate) fn check_positive(name: &'static str, found: f64) -> Result<()> {
+    if found > 0.0 && found.is_finite() {
+        Ok(())
+    } else {
+        Err(Error::parameter(name, "a positive finite number", found))
+    }
+}
+
+/// Accepts a non-negative finite number.
+pub(crate) fn check_non_negative(name: &'static str, found: f64) -> Result<()> {
+    if found >= 0.0 && found.is_finite() {
+        Ok(())
+    } else {
+        Err(Error::parameter(name, "a non-negative finite number", found))
+    }
+}

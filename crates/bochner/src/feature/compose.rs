@@ -1,0 +1,198 @@
+use super::FeatureMap;
+use crate::error::{Error, Result, check_dim};
+use crate::linalg::{Tile, TileMut, Workspace};
+use crate::projection::{Projection, panels};
+use crate::scalar::{Real, Scalar};
+use num_complex::Complex;
+
+/// Real and imaginary parts of a complex map side by side: all real parts, then all imaginary parts (CtR).
+///
+/// Its inner products are the real parts of the inner products of the complex map:
+/// `Var_CtR = (Var + PVar)/2` for every unbiased complex estimate of a real kernel.
+#[derive(Debug, Clone)]
+pub struct ComplexToReal<M> {
+    inner: M,
+}
+
+impl<R: Real, M: FeatureMap<Real = R, Output = Complex<R>>> ComplexToReal<M> {
+    /// The real form of `inner`, with twice as many features.
+    pub fn new(inner: M) -> Self {
+        ComplexToReal { inner }
+    }
+
+    /// The complex map.
+    pub fn inner(&self) -> &M {
+        &self.inner
+    }
+}
+
+impl<R: Real, M: FeatureMap<Real = R, Output = Complex<R>>> FeatureMap for ComplexToReal<M> {
+    type Real = R;
+    type Output = R;
+
+    fn input_dim(&self) -> usize {
+        self.inner.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        2 * self.inner.output_dim()
+    }
+
+    fn map_tile(&self, rows: Tile<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
+        let (re, im) = out.split_columns_at(self.inner.output_dim());
+        self.inner.map_tile_split(rows, re, im, work);
+    }
+
+    fn tile_rows(&self) -> usize {
+        self.inner.tile_rows()
+    }
+}
+
+/// Several maps side by side, each with a weight on its features: the sum of their kernels times the squared weights.
+#[derive(Debug, Clone)]
+pub struct Concat<M> {
+    parts: Vec<(f64, M)>,
+    output_dim: usize,
+}
+
+impl<M: FeatureMap> Concat<M> {
+    /// Maps with the weights on their features.
+    ///
+    /// # Errors
+    /// No parts, different input dimensions, or weights that are not finite.
+    pub fn new(parts: Vec<(f64, M)>) -> Result<Self> {
+        let Some((_, first)) = parts.first() else {
+            return Err(Error::parameter("parts", "at least one map", "none"));
+        };
+        for (weight, part) in &parts {
+            check_dim("input dimension of a part", first.input_dim(), part.input_dim())?;
+            if !weight.is_finite() {
+                return Err(Error::parameter("weight", "a finite number", weight));
+            }
+        }
+        let output_dim = parts.iter().map(|(_, part)| part.output_dim()).sum();
+        Ok(Concat { parts, output_dim })
+    }
+
+    /// The weighted parts.
+    pub fn parts(&self) -> &[(f64, M)] {
+        &self.parts
+    }
+}
+
+fn scale_tile<T: Scalar>(out: &mut TileMut<'_, T>, weight: f64) {
+    if weight == 1.0 {
+        return;
+    }
+    let weight = T::Real::from_f64(weight);
+    for i in 0..out.rows() {
+        for value in out.row_mut(i) {
+            *value = value.scale(weight);
+        }
+    }
+}
+
+impl<M: FeatureMap> FeatureMap for Concat<M> {
+    type Real = M::Real;
+    type Output = M::Output;
+
+    fn input_dim(&self) -> usize {
+        self.parts[0].1.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        self.output_dim
+    }
+
+    fn map_tile(&self, rows: Tile<'_, M::Real>, mut out: TileMut<'_, M::Output>, work: &mut Workspace<M::Real>) {
+        let mut start = 0;
+        for (weight, part) in &self.parts {
+            let end = start + part.output_dim();
+            let mut window = out.columns_mut(start..end);
+            part.map_tile(rows, window.reborrow(), work);
+            scale_tile(&mut window, *weight);
+            start = end;
+        }
+    }
+
+    fn map_tile_split(
+        &self,
+        rows: Tile<'_, M::Real>,
+        mut re: TileMut<'_, M::Real>,
+        mut im: TileMut<'_, M::Real>,
+        work: &mut Workspace<M::Real>,
+    ) {
+        let mut start = 0;
+        for (weight, part) in &self.parts {
+            let end = start + part.output_dim();
+            let (mut re, mut im) = (re.columns_mut(start..end), im.columns_mut(start..end));
+            part.map_tile_split(rows, re.reborrow(), im.reborrow(), work);
+            scale_tile(&mut re, *weight);
+            scale_tile(&mut im, *weight);
+            start = end;
+        }
+    }
+
+    fn tile_rows(&self) -> usize {
+        self.parts.iter().map(|(_, part)| part.tile_rows()).max().unwrap_or(64)
+    }
+}
+
+/// A real projection, then a map of the projected rows: compressive features.
+#[derive(Debug, Clone)]
+pub struct Projected<P, M> {
+    projection: P,
+    map: M,
+    scale: f64,
+}
+
+impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> Projected<P, M> {
+    /// `map` applied to `scale · projection(x)`.
+    ///
+    /// # Errors
+    /// Dimensions that do not fit, or a scale that is not positive.
+    pub fn new(projection: P, scale: f64, map: M) -> Result<Self> {
+        check_dim("input dimension of the map", projection.output_dim(), map.input_dim())?;
+        crate::error::check_positive("scale", scale)?;
+        Ok(Projected { projection, map, scale })
+    }
+
+    /// The projection.
+    pub fn projection(&self) -> &P {
+        &self.projection
+    }
+
+    /// The map behind it.
+    pub fn map(&self) -> &M {
+        &self.map
+    }
+}
+
+impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> FeatureMap for Projected<P, M> {
+    type Real = R;
+    type Output = M::Output;
+
+    fn input_dim(&self) -> usize {
+        self.projection.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        self.map.output_dim()
+    }
+
+    fn map_tile(&self, rows: Tile<'_, R>, out: TileMut<'_, M::Output>, work: &mut Workspace<R>) {
+        let (n, m) = (rows.rows(), self.projection.output_dim());
+        let mut middle = work.take(n * m);
+        let mut tile = TileMut::new(&mut middle, n, m);
+        for columns in panels(m, self.projection.panel()) {
+            self.projection.project_tile(rows, columns.clone(), tile.columns_mut(columns), work);
+        }
+        scale_tile(&mut tile, self.scale);
+        self.map.map_tile(Tile::new(&middle, n, m), out, work);
+        work.give(middle);
+    }
+
+    fn tile_rows(&self) -> usize {
+        self.map.tile_rows()
+    }
+}

@@ -1,0 +1,14 @@
+//! The only door to faer and rustfft: tiles, products, factorisations, transforms.
+
+mod tile;
+mod workspace;
+
+pub use tile::{Tile, TileMut};
+pub use workspace::Workspace;
+
+/// What the compiled kernels of this folder need to know about a number type.
+///
+/// Sealed by [`crate::scalar::Real`]; one implementation per type.
+pub trait Kernels: Sized {}
+impl Kernels for f32 {}
+impl Kernels for f64 {}

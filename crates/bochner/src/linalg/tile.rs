@@ -1,0 +1,217 @@
+//! Row-major windows into memory: what an implementer of a map sees instead of array libraries.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+/// A read-only window of `rows` × `cols` numbers; consecutive rows are `stride` numbers apart.
+#[derive(Debug, Clone, Copy)]
+pub struct Tile<'a, T> {
+    data: &'a [T],
+    rows: usize,
+    cols: usize,
+    stride: usize,
+}
+
+/// A writable window of `rows` × `cols` numbers; consecutive rows are `stride` numbers apart.
+///
+/// Unlike `&mut [T]` it can be split by columns: two halves of the same rows interleave in memory, so the window is a
+/// pointer, and only rows of its own columns are ever turned into slices.
+#[derive(Debug)]
+pub struct TileMut<'a, T> {
+    // Invariant: for every i < rows, `first + i * stride .. + cols` lies in memory borrowed exclusively for 'a, and no
+    // other live window contains those numbers.
+    first: NonNull<T>,
+    rows: usize,
+    cols: usize,
+    stride: usize,
+    memory: PhantomData<&'a mut [T]>,
+}
+
+fn check(len: usize, rows: usize, cols: usize, stride: usize) {
+    assert!(stride >= cols, "rows of a tile overlap: stride {stride} is less than {cols} columns");
+    assert!(rows == 0 || len >= (rows - 1) * stride + cols, "a tile of {rows} x {cols} does not fit {len} numbers");
+}
+
+impl<'a, T> Tile<'a, T> {
+    /// A contiguous window.
+    pub fn new(data: &'a [T], rows: usize, cols: usize) -> Self {
+        Self::with_stride(data, rows, cols, cols)
+    }
+
+    /// A window whose rows are `stride` numbers apart.
+    pub fn with_stride(data: &'a [T], rows: usize, cols: usize, stride: usize) -> Self {
+        check(data.len(), rows, cols, stride);
+        Tile { data, rows, cols, stride }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Distance between the first numbers of consecutive rows.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// The numbers from the first one of the window on; row `i` starts at `i * stride`.
+    pub fn as_slice(&self) -> &'a [T] {
+        self.data
+    }
+
+    /// Row `i`.
+    #[inline]
+    pub fn row(&self, i: usize) -> &'a [T] {
+        &self.data[i * self.stride..][..self.cols]
+    }
+
+    /// The window's columns in `range`.
+    pub fn columns(&self, range: Range<usize>) -> Tile<'a, T> {
+        assert!(range.end <= self.cols && range.start <= range.end);
+        let data = if self.rows == 0 { self.data } else { &self.data[range.start..] };
+        Tile::with_stride(data, self.rows, range.len(), self.stride)
+    }
+
+    /// The window's rows in `range`.
+    pub fn rows_in(&self, range: Range<usize>) -> Tile<'a, T> {
+        assert!(range.end <= self.rows && range.start <= range.end);
+        let data = if range.is_empty() { &[] } else { &self.data[range.start * self.stride..] };
+        Tile { data, rows: range.len(), cols: self.cols, stride: self.stride }
+    }
+}
+
+#[allow(unsafe_code)]
+// SAFETY: a window is an exclusive borrow of its numbers, so it may go wherever `&mut [T]` may.
+unsafe impl<T: Send> Send for TileMut<'_, T> {}
+#[allow(unsafe_code)]
+// SAFETY: as above; a shared window only gives shared access.
+unsafe impl<T: Sync> Sync for TileMut<'_, T> {}
+
+#[allow(unsafe_code)]
+impl<'a, T> TileMut<'a, T> {
+    /// A contiguous window.
+    pub fn new(data: &'a mut [T], rows: usize, cols: usize) -> Self {
+        Self::with_stride(data, rows, cols, cols)
+    }
+
+    /// A window whose rows are `stride` numbers apart.
+    pub fn with_stride(data: &'a mut [T], rows: usize, cols: usize, stride: usize) -> Self {
+        check(data.len(), rows, cols, stride);
+        let first = NonNull::new(data.as_mut_ptr()).expect("slices are never null");
+        TileMut { first, rows, cols, stride, memory: PhantomData }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Distance between the first numbers of consecutive rows.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Row `i`.
+    #[inline]
+    pub fn row(&self, i: usize) -> &[T] {
+        assert!(i < self.rows);
+        // SAFETY: i < rows, so the invariant covers these numbers; `&self` keeps writers of this window away.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr().add(i * self.stride), self.cols) }
+    }
+
+    /// Row `i`, writable.
+    #[inline]
+    pub fn row_mut(&mut self, i: usize) -> &mut [T] {
+        assert!(i < self.rows);
+        // SAFETY: i < rows, so the invariant covers these numbers; `&mut self` makes the slice the only access.
+        unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr().add(i * self.stride), self.cols) }
+    }
+
+    /// The same window for a shorter time.
+    pub fn reborrow(&mut self) -> TileMut<'_, T> {
+        TileMut { memory: PhantomData, ..*self }
+    }
+
+    /// The window's columns in `range`.
+    pub fn columns_mut(&mut self, range: Range<usize>) -> TileMut<'_, T> {
+        assert!(range.start <= range.end);
+        self.reborrow().split_columns_at(range.end).0.split_columns_at(range.start).1
+    }
+
+    /// The window's rows in `range`.
+    pub fn rows_mut(&mut self, range: Range<usize>) -> TileMut<'_, T> {
+        assert!(range.start <= range.end);
+        self.reborrow().split_rows_at(range.end).0.split_rows_at(range.start).1
+    }
+
+    /// Two windows: rows before `at` and rows from `at` on, as for slices.
+    pub fn split_rows_at(self, at: usize) -> (TileMut<'a, T>, TileMut<'a, T>) {
+        assert!(at <= self.rows, "row {at} of {}", self.rows);
+        // SAFETY: row `at` is inside the window; past its last row the pointer stays where it is.
+        let second = if at < self.rows { unsafe { self.first.add(at * self.stride) } } else { self.first };
+        (TileMut { rows: at, ..self }, TileMut { first: second, rows: self.rows - at, ..self })
+    }
+
+    /// Two windows: columns before `at` and columns from `at` on.
+    pub fn split_columns_at(self, at: usize) -> (TileMut<'a, T>, TileMut<'a, T>) {
+        assert!(at <= self.cols, "column {at} of {}", self.cols);
+        // SAFETY: number `at` of the first row is inside the window or one past it; an empty window does not move.
+        let second = if self.rows > 0 { unsafe { self.first.add(at) } } else { self.first };
+        (TileMut { cols: at, ..self }, TileMut { first: second, cols: self.cols - at, ..self })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_split_by_rows_and_columns_cover_every_number_once() {
+        let mut data = vec![0; 5 * 7];
+        let tile = TileMut::with_stride(&mut data, 5, 6, 7);
+        let (mut top, bottom) = tile.split_rows_at(2);
+        let (mut left, mut right) = bottom.split_columns_at(4);
+        for i in 0..2 {
+            top.row_mut(i).fill(1);
+        }
+        for i in 0..3 {
+            left.row_mut(i).fill(2);
+            right.row_mut(i).fill(3);
+        }
+        top.columns_mut(1..3).rows_mut(1..2).row_mut(0).fill(4);
+        let expected = [
+            [1, 1, 1, 1, 1, 1, 0],
+            [1, 4, 4, 1, 1, 1, 0],
+            [2, 2, 2, 2, 3, 3, 0],
+            [2, 2, 2, 2, 3, 3, 0],
+            [2, 2, 2, 2, 3, 3, 0],
+        ];
+        assert_eq!(data, expected.concat());
+    }
+
+    #[test]
+    fn empty_windows_are_allowed() {
+        let mut data: Vec<f32> = Vec::new();
+        let tile = TileMut::new(&mut data, 0, 3);
+        let (a, b) = tile.split_columns_at(3);
+        assert_eq!((a.rows(), b.cols()), (0, 0));
+        assert_eq!(Tile::<f32>::new(&[], 0, 3).columns(1..2).cols(), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "does not fit")]
+    fn windows_larger_than_their_memory_are_refused() {
+        let _ = TileMut::new(&mut [0.0; 5], 2, 3);
+    }
+}

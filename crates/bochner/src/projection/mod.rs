@@ -1,0 +1,105 @@
+//! Random linear maps, drawn once at unit scale.
+
+use crate::linalg::{Tile, TileMut, Workspace};
+use crate::scalar::{Real, Scalar};
+use std::fmt::Debug;
+use std::ops::Range;
+
+/// A random linear map `x ↦ Wx`, drawn once at unit scale.
+///
+/// Contract: the mean of `w wᴴ` over its directions (rows of `W`) has expectation `I`, so `⟨Wx, Wy⟩/m` estimates
+/// `⟨x, y⟩`. Inputs are real; outputs are real or complex.
+///
+/// Bits do not depend on how rows are cut into tiles nor on which panels are asked for.
+pub trait Projection: Debug + Send + Sync {
+    /// Precision.
+    type Real: Real;
+    /// Type of an output coordinate.
+    type Output: Scalar<Real = Self::Real>;
+
+    /// Length of an input row.
+    fn input_dim(&self) -> usize;
+
+    /// Number of directions.
+    fn output_dim(&self) -> usize;
+
+    /// Columns are produced in panels of this many, so that what follows finds them in cache.
+    fn panel(&self) -> usize {
+        self.output_dim()
+    }
+
+    /// Writes columns `columns` of the projected rows to `out` (`rows.rows()` × `columns.len()`).
+    ///
+    /// `columns.start` is a multiple of [`panel`](Self::panel); `columns.end` is one too, or `output_dim`.
+    fn project_tile(
+        &self,
+        rows: Tile<'_, Self::Real>,
+        columns: Range<usize>,
+        out: TileMut<'_, Self::Output>,
+        work: &mut Workspace<Self::Real>,
+    );
+
+    /// Like [`project_tile`](Self::project_tile), real and imaginary parts apart; real maps leave `im` untouched.
+    ///
+    /// Complex projections that compute the parts separately override it.
+    fn project_tile_split(
+        &self,
+        rows: Tile<'_, Self::Real>,
+        columns: Range<usize>,
+        mut re: TileMut<'_, Self::Real>,
+        mut im: TileMut<'_, Self::Real>,
+        work: &mut Workspace<Self::Real>,
+    ) {
+        let (n, m) = (rows.rows(), columns.len());
+        let mut both = Self::Output::lend(work, n * m);
+        self.project_tile(rows, columns, TileMut::new(&mut both, n, m), work);
+        for i in 0..n {
+            for (j, z) in both[i * m..][..m].iter().enumerate() {
+                re.row_mut(i)[j] = z.re();
+                if Self::Output::IS_COMPLEX {
+                    im.row_mut(i)[j] = z.im();
+                }
+            }
+        }
+        Self::Output::give_back(work, both);
+    }
+
+    /// Writes `∏ᵢ Wᵢx` (coordinate by coordinate) for independent projections of one kind: the heart of every product
+    /// sketch. Overridden where the factors can be multiplied without storing each one.
+    ///
+    /// `factors[i]` sees `rows[i]`; all have the same output dimension, which is `out.cols()`.
+    fn product_tile(
+        factors: &[Self],
+        rows: &[Tile<'_, Self::Real>],
+        mut out: TileMut<'_, Self::Output>,
+        work: &mut Workspace<Self::Real>,
+    ) where
+        Self: Sized,
+    {
+        let n = out.rows();
+        let Some((first, rest)) = factors.split_first() else { return };
+        for columns in panels(first.output_dim(), first.panel()) {
+            let m = columns.len();
+            first.project_tile(rows[0], columns.clone(), out.columns_mut(columns.clone()), work);
+            if rest.is_empty() {
+                continue;
+            }
+            let mut factor = Self::Output::lend(work, n * m);
+            for (projection, rows) in rest.iter().zip(&rows[1..]) {
+                projection.project_tile(*rows, columns.clone(), TileMut::new(&mut factor, n, m), work);
+                for i in 0..n {
+                    for (o, f) in out.row_mut(i)[columns.clone()].iter_mut().zip(&factor[i * m..][..m]) {
+                        *o *= *f;
+                    }
+                }
+            }
+            Self::Output::give_back(work, factor);
+        }
+    }
+}
+
+/// `0..dim` in consecutive ranges of `panel`, the last one possibly shorter.
+pub fn panels(dim: usize, panel: usize) -> impl Iterator<Item = Range<usize>> {
+    let panel = panel.max(1);
+    (0..dim.div_ceil(panel)).map(move |i| i * panel..((i + 1) * panel).min(dim))
+}

@@ -1,0 +1,157 @@
+//! The numbers data are made of: [`Real`] (`f32`, `f64`) and [`Scalar`] (those and their complex numbers).
+//!
+//! Both traits are sealed: kernels are compiled for exactly these four types.
+
+use crate::linalg::Workspace;
+use num_complex::Complex;
+use std::fmt::{Debug, Display};
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub, SubAssign};
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+    impl Sealed for num_complex::Complex<f32> {}
+    impl Sealed for num_complex::Complex<f64> {}
+}
+
+/// A real or complex number: what a feature is made of.
+pub trait Scalar:
+    sealed::Sealed
+    + Copy
+    + Debug
+    + Display
+    + Default
+    + PartialEq
+    + Send
+    + Sync
+    + 'static
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+    + MulAssign
+    + Sum
+{
+    /// The real numbers underneath.
+    type Real: Real;
+    /// Whether numbers of this type have an imaginary part.
+    const IS_COMPLEX: bool;
+    /// The number 0.
+    const ZERO: Self;
+    /// The number 1.
+    const ONE: Self;
+    /// `re + i im`; a real type drops `im`.
+    fn from_parts(re: Self::Real, im: Self::Real) -> Self;
+    /// Real part.
+    fn re(self) -> Self::Real;
+    /// Imaginary part.
+    fn im(self) -> Self::Real;
+    /// Complex conjugate.
+    fn conj(self) -> Self;
+    /// Product with a real number.
+    fn scale(self, factor: Self::Real) -> Self;
+    /// Lends a buffer of this type from a workspace; its values are unspecified.
+    fn lend(work: &mut Workspace<Self::Real>, len: usize) -> Vec<Self>;
+    /// Gives a lent buffer back.
+    fn give_back(work: &mut Workspace<Self::Real>, buffer: Vec<Self>);
+    /// Squared modulus.
+    fn abs_sq(self) -> Self::Real {
+        self.re() * self.re() + self.im() * self.im()
+    }
+}
+
+/// `f32` or `f64`.
+pub trait Real: Scalar<Real = Self> + num_traits::Float + crate::linalg::Kernels {
+    /// Rounds a double once: parameters and draws are `f64`, data are `Self`.
+    fn from_f64(value: f64) -> Self;
+    /// Widens exactly.
+    fn to_f64(self) -> f64;
+    /// Name as numpy and model files write it: `f32` or `f64`.
+    const NAME: &'static str;
+}
+
+macro_rules! real {
+    ($t:ident) => {
+        impl Scalar for $t {
+            type Real = $t;
+            const IS_COMPLEX: bool = false;
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            #[inline(always)]
+            fn from_parts(re: $t, _im: $t) -> Self {
+                re
+            }
+            #[inline(always)]
+            fn re(self) -> $t {
+                self
+            }
+            #[inline(always)]
+            fn im(self) -> $t {
+                0.0
+            }
+            #[inline(always)]
+            fn conj(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn scale(self, factor: $t) -> Self {
+                self * factor
+            }
+            fn lend(work: &mut Workspace<$t>, len: usize) -> Vec<Self> {
+                work.take(len)
+            }
+            fn give_back(work: &mut Workspace<$t>, buffer: Vec<Self>) {
+                work.give(buffer);
+            }
+        }
+        impl Real for $t {
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value as $t
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            const NAME: &'static str = stringify!($t);
+        }
+        impl Scalar for Complex<$t> {
+            type Real = $t;
+            const IS_COMPLEX: bool = true;
+            const ZERO: Self = Complex { re: 0.0, im: 0.0 };
+            const ONE: Self = Complex { re: 1.0, im: 0.0 };
+            #[inline(always)]
+            fn from_parts(re: $t, im: $t) -> Self {
+                Complex { re, im }
+            }
+            #[inline(always)]
+            fn re(self) -> $t {
+                self.re
+            }
+            #[inline(always)]
+            fn im(self) -> $t {
+                self.im
+            }
+            #[inline(always)]
+            fn conj(self) -> Self {
+                Complex { re: self.re, im: -self.im }
+            }
+            #[inline(always)]
+            fn scale(self, factor: $t) -> Self {
+                Complex { re: self.re * factor, im: self.im * factor }
+            }
+            fn lend(work: &mut Workspace<$t>, len: usize) -> Vec<Self> {
+                work.take_complex(len)
+            }
+            fn give_back(work: &mut Workspace<$t>, buffer: Vec<Self>) {
+                work.give_complex(buffer);
+            }
+        }
+    };
+}
+real!(f32);
+real!(f64);
