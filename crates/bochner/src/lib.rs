@@ -6,6 +6,7 @@ pub mod error;
 pub mod feature;
 pub mod kernel;
 pub mod linalg;
+pub mod metrics;
 pub mod model;
 pub mod preprocess;
 pub mod projection;

@@ -1,14 +1,127 @@
 //! Exact kernels: what the features estimate.
+//!
+//! | kernel | of | features |
+//! |---|---|---|
+//! | [`Polynomial`] `(γ⟨x, y⟩ + ν)ᵖ` | inner product | product sketches, TensorSRHT, TensorSketch |
+//! | [`Gaussian`] `exp(−|x−y|²/2ℓ²)` | distance | Fourier, Maclaurin |
+//!
+//! A kernel with parameters inside is a value; [`kernel_matrix`] evaluates it on all pairs of two sets of rows.
+
+mod gaussian;
+mod matrix;
+mod polynomial;
+pub(crate) mod products;
+
+pub use gaussian::Gaussian;
+pub use matrix::{kernel_matrix, kernel_matrix_into};
+pub use polynomial::Polynomial;
 
 use std::fmt::Debug;
 
 /// A kernel at unit scale or with its parameters inside.
 pub trait Kernel: Debug + Send + Sync {
-    /// `k(x, y)`.
+    /// `k(x, y)`; both rows have the same length.
     fn evaluate(&self, x: &[f64], y: &[f64]) -> f64;
 
     /// `k` from `⟨x, y⟩`, `|x|²` and `|y|²`, where these determine it: whole matrices then cost one matrix product.
     fn of_products(&self, _dot: f64, _x_norm_sq: f64, _y_norm_sq: f64) -> Option<f64> {
         None
     }
+
+    /// `k` from `|x − y|²`, where it determines it: matrices then cost one matrix product, and pairs so close that
+    /// the product would cancel are measured again, coordinate by coordinate.
+    fn of_distance_sq(&self, _distance_sq: f64) -> Option<f64> {
+        None
+    }
+
+    /// Replaces every `⟨x, yⱼ⟩` by `k(x, yⱼ)`; false if inner products and norms do not determine it.
+    ///
+    /// One virtual call per block instead of one per entry.
+    fn map_products(&self, dots: &mut [f64], x_norm_sq: f64, y_norms_sq: &[f64]) -> bool {
+        for (dot, &y_norm_sq) in dots.iter_mut().zip(y_norms_sq) {
+            match self.of_products(*dot, x_norm_sq, y_norm_sq) {
+                Some(value) => *dot = value,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Replaces every `|x − yⱼ|²` by `k(x, yⱼ)`; false if the distance does not determine it.
+    fn map_distances_sq(&self, distances_sq: &mut [f64]) -> bool {
+        for entry in distances_sq {
+            match self.of_distance_sq(*entry) {
+                Some(value) => *entry = value,
+                None => return false,
+            }
+        }
+        true
+    }
+}
+
+/// `k(x, y) = Σ aₙ ⟨x, y⟩ⁿ` with `aₙ ≥ 0`.
+pub trait DotProductKernel: Kernel {
+    /// The Maclaurin coefficient `aₙ`.
+    fn coefficient(&self, degree: u32) -> f64;
+}
+
+macro_rules! forward {
+    ($($pointer:ty),*) => {$(
+        impl<K: Kernel + ?Sized> Kernel for $pointer {
+            fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
+                (**self).evaluate(x, y)
+            }
+            fn of_products(&self, dot: f64, x_norm_sq: f64, y_norm_sq: f64) -> Option<f64> {
+                (**self).of_products(dot, x_norm_sq, y_norm_sq)
+            }
+            fn of_distance_sq(&self, distance_sq: f64) -> Option<f64> {
+                (**self).of_distance_sq(distance_sq)
+            }
+            fn map_products(&self, dots: &mut [f64], x_norm_sq: f64, y_norms_sq: &[f64]) -> bool {
+                (**self).map_products(dots, x_norm_sq, y_norms_sq)
+            }
+            fn map_distances_sq(&self, distances_sq: &mut [f64]) -> bool {
+                (**self).map_distances_sq(distances_sq)
+            }
+        }
+    )*};
+}
+forward!(std::sync::Arc<K>, Box<K>);
+
+/// `⟨x, y⟩`, summed in four strands so that rounding and time both shrink.
+pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
+    sum_of(x, y, |a, b| a * b)
+}
+
+/// `|x − y|²`.
+pub(crate) fn distance_sq(x: &[f64], y: &[f64]) -> f64 {
+    sum_of(x, y, |a, b| (a - b) * (a - b))
+}
+
+#[inline(always)]
+fn sum_of(x: &[f64], y: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
+    let mut sums = [0.0; 4];
+    let (xs, ys) = (x.chunks_exact(4), y.chunks_exact(4));
+    let tail: f64 = xs.remainder().iter().zip(ys.remainder()).map(|(&a, &b)| term(a, b)).sum();
+    for (a, b) in xs.zip(ys) {
+        for i in 0..4 {
+            sums[i] += term(a[i], b[i]);
+        }
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3]) + tail
+}
+
+/// `baseᵉ` by repeated squaring; `0⁰ = 1`.
+pub(crate) fn powu(mut base: f64, mut exponent: u32) -> f64 {
+    let mut power = 1.0;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            power *= base;
+        }
+        exponent >>= 1;
+        if exponent > 0 {
+            base *= base;
+        }
+    }
+    power
 }

@@ -1,0 +1,73 @@
+use super::{Kernel, distance_sq};
+use crate::error::{Error, Result, check_positive};
+use serde::{Deserialize, Serialize};
+
+/// Gaussian kernel `exp(−|x − y|²/2ℓ²)`.
+///
+/// ```
+/// use bochner::kernel::{Gaussian, Kernel};
+/// let k = Gaussian::new(2.0)?;
+/// assert_eq!(k.evaluate(&[1.0, 3.0], &[1.0, 1.0]), (-0.5f64).exp());
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Parameters")]
+pub struct Gaussian {
+    length_scale: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    length_scale: f64,
+}
+
+impl TryFrom<Parameters> for Gaussian {
+    type Error = Error;
+    fn try_from(p: Parameters) -> Result<Self> {
+        Gaussian::new(p.length_scale)
+    }
+}
+
+impl Gaussian {
+    /// `exp(−|x − y|²/2ℓ²)` with `ℓ = length_scale`.
+    ///
+    /// # Errors
+    /// A length scale that is not positive.
+    pub fn new(length_scale: f64) -> Result<Self> {
+        check_positive("length_scale", length_scale)?;
+        Ok(Gaussian { length_scale })
+    }
+
+    /// `ℓ`.
+    pub fn length_scale(&self) -> f64 {
+        self.length_scale
+    }
+
+    #[inline(always)]
+    fn of(&self, distance_sq: f64) -> f64 {
+        // Divided twice: ℓ² may underflow or overflow where the quotient does not.
+        libm::exp(-0.5 * (distance_sq / self.length_scale / self.length_scale))
+    }
+}
+
+impl Kernel for Gaussian {
+    fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
+        self.of(distance_sq(x, y))
+    }
+
+    fn of_products(&self, dot: f64, x_norm_sq: f64, y_norm_sq: f64) -> Option<f64> {
+        Some(self.of((x_norm_sq + y_norm_sq - 2.0 * dot).max(0.0)))
+    }
+
+    fn of_distance_sq(&self, distance_sq: f64) -> Option<f64> {
+        Some(self.of(distance_sq))
+    }
+
+    fn map_distances_sq(&self, distances_sq: &mut [f64]) -> bool {
+        for entry in distances_sq {
+            *entry = self.of(*entry);
+        }
+        true
+    }
+}

@@ -1,0 +1,97 @@
+use super::{DotProductKernel, Kernel, dot, powu};
+use crate::error::{Error, Result, check_non_negative};
+use serde::{Deserialize, Serialize};
+
+/// Polynomial kernel `(γ⟨x, y⟩ + ν)ᵖ` with `γ > 0`, `ν ≥ 0`.
+///
+/// It is the homogeneous kernel of degree `p` on `(√γ x, √ν)`, which is how sketches see it. Degree 0 is the constant 1.
+///
+/// ```
+/// use bochner::kernel::{Kernel, Polynomial};
+/// let k = Polynomial::new(3, 0.5, 1.0)?;
+/// assert_eq!(k.evaluate(&[1.0, 2.0], &[3.0, -0.5]), 8.0);
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Parameters")]
+pub struct Polynomial {
+    degree: u32,
+    gamma: f64,
+    coef0: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    degree: u32,
+    gamma: f64,
+    coef0: f64,
+}
+
+impl TryFrom<Parameters> for Polynomial {
+    type Error = Error;
+    fn try_from(p: Parameters) -> Result<Self> {
+        Polynomial::new(p.degree, p.gamma, p.coef0)
+    }
+}
+
+impl Polynomial {
+    /// `(gamma ⟨x, y⟩ + coef0)^degree`.
+    ///
+    /// # Errors
+    /// `gamma` not positive or `coef0` negative.
+    pub fn new(degree: u32, gamma: f64, coef0: f64) -> Result<Self> {
+        crate::error::check_positive("gamma", gamma)?;
+        check_non_negative("coef0", coef0)?;
+        Ok(Polynomial { degree, gamma, coef0 })
+    }
+
+    /// The homogeneous kernel `⟨x, y⟩ᵖ`.
+    pub const fn homogeneous(degree: u32) -> Self {
+        Polynomial { degree, gamma: 1.0, coef0: 0.0 }
+    }
+
+    /// `p`.
+    pub fn degree(&self) -> u32 {
+        self.degree
+    }
+
+    /// `γ`.
+    pub fn gamma(&self) -> f64 {
+        self.gamma
+    }
+
+    /// `ν`.
+    pub fn coef0(&self) -> f64 {
+        self.coef0
+    }
+}
+
+impl Kernel for Polynomial {
+    fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
+        powu(self.gamma * dot(x, y) + self.coef0, self.degree)
+    }
+
+    fn of_products(&self, dot: f64, _x_norm_sq: f64, _y_norm_sq: f64) -> Option<f64> {
+        Some(powu(self.gamma * dot + self.coef0, self.degree))
+    }
+
+    fn map_products(&self, dots: &mut [f64], _x_norm_sq: f64, _y_norms_sq: &[f64]) -> bool {
+        for dot in dots {
+            *dot = powu(self.gamma * *dot + self.coef0, self.degree);
+        }
+        true
+    }
+}
+
+impl DotProductKernel for Polynomial {
+    /// `C(p, n) γⁿ νᵖ⁻ⁿ`, zero above the degree.
+    fn coefficient(&self, degree: u32) -> f64 {
+        if degree > self.degree {
+            return 0.0;
+        }
+        let binomial =
+            (0..degree.min(self.degree - degree)).fold(1.0, |c, i| c * f64::from(self.degree - i) / f64::from(i + 1));
+        binomial * powu(self.gamma, degree) * powu(self.coef0, self.degree - degree)
+    }
+}
