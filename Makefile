@@ -1,0 +1,49 @@
+# make test    every test: Rust (unit, property, statistical, doc), then the wheel in a private environment and its tests
+# make bench   ratios against references on this machine; PEERS=1 adds numpy and scikit-learn
+# make docs    the API pages, warnings as errors
+# make lint    formatting and clippy
+# make check-long   tests that take minutes: moved seed ladders, large sizes
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# What the Python tests need beside the package itself.
+PYTHON_TOOLS := "maturin>=1.9,<2" "pytest>=8" "numpy>=1.26" "scipy>=1.11" "scikit-learn>=1.6" "pandas>=2"
+
+.PHONY: test test-rust test-python check-long bench docs lint clean
+.DELETE_ON_ERROR:
+
+test: test-rust test-python
+
+test-rust:
+	cargo test --workspace --exclude bochner-python
+
+test-python: $(VENV)/.ready
+	rm -rf $(VENV)/wheels
+	$(BIN)/maturin build --release --manifest-path python/Cargo.toml --interpreter $(BIN)/python --out $(VENV)/wheels
+	$(BIN)/python -m pip install --quiet --no-deps --force-reinstall $(VENV)/wheels/*.whl
+	$(BIN)/python -m pytest -q python/tests
+
+$(VENV)/.ready: Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "make: Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1). Set PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet $(PYTHON_TOOLS)
+	touch $@
+
+check-long:
+	cargo test --release --workspace --exclude bochner-python -- --include-ignored
+
+bench: $(if $(PEERS),$(VENV)/.ready)
+	cargo run --release -- bench $(if $(PEERS),--peers $(BIN)/python)
+
+docs:
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude bochner-python --no-deps
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+clean:
+	cargo clean
+	rm -rf $(VENV)

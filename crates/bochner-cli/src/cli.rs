@@ -1,0 +1,139 @@
+//! The command line as a whole: global options, dispatch, exit codes.
+
+use crate::commands::Command;
+use crate::failure::{Failure, Outcome};
+use crate::{human, interrupt};
+use clap::{Args, Parser};
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Kernel methods at the cost of linear models.
+///
+/// bochner turns rows into random features whose inner products estimate a kernel, says how accurate that estimate is
+/// before any model is trained, and fits linear models on the features in one pass over the data.
+#[derive(Debug, Parser)]
+#[command(name = "bochner", version, max_term_width = 100, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(subcommand_required = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bochner demo                      see what the library does, on handwritten digits, in under two minutes
+  bochner bench                     time the kernels of this build against references on this machine
+  bochner completions bash          print a completion script for your shell
+
+Every command has its own --help with examples.";
+
+/// Options every command accepts.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct Global {
+    /// Number of threads [default: all cores]
+    #[arg(long, global = true, value_name = "N", value_parser = human::parse_count)]
+    pub(crate) threads: Option<usize>,
+    /// Memory the command may use, such as 500M or 4G [default: half of what is free]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = human::parse_bytes)]
+    pub(crate) memory: Option<u64>,
+    /// Seed of every random draw: the same seed gives the same result, whatever the number of threads
+    #[arg(long, global = true, value_name = "NUMBER", default_value_t = 0, hide_default_value = false)]
+    pub(crate) seed: u64,
+    /// No progress, no remarks: only the result
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// What a command knows about the world around it.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) global: Global,
+    /// Whether people are watching standard output.
+    pub(crate) colour: bool,
+}
+
+impl Context {
+    fn new(global: Global) -> Outcome<Self> {
+        if let Some(threads) = global.threads {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build_global()
+                .map_err(|e| Failure::Failed(format!("cannot start {threads} threads: {e}")))?;
+        }
+        let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        Ok(Context { global, colour })
+    }
+
+    /// Threads that parallel work runs on.
+    pub(crate) fn threads(&self) -> usize {
+        rayon::current_num_threads()
+    }
+
+    /// Writes to standard output.
+    pub(crate) fn print(&self, text: &str) -> Outcome {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// A remark for people, on standard error.
+    pub(crate) fn remark(&self, text: &str) {
+        if !self.global.quiet {
+            // Nobody is left to tell if standard error is gone.
+            let _ = writeln!(io::stderr().lock(), "{text}");
+        }
+    }
+
+    /// `text` in bold where colour is welcome.
+    pub(crate) fn bold(&self, text: &str) -> String {
+        if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Runs the program and returns its exit code: 0 success, 1 failure, 2 wrong usage, 130 interrupted.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // A closed pipe is the only way this can fail, and then nobody is listening.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    interrupt::install();
+    let outcome = Context::new(cli.global).and_then(|context| cli.command.run(&context));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let text = failure.to_string();
+            if !text.is_empty() {
+                let _ = writeln!(io::stderr().lock(), "bochner: {text}");
+            }
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_argument_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_says_what_it_does_and_shows_an_example() {
+        for command in Cli::command().get_subcommands() {
+            assert!(command.get_about().is_some(), "{} has no description", command.get_name());
+            assert!(command.get_after_help().is_some(), "{} has no example", command.get_name());
+        }
+    }
+}

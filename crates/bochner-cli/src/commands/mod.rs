@@ -1,0 +1,28 @@
+//! One file per command. A new one is a file with `Args` and `run`, and one line in the list below.
+
+use crate::cli::Context;
+use crate::failure::Outcome;
+
+macro_rules! commands {
+    ($($variant:ident => $module:ident),* $(,)?) => {
+        $(mod $module;)*
+
+        #[derive(Debug, clap::Subcommand)]
+        pub(crate) enum Command {
+            $($variant($module::Args),)*
+        }
+
+        impl Command {
+            pub(crate) fn run(&self, context: &Context) -> Outcome {
+                match self {
+                    $(Command::$variant(args) => $module::run(args, context),)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    Completions => completions,
+    Man => man,
+}

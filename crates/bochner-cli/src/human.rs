@@ -1,0 +1,111 @@
+//! Numbers as people write and read them.
+
+/// Parses a size in bytes: `500M`, `4G`, `1.5GiB`, `65536`. Powers of 1024, with or without the `i` and the `B`.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let expected = || format!("expected a size such as 500M or 4G, got {text:?}");
+    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: f64 = number.parse().map_err(|_| expected())?;
+    let power = match unit.trim().to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
+        "" => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        _ => return Err(expected()),
+    };
+    let bytes = number * 1024f64.powi(power);
+    if (1.0..=u64::MAX as f64).contains(&bytes) { Ok(bytes as u64) } else { Err(expected()) }
+}
+
+/// Parses a count of at least 1.
+pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(n) if (1..=1 << 16).contains(&n) => Ok(n),
+        _ => Err(format!("expected a whole number from 1 to 65536, got {text:?}")),
+    }
+}
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn count(n: usize) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(c);
+    }
+    text
+}
+
+/// `value` with `digits` significant digits, without an exponent where it can be avoided.
+pub(crate) fn significant(value: f64, digits: usize) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return if value == 0.0 { "0".into() } else { value.to_string() };
+    }
+    // Round first: 9.996 with three digits is 10.0, not 10.00.
+    let rounded: f64 = format!("{value:.*e}", digits.saturating_sub(1)).parse().unwrap_or(value);
+    let magnitude = rounded.abs().log10().floor() as i32;
+    if !(-5..15).contains(&magnitude) {
+        return format!("{value:.*e}", digits.saturating_sub(1));
+    }
+    format!("{rounded:.*}", (digits as i32 - 1 - magnitude).max(0) as usize)
+}
+
+/// Seconds in the unit that suits them: `1.23 s`, `45.6 ms`, `2 min 5 s`.
+pub(crate) fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s >= 59.95 => format!("{} min {} s", (s.round() / 60.0) as u64, s.round() as u64 % 60),
+        s if s >= 0.9995 => format!("{} s", significant(s, 3)),
+        s if s >= 0.999_5e-3 => format!("{} ms", significant(s * 1e3, 3)),
+        s => format!("{} µs", significant(s * 1e6, 3)),
+    }
+}
+
+/// Bytes in the unit that suits them.
+pub(crate) fn bytes(n: u64) -> String {
+    match n as f64 {
+        b if b >= 0.9995e9 => format!("{} GB", significant(b / 1e9, 3)),
+        b if b >= 0.9995e6 => format!("{} MB", significant(b / 1e6, 3)),
+        b if b >= 0.9995e3 => format!("{} kB", significant(b / 1e3, 3)),
+        b => format!("{b} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_any_usual_unit() {
+        assert_eq!(parse_bytes("65536"), Ok(65536));
+        assert_eq!(parse_bytes("500M"), Ok(500 << 20));
+        assert_eq!(parse_bytes("1.5GiB"), Ok(3 << 29));
+        assert_eq!(parse_bytes("2 kb"), Ok(2048));
+        for wrong in ["", "G", "-1M", "1X", "1e400", "0", "99999999999999T"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_keep_their_significant_digits() {
+        assert_eq!(significant(0.012345, 3), "0.0123");
+        assert_eq!(significant(9.996, 3), "10.0");
+        assert_eq!(significant(1234.5, 2), "1200");
+        assert_eq!(significant(-0.5, 2), "-0.50");
+        assert_eq!(significant(1.234e-9, 2), "1.2e-9");
+        assert_eq!(significant(f64::NAN, 2), "NaN");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(count(7), "7");
+    }
+
+    #[test]
+    fn times_come_in_the_unit_that_suits_them() {
+        assert_eq!(duration(125.0), "2 min 5 s");
+        assert_eq!(duration(59.97), "1 min 0 s");
+        assert_eq!(duration(1.5), "1.50 s");
+        assert_eq!(duration(0.01234), "12.3 ms");
+        assert_eq!(duration(4.2e-6), "4.20 µs");
+    }
+}

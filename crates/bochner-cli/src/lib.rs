@@ -1,0 +1,22 @@
+//! The program `bochner`: a file in, an answer out.
+//!
+//! | folder or file | holds |
+//! | --- | --- |
+//! | `commands/` | one file per command: its arguments, its help, its work |
+//! | `read/` | one file per data format, all delivering blocks of rows |
+//! | `table`, `plot`, `report` | what people see: aligned tables, SVG plots, one HTML page |
+//! | `progress`, `interrupt`, `output` | manners: a bar on a terminal, a clean stop, files written whole or not at all |
+
+mod cli;
+mod commands;
+mod digits;
+mod failure;
+mod human;
+mod interrupt;
+mod output;
+mod plot;
+mod progress;
+mod report;
+mod table;
+
+pub use cli::run;

@@ -1,0 +1,138 @@
+//! Files written whole or not at all: a temporary neighbour, then a rename.
+
+use crate::failure::{Failure, Outcome};
+use crate::interrupt;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// A file that appears under its name only when [`finish`](Self::finish) succeeds.
+#[derive(Debug)]
+pub(crate) struct WholeFile {
+    writer: Option<BufWriter<File>>,
+    target: PathBuf,
+    /// `None` when the target is a device or a pipe, which cannot be replaced and is written directly.
+    temporary: Option<PathBuf>,
+}
+
+impl WholeFile {
+    pub(crate) fn create(path: &Path) -> Outcome<Self> {
+        let fail = |e: io::Error| Failure::Failed(format!("cannot write {}: {e}", path.display()));
+        // Through a symbolic link the file behind it is replaced, not the link.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if let Ok(meta) = fs::metadata(&target) {
+            if meta.is_dir() {
+                return Err(Failure::Failed(format!("cannot write {}: it is a folder", path.display())));
+            }
+            if !meta.is_file() {
+                let file = File::options().write(true).open(&target).map_err(fail)?;
+                return Ok(WholeFile { writer: Some(BufWriter::new(file)), target, temporary: None });
+            }
+        }
+        let name = target
+            .file_name()
+            .ok_or_else(|| Failure::Failed(format!("cannot write {}: it has no file name", path.display())))?;
+        let mut hidden = std::ffi::OsString::from(".");
+        hidden.push(name);
+        hidden.push(format!(".{}.part", std::process::id()));
+        let temporary = target.with_file_name(hidden);
+        interrupt::remember(&temporary);
+        let file = match File::create(&temporary) {
+            Ok(file) => file,
+            Err(e) => {
+                interrupt::forget(&temporary);
+                return Err(fail(e));
+            }
+        };
+        Ok(WholeFile { writer: Some(BufWriter::with_capacity(1 << 16, file)), target, temporary: Some(temporary) })
+    }
+
+    /// Flushes, syncs and gives the file its name.
+    pub(crate) fn finish(mut self) -> Outcome {
+        let fail = |e: io::Error| Failure::Failed(format!("cannot write {}: {e}", self.target.display()));
+        let Some(writer) = self.writer.take() else { return Ok(()) };
+        let file = writer.into_inner().map_err(|e| fail(e.into_error()))?;
+        if let Some(temporary) = &self.temporary {
+            file.sync_all().map_err(fail)?;
+            drop(file);
+            fs::rename(temporary, &self.target).map_err(fail)?;
+            interrupt::forget(temporary);
+            self.temporary = None;
+        }
+        Ok(())
+    }
+}
+
+impl Write for WholeFile {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.writer.as_mut().ok_or(io::ErrorKind::NotConnected)?.write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.as_mut().ok_or(io::ErrorKind::NotConnected)?.flush()
+    }
+}
+
+impl Drop for WholeFile {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            drop(self.writer.take());
+            let _ = fs::remove_file(temporary);
+            interrupt::forget(temporary);
+        }
+    }
+}
+
+/// Writes a whole file.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Outcome {
+    let mut file = WholeFile::create(path)?;
+    file.write_all(bytes).map_err(|e| Failure::Failed(format!("cannot write {}: {e}", path.display())))?;
+    file.finish()
+}
+
+/// Makes a folder and those above it.
+pub(crate) fn create_folder(path: &Path) -> Outcome {
+    fs::create_dir_all(path).map_err(|e| Failure::Failed(format!("cannot make the folder {}: {e}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("bochner-output-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn an_unfinished_file_leaves_the_old_one_untouched() {
+        let folder = folder("unfinished");
+        let path = folder.join("result.txt");
+        write_whole(&path, b"old").unwrap();
+        let mut file = WholeFile::create(&path).unwrap();
+        file.write_all(b"new but never finished").unwrap();
+        file.flush().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        drop(file);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "the temporary file is gone");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_finished_file_replaces_the_old_one() {
+        let folder = folder("finished");
+        let path = folder.join("result.txt");
+        write_whole(&path, b"old").unwrap();
+        write_whole(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_missing_folder_is_named_in_the_error() {
+        let error = write_whole(Path::new("no/such/folder/file.txt"), b"").unwrap_err();
+        assert!(error.to_string().contains("no/such/folder/file.txt"), "{error}");
+    }
+}

@@ -1,0 +1,486 @@
+//! Line and scatter plots as SVG.
+//!
+//! Written here rather than with a plotting crate, because every mark must carry its own text: the same SVG stands
+//! alone in a file (browsers show a mark's `<title>` on hover) and inline in the report, whose script and style sheet
+//! find marks and series by class. Colours are presentation attributes, so that viewers without CSS show them and the
+//! report's dark mode can override them.
+
+use crate::human;
+use crate::table::escape;
+use std::fmt::Write;
+
+/// Okabe and Ito's palette (2008) without its yellow, which vanishes on white: told apart with any colour vision.
+const PALETTE: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d"];
+const INK: &str = "#1a1a1a";
+const SOFT: &str = "#5c5c5c";
+const GRID: &str = "#e4e4e4";
+const FONT: &str = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif";
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 440.0;
+const LEFT: f64 = 70.0;
+const BOTTOM: f64 = 58.0;
+/// Mean width of a character of a sans-serif font, as a fraction of its size; generous, so that labels fit.
+const ADVANCE: f64 = 0.56;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scale {
+    Linear,
+    /// Equal ratios at equal distances; values that are not positive are left out.
+    Log,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Axis {
+    label: String,
+    scale: Scale,
+    ticks: Option<Vec<f64>>,
+    percent: bool,
+}
+
+impl Axis {
+    pub(crate) fn linear(label: &str) -> Self {
+        Axis { label: label.into(), scale: Scale::Linear, ticks: None, percent: false }
+    }
+
+    pub(crate) fn log(label: &str) -> Self {
+        Axis { scale: Scale::Log, ..Axis::linear(label) }
+    }
+
+    /// Ticks at these values instead of round ones.
+    pub(crate) fn with_ticks(mut self, ticks: Vec<f64>) -> Self {
+        self.ticks = Some(ticks);
+        self
+    }
+
+    /// Tick labels as percentages of one.
+    pub(crate) fn in_percent(mut self) -> Self {
+        self.percent = true;
+        self
+    }
+
+    fn text(&self, value: f64) -> String {
+        let (value, unit) = if self.percent { (100.0 * value, " %") } else { (value, "") };
+        if value.abs() >= 1e6 || (value != 0.0 && value.abs() < 1e-4) {
+            return format!("{value:e}{unit}");
+        }
+        // Twelve digits hide the rounding of 3 * 0.1 and show every tick that is meant to be short.
+        let short = format!("{:.12}", value);
+        let short = short.trim_end_matches('0').trim_end_matches('.');
+        match short.split_once('.') {
+            None => format!("{}{}{unit}", if value < 0.0 { "−" } else { "" }, human::count(value.abs() as usize)),
+            Some(_) => format!("{}{unit}", short.replace('-', "−")),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    /// Ends of the error bar.
+    pub(crate) range: Option<(f64, f64)>,
+}
+
+impl Point {
+    pub(crate) fn new(x: f64, y: f64) -> Self {
+        Point { x, y, range: None }
+    }
+
+    pub(crate) fn with_range(mut self, low: f64, high: f64) -> Self {
+        self.range = Some((low, high));
+        self
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Marks joined by a line.
+    Marks,
+    /// Marks alone.
+    Scatter,
+    /// A dashed line without marks: a prediction or a reference.
+    Dashed,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Series {
+    name: String,
+    style: Style,
+    colour: usize,
+    /// Whether the name is written at the right end.
+    labelled: bool,
+    points: Vec<(Point, String)>,
+}
+
+impl Series {
+    /// A series in colour number `colour` (and with the mark shape of that number).
+    pub(crate) fn new(name: impl Into<String>, style: Style, colour: usize) -> Self {
+        Series { name: name.into(), style, colour, labelled: true, points: Vec::new() }
+    }
+
+    /// Without its own label: a companion of the series of the same colour.
+    pub(crate) fn unlabelled(mut self) -> Self {
+        self.labelled = false;
+        self
+    }
+
+    /// Adds a point; `tip` is what hovering shows.
+    pub(crate) fn push(&mut self, point: Point, tip: impl Into<String>) {
+        self.points.push((point, tip.into()));
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Plot {
+    pub(crate) title: String,
+    /// What marks, lines and bars mean.
+    pub(crate) subtitle: String,
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    pub(crate) series: Vec<Series>,
+}
+
+/// Where values go on paper.
+struct Mapping {
+    scale: Scale,
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Mapping {
+    fn new(axis: &Axis, values: impl Iterator<Item = f64> + Clone, from: f64, to: f64) -> Self {
+        let usable = values.filter(|v| v.is_finite() && (axis.scale == Scale::Linear || *v > 0.0));
+        let low = usable.clone().fold(f64::INFINITY, f64::min);
+        let high = usable.fold(f64::NEG_INFINITY, f64::max);
+        let (low, high) = if low <= high { (low, high) } else { (1.0, 2.0) };
+        let (mut low, mut high) = match axis.scale {
+            Scale::Linear => (low, high),
+            Scale::Log => (low.log10(), high.log10()),
+        };
+        if high - low < 1e-9 * high.abs().max(1.0) {
+            (low, high) = (low - 0.5, high + 0.5);
+        }
+        let margin = 0.05 * (high - low);
+        Mapping { scale: axis.scale, low: low - margin, high: high + margin, from, to }
+    }
+
+    fn position(&self, value: f64) -> Option<f64> {
+        let value = match self.scale {
+            Scale::Linear => value,
+            Scale::Log => value.log10(),
+        };
+        value.is_finite().then(|| self.from + (value - self.low) / (self.high - self.low) * (self.to - self.from))
+    }
+
+    fn ticks(&self, axis: &Axis) -> Vec<f64> {
+        let inside = |v: &f64| {
+            let position = if self.scale == Scale::Log { v.log10() } else { *v };
+            position >= self.low - 1e-9 && position <= self.high + 1e-9
+        };
+        if let Some(ticks) = &axis.ticks {
+            return ticks.iter().copied().filter(inside).collect();
+        }
+        match self.scale {
+            Scale::Linear => {
+                let step = (self.high - self.low) / 5.0;
+                let power = 10f64.powf(step.log10().floor());
+                let step = [1.0, 2.0, 5.0, 10.0].iter().map(|m| m * power).find(|s| *s >= step).unwrap_or(10.0 * power);
+                let first = (self.low / step).ceil() as i64;
+                (0..12).map(|i| (first + i) as f64 * step).filter(inside).collect()
+            }
+            Scale::Log => {
+                let decades = self.low.floor() as i32..=self.high.ceil() as i32;
+                let multiples: &[f64] = match self.high - self.low {
+                    span if span < 1.2 => &[1.0, 2.0, 3.0, 5.0],
+                    span if span < 2.5 => &[1.0, 2.0, 5.0],
+                    _ => &[1.0],
+                };
+                let all = decades.flat_map(|e| multiples.iter().map(move |m| m * 10f64.powi(e)));
+                all.filter(inside).collect()
+            }
+        }
+    }
+}
+
+impl Plot {
+    /// The plot as a standalone SVG document, also fit to stand inside HTML.
+    pub(crate) fn to_svg(&self) -> String {
+        let values = |f: fn(&Point) -> [f64; 3]| {
+            self.series.iter().flat_map(move |s| s.points.iter().flat_map(move |p| f(&p.0)))
+        };
+        let longest = self.series.iter().filter(|s| s.labelled).map(|s| s.name.chars().count()).max().unwrap_or(0);
+        let right = WIDTH - 30.0 - longest as f64 * 13.0 * ADVANCE;
+        let subtitle = wrap(&self.subtitle, ((WIDTH - 32.0) / (13.0 * ADVANCE)) as usize);
+        let top = 48.0 + 17.0 * subtitle.len() as f64;
+        let bottom = HEIGHT - BOTTOM;
+        let x = Mapping::new(&self.x, values(|p| [p.x; 3]), LEFT, right);
+        let y =
+            Mapping::new(&self.y, values(|p| p.range.map_or([p.y; 3], |(low, high)| [low, p.y, high])), bottom, top);
+
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
+             height=\"{HEIGHT}\" role=\"img\" class=\"plot\" font-family=\"{FONT}\" font-size=\"13\">\n\
+             <desc>{}. {}</desc>\n<rect class=\"paper\" width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>\n",
+            escape(&self.title),
+            escape(&self.subtitle)
+        );
+        text(
+            &mut svg,
+            16.0,
+            28.0,
+            "start",
+            "ink",
+            &format!("fill=\"{INK}\" font-size=\"17\" font-weight=\"600\""),
+            &self.title,
+        );
+        for (i, line) in subtitle.iter().enumerate() {
+            text(&mut svg, 16.0, 48.0 + 17.0 * i as f64, "start", "soft", &format!("fill=\"{SOFT}\""), line);
+        }
+        self.draw_axes(&mut svg, &x, &y, right, top, bottom);
+
+        // Dashed lines lie below marks, whatever the order of the series.
+        let mut order: Vec<_> = (0..self.series.len()).collect();
+        order.sort_by_key(|&i| self.series[i].style != Style::Dashed);
+        for i in order {
+            draw_series(&mut svg, &self.series[i], &x, &y);
+        }
+        self.draw_labels(&mut svg, &x, &y, right, top, bottom);
+        svg.push_str("</svg>\n");
+        svg
+    }
+
+    fn draw_axes(&self, svg: &mut String, x: &Mapping, y: &Mapping, right: f64, top: f64, bottom: f64) {
+        for tick in y.ticks(&self.y) {
+            let Some(at) = y.position(tick) else { continue };
+            let _ = writeln!(
+                svg,
+                "<line class=\"grid\" x1=\"{LEFT:.1}\" x2=\"{right:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"{GRID}\"/>"
+            );
+            text(svg, LEFT - 8.0, at + 4.5, "end", "soft", &format!("fill=\"{SOFT}\""), &self.y.text(tick));
+        }
+        let mut free_from = f64::NEG_INFINITY;
+        for tick in x.ticks(&self.x) {
+            let Some(at) = x.position(tick) else { continue };
+            let _ = writeln!(
+                svg,
+                "<line class=\"tick\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{bottom:.1}\" y2=\"{:.1}\" stroke=\"{SOFT}\"/>",
+                bottom + 5.0
+            );
+            let label = self.x.text(tick);
+            let half = 0.5 * label.chars().count() as f64 * 13.0 * ADVANCE;
+            if at - half >= free_from {
+                text(svg, at, bottom + 21.0, "middle", "soft", &format!("fill=\"{SOFT}\""), &label);
+                free_from = at + half + 6.0;
+            }
+        }
+        let _ = writeln!(
+            svg,
+            "<line class=\"tick\" x1=\"{LEFT:.1}\" x2=\"{right:.1}\" y1=\"{bottom:.1}\" y2=\"{bottom:.1}\" stroke=\"{SOFT}\"/>"
+        );
+        text(svg, 0.5 * (LEFT + right), HEIGHT - 14.0, "middle", "ink", &format!("fill=\"{INK}\""), &self.x.label);
+        let middle = 0.5 * (top + bottom);
+        let turned = format!("fill=\"{INK}\" transform=\"rotate(-90 18 {middle:.1})\"");
+        text(svg, 18.0, middle, "middle", "ink", &turned, &self.y.label);
+    }
+
+    /// Names at the right end of their lines, pushed apart where they would overlap.
+    fn draw_labels(&self, svg: &mut String, x: &Mapping, y: &Mapping, right: f64, top: f64, bottom: f64) {
+        let mut labels: Vec<(f64, &Series)> = Vec::new();
+        for series in self.series.iter().filter(|s| s.labelled) {
+            let drawn = series.points.iter().filter_map(|(p, _)| x.position(p.x).zip(y.position(p.y)));
+            if let Some((_, at)) = drawn.last() {
+                labels.push((at, series));
+            }
+        }
+        labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+        const APART: f64 = 18.0;
+        for i in 1..labels.len() {
+            labels[i].0 = labels[i].0.max(labels[i - 1].0 + APART);
+        }
+        let mut limit = bottom;
+        for label in labels.iter_mut().rev() {
+            label.0 = label.0.min(limit).max(top);
+            limit = label.0 - APART;
+        }
+        for (at, series) in labels {
+            let colour = PALETTE[series.colour % PALETTE.len()];
+            let _ = write!(svg, "<g class=\"label\" data-series=\"{}\">", escape(&series.name));
+            if series.style == Style::Dashed {
+                let _ = write!(
+                    svg,
+                    "<line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"{colour}\" stroke-width=\"2\" \
+                     stroke-dasharray=\"5 3\"/>",
+                    right + 4.0,
+                    right + 18.0
+                );
+            } else {
+                mark(svg, series.colour, right + 11.0, at);
+            }
+            text(
+                svg,
+                right + 23.0,
+                at + 4.5,
+                "start",
+                "name",
+                &format!("fill=\"{colour}\" font-weight=\"600\""),
+                &series.name,
+            );
+            svg.push_str("</g>\n");
+        }
+    }
+}
+
+fn draw_series(svg: &mut String, series: &Series, x: &Mapping, y: &Mapping) {
+    let colour = PALETTE[series.colour % PALETTE.len()];
+    let _ = writeln!(svg, "<g class=\"series\" data-series=\"{}\">", escape(&series.name));
+    let drawn: Vec<_> =
+        series.points.iter().filter_map(|(p, tip)| Some((x.position(p.x)?, y.position(p.y)?, p, tip))).collect();
+    if series.style != Style::Scatter && drawn.len() > 1 {
+        let path: Vec<_> = drawn.iter().map(|(px, py, ..)| format!("{px:.1},{py:.1}")).collect();
+        let dash = if series.style == Style::Dashed { " stroke-dasharray=\"5 3\"" } else { "" };
+        let _ = writeln!(
+            svg,
+            "<polyline class=\"line\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-linejoin=\"round\"{dash} points=\"{}\"/>",
+            path.join(" ")
+        );
+    }
+    for (px, py, point, tip) in drawn {
+        let _ = write!(svg, "<g class=\"mark\"><title>{}</title>", escape(tip));
+        if let Some((low, high)) = point.range {
+            // On a log axis an interval that reaches 0 is cut at the frame.
+            let low = y.position(low).unwrap_or(y.from).min(y.from);
+            if let Some(high) = y.position(high) {
+                let _ = write!(
+                    svg,
+                    "<path class=\"bar\" d=\"M{px:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h8M{:.1} {high:.1}h8\" \
+                     stroke=\"{colour}\" stroke-width=\"1.5\" fill=\"none\"/>",
+                    px - 4.0,
+                    px - 4.0
+                );
+            }
+        }
+        if series.style != Style::Dashed {
+            mark(svg, series.colour, px, py);
+        }
+        // A larger invisible target: fingers and mice need not be exact.
+        let _ = writeln!(
+            svg,
+            "<circle class=\"target\" cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"11\" fill=\"none\" pointer-events=\"all\"/></g>"
+        );
+    }
+    svg.push_str("</g>\n");
+}
+
+/// Shapes differ as well as colours, so that a printed page without colour can be read.
+fn mark(svg: &mut String, number: usize, x: f64, y: f64) {
+    let colour = PALETTE[number % PALETTE.len()];
+    let paint = format!("class=\"shape\" fill=\"{colour}\" stroke=\"#ffffff\" stroke-width=\"1\"");
+    let _ = match number % 5 {
+        0 => write!(svg, "<circle {paint} cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\"/>"),
+        1 => write!(svg, "<rect {paint} x=\"{:.1}\" y=\"{:.1}\" width=\"8.4\" height=\"8.4\"/>", x - 4.2, y - 4.2),
+        2 => write!(svg, "<path {paint} d=\"M{x:.1} {:.1}l5.4 5.4l-5.4 5.4l-5.4-5.4z\"/>", y - 5.4),
+        3 => write!(svg, "<path {paint} d=\"M{x:.1} {:.1}l5.2 9h-10.4z\"/>", y - 5.6),
+        _ => write!(svg, "<path {paint} d=\"M{x:.1} {:.1}l5.2-9h-10.4z\"/>", y + 5.6),
+    };
+}
+
+fn text(svg: &mut String, x: f64, y: f64, anchor: &str, class: &str, paint: &str, content: &str) {
+    let _ = writeln!(
+        svg,
+        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" {paint}>{}</text>",
+        escape(content)
+    );
+}
+
+/// Lines of at most `width` characters, broken at spaces.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot(points: &[(f64, f64)]) -> Plot {
+        let mut series = Series::new("a < b", Style::Marks, 0);
+        for &(x, y) in points {
+            series.push(Point::new(x, y).with_range(y - 1.0, y + 1.0), format!("{x} & {y}"));
+        }
+        let (x, y) = (Axis::log("x"), Axis::log("y"));
+        Plot { title: "T".into(), subtitle: "S".into(), x, y, series: vec![series] }
+    }
+
+    fn marks(svg: &str) -> usize {
+        svg.matches("class=\"mark\"").count()
+    }
+
+    #[test]
+    fn points_that_a_log_axis_cannot_show_are_left_out() {
+        let svg = plot(&[(1.0, 1.0), (10.0, 0.0), (-5.0, 3.0), (f64::NAN, 2.0), (100.0, 5.0)]).to_svg();
+        assert_eq!(marks(&svg), 2);
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    }
+
+    #[test]
+    fn a_plot_of_nothing_or_of_one_point_is_still_a_plot() {
+        for points in [&[][..], &[(3.0, 4.0)]] {
+            let svg = plot(points).to_svg();
+            assert_eq!(marks(&svg), points.len());
+            assert!(!svg.contains("NaN") && svg.ends_with("</svg>\n"));
+        }
+    }
+
+    #[test]
+    fn names_and_tips_are_escaped() {
+        let svg = plot(&[(1.0, 2.0)]).to_svg();
+        assert!(svg.contains("a &lt; b") && svg.contains("<title>1 &amp; 2</title>"));
+        assert!(!svg.contains("a < b"));
+    }
+
+    #[test]
+    fn linear_ticks_are_round_and_lie_inside() {
+        let axis = Axis::linear("");
+        let mapping = Mapping::new(&axis, [0.13, 0.87].into_iter(), 0.0, 1.0);
+        assert_eq!(
+            mapping.ticks(&axis).iter().map(|t| axis.text(*t)).collect::<Vec<_>>(),
+            ["0.2", "0.4", "0.6", "0.8"]
+        );
+        assert_eq!(axis.text(-1500.0), "−1,500");
+        assert_eq!(Axis::linear("").in_percent().text(0.955), "95.5 %");
+    }
+
+    #[test]
+    fn labels_do_not_overlap() {
+        let mut plot = plot(&[]);
+        plot.series = (0..6)
+            .map(|i| {
+                let mut series = Series::new(format!("series {i}"), Style::Marks, i);
+                series.push(Point::new(1.0, 1.0), "");
+                series.push(Point::new(2.0, 2.0 + 1e-3 * i as f64), "");
+                series
+            })
+            .collect();
+        let svg = plot.to_svg();
+        let mut heights: Vec<f64> = svg
+            .lines()
+            .filter(|l| l.contains("class=\"name\""))
+            .map(|l| l.split(" y=\"").last().unwrap().split('"').next().unwrap().parse().unwrap())
+            .collect();
+        heights.sort_by(f64::total_cmp);
+        assert_eq!(heights.len(), 6);
+        assert!(heights.windows(2).all(|w| w[1] - w[0] >= 17.9), "{heights:?}");
+    }
+}
