@@ -5,13 +5,20 @@
 
 mod compose;
 mod drive;
+mod pooling;
+mod product_sketch;
 mod spec;
+mod tree_sketch;
 
-pub use compose::{ComplexToReal, Concat, Projected};
+pub use compose::{Compact, ComplexToReal, Concat, Constant, Projected};
+pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
+pub use product_sketch::{Lift, MAX_DEGREE, ProductSketch};
 pub use spec::{Describe, Spec};
+pub use tree_sketch::TreeSketch;
 
 use crate::error::Result;
 use crate::linalg::{Tile, TileMut, Workspace};
+use crate::projection::split_tile;
 use crate::scalar::{Real, Scalar};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use num_complex::Complex;
@@ -50,14 +57,7 @@ pub trait FeatureMap: Debug + Send + Sync {
         let (n, m) = (rows.rows(), self.output_dim());
         let mut both = Self::Output::lend(work, n * m);
         self.map_tile(rows, TileMut::new(&mut both, n, m), work);
-        for i in 0..n {
-            for (j, z) in both[i * m..][..m].iter().enumerate() {
-                re.row_mut(i)[j] = z.re();
-                if Self::Output::IS_COMPLEX {
-                    im.row_mut(i)[j] = z.im();
-                }
-            }
-        }
+        split_tile(&both, &mut re, &mut im);
         Self::Output::give_back(work, both);
     }
 

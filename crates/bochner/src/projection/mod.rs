@@ -53,14 +53,7 @@ pub trait Projection: Debug + Send + Sync {
         let (n, m) = (rows.rows(), columns.len());
         let mut both = Self::Output::lend(work, n * m);
         self.project_tile(rows, columns, TileMut::new(&mut both, n, m), work);
-        for i in 0..n {
-            for (j, z) in both[i * m..][..m].iter().enumerate() {
-                re.row_mut(i)[j] = z.re();
-                if Self::Output::IS_COMPLEX {
-                    im.row_mut(i)[j] = z.im();
-                }
-            }
-        }
+        split_tile(&both, &mut re, &mut im);
         Self::Output::give_back(work, both);
     }
 
@@ -94,6 +87,35 @@ pub trait Projection: Debug + Send + Sync {
                 }
             }
             Self::Output::give_back(work, factor);
+        }
+    }
+
+    /// Like [`product_tile`](Self::product_tile), real and imaginary parts apart; real maps leave `im` untouched.
+    fn product_tile_split(
+        factors: &[Self],
+        rows: &[Tile<'_, Self::Real>],
+        mut re: TileMut<'_, Self::Real>,
+        mut im: TileMut<'_, Self::Real>,
+        work: &mut Workspace<Self::Real>,
+    ) where
+        Self: Sized,
+    {
+        let (n, m) = (re.rows(), re.cols());
+        let mut both = Self::Output::lend(work, n * m);
+        Self::product_tile(factors, rows, TileMut::new(&mut both, n, m), work);
+        split_tile(&both, &mut re, &mut im);
+        Self::Output::give_back(work, both);
+    }
+}
+
+/// Real and imaginary parts of contiguous rows; real numbers leave `im` untouched.
+pub(crate) fn split_tile<T: Scalar>(both: &[T], re: &mut TileMut<'_, T::Real>, im: &mut TileMut<'_, T::Real>) {
+    let m = re.cols();
+    for i in 0..re.rows() {
+        let row = &both[i * m..][..m];
+        re.row_mut(i).iter_mut().zip(row).for_each(|(o, z)| *o = z.re());
+        if T::IS_COMPLEX {
+            im.row_mut(i).iter_mut().zip(row).for_each(|(o, z)| *o = z.im());
         }
     }
 }

@@ -9,11 +9,13 @@
 mod moments;
 mod pair;
 mod sketch;
+mod stages;
 mod tensor_sketch;
 
 pub use moments::{Moments, gaussian, powdiff, rademacher};
 pub use pair::{PairStats, map_pairs, sum_pairs};
 pub use sketch::{Kind, Sketch, Weights};
+pub use stages::{PairMoments, Stage, mixed_product};
 pub use tensor_sketch::{tensor_sketch, tensor_sketch_pseudo};
 
 #[cfg(test)]
