@@ -2,10 +2,12 @@
 
 use super::FeatureMap;
 use crate::error::{Error, Result, check_dim};
-use crate::linalg::{Tile, TileMut, Workspace};
+use crate::linalg::{Tile, TileMut, Workspace, zeroed};
+use crate::rows::check_finite;
 use crate::scalar::{Real, Scalar};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
+use std::sync::Mutex;
 
 /// Below this many output numbers a second thread costs more than it brings.
 const PARALLEL_FROM: usize = 1 << 14;
@@ -23,34 +25,40 @@ pub(super) fn drive<M: FeatureMap + ?Sized>(
     }
     // Tiles are a function of the row count alone, never of the number of threads.
     let tile = map.tile_rows().clamp(1, rows.nrows());
-    let job = |index: usize, rows: ArrayView2<'_, M::Real>, out: ArrayViewMut2<'_, M::Output>, work: &mut _| {
-        drive_tile(map, index * tile, rows, out, work)
-    };
-    let serial = rows.nrows() <= tile || out.len() < PARALLEL_FROM || rayon::current_num_threads() == 1;
-    if serial {
+    let out_len = out.len();
+    let tiles = rows.axis_chunks_iter(Axis(0), tile).zip(out.axis_chunks_iter_mut(Axis(0), tile)).enumerate();
+    if rows.nrows() <= tile || out_len < PARALLEL_FROM || rayon::current_num_threads() == 1 {
         let mut work = Workspace::new();
-        for (i, (r, o)) in rows.axis_chunks_iter(Axis(0), tile).zip(out.axis_chunks_iter_mut(Axis(0), tile)).enumerate()
-        {
-            job(i, r, o, &mut work)?;
+        for (i, (rows, out)) in tiles {
+            drive_tile(map, i * tile, rows, out, &mut work)?;
         }
         return Ok(());
     }
-    let tiles: Vec<_> =
-        rows.axis_chunks_iter(Axis(0), tile).zip(out.axis_chunks_iter_mut(Axis(0), tile)).enumerate().collect();
-    tiles.into_par_iter().map_init(Workspace::new, |work, (i, (r, o))| job(i, r, o, work)).collect()
+    // One workspace for each tile in flight, handed on from tile to tile.
+    let idle = Mutex::new(Vec::new());
+    let lock = || idle.lock().expect("no thread panics while it holds the lock");
+    let done = tiles.collect::<Vec<_>>().into_par_iter().try_for_each(|(i, (rows, out))| {
+        let mut work = lock().pop().unwrap_or_else(Workspace::new);
+        let result = drive_tile(map, i * tile, rows, out, &mut work);
+        lock().push(work);
+        result
+    });
+    // Whichever thread met a NaN first: the one that is named is the first of the block.
+    done.or_else(|error| check_finite("rows", rows, 0).and(Err(error)))
 }
 
 fn drive_tile<M: FeatureMap + ?Sized>(
     map: &M,
     first_row: usize,
     rows: ArrayView2<'_, M::Real>,
-    mut out: ArrayViewMut2<'_, M::Output>,
+    out: ArrayViewMut2<'_, M::Output>,
     work: &mut Workspace<M::Real>,
 ) -> Result<()> {
     let (n, d, m) = (rows.nrows(), rows.ncols(), out.ncols());
+    // Copying rows costs d of the D numbers written per row: only outputs are worth a path without a copy.
     let mut copy = None;
-    let tile = match contiguous(&rows) {
-        Some((data, stride)) => Tile::with_stride(data, n, d, stride),
+    let tile = match rows.to_slice() {
+        Some(data) => Tile::new(data, n, d),
         None => {
             let mut buffer = work.take(n * d);
             for (to, from) in buffer.iter_mut().zip(rows.iter()) {
@@ -60,28 +68,24 @@ fn drive_tile<M: FeatureMap + ?Sized>(
         }
     };
     check_tile(tile, first_row)?;
-    let stride = out.strides()[0];
-    let direct = out.strides()[1] == 1 || m == 1;
-    if direct && (n == 1 || stride >= m as isize) && out.is_standard_layout() {
-        let data = out.as_slice_mut().expect("standard layout is contiguous");
-        map.map_tile(tile, TileMut::new(data, n, m), work);
-    } else {
-        let mut buffer = M::Output::lend(work, n * m);
-        map.map_tile(tile, TileMut::new(&mut buffer, n, m), work);
-        for (to, from) in out.iter_mut().zip(&buffer) {
-            *to = *from;
+    match TileMut::from_view(out) {
+        Ok(out) => map.map_tile(tile, out, work),
+        Err(mut out) => {
+            let mut buffer = M::Output::lend(work, n * m);
+            map.map_tile(tile, TileMut::new(&mut buffer, n, m), work);
+            // Column by column: where rows are not contiguous, columns usually are.
+            for (j, mut column) in out.axis_iter_mut(Axis(1)).enumerate() {
+                for (i, to) in column.iter_mut().enumerate() {
+                    *to = buffer[i * m + j];
+                }
+            }
+            M::Output::give_back(work, buffer);
         }
-        M::Output::give_back(work, buffer);
     }
     if let Some(buffer) = copy {
         work.give(buffer);
     }
     Ok(())
-}
-
-/// The memory of rows that are contiguous each, and their distance.
-fn contiguous<'a, R>(rows: &ArrayView2<'a, R>) -> Option<(&'a [R], usize)> {
-    rows.to_slice().map(|data| (data, rows.ncols()))
 }
 
 fn check_tile<R: Real>(tile: Tile<'_, R>, first_row: usize) -> Result<()> {
@@ -105,5 +109,5 @@ fn check_tile<R: Real>(tile: Tile<'_, R>, first_row: usize) -> Result<()> {
 }
 
 pub(super) fn fresh<T: Scalar>(rows: usize, cols: usize) -> Array2<T> {
-    Array2::from_elem((rows, cols), T::ZERO)
+    Array2::from_shape_vec((rows, cols), zeroed(rows * cols)).expect("as many numbers as the shape says")
 }

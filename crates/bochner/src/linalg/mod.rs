@@ -1,14 +1,18 @@
 //! The only door to faer and rustfft: tiles, products, factorisations, transforms.
 
+mod memory;
+mod sincos;
 mod tile;
 mod workspace;
 
+pub use memory::zeroed;
+pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};
 pub use tile::{Tile, TileMut};
 pub use workspace::Workspace;
 
 /// What the compiled kernels of this folder need to know about a number type.
 ///
 /// Sealed by [`crate::scalar::Real`]; one implementation per type.
-pub trait Kernels: Sized {}
+pub trait Kernels: Sized + SinCos {}
 impl Kernels for f32 {}
 impl Kernels for f64 {}

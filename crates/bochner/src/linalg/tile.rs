@@ -1,5 +1,6 @@
 //! Row-major windows into memory: what an implementer of a map sees instead of array libraries.
 
+use ndarray::ArrayViewMut2;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -107,6 +108,22 @@ impl<'a, T> TileMut<'a, T> {
         TileMut { first, rows, cols, stride, memory: PhantomData }
     }
 
+    /// The window of an array whose rows are contiguous each and do not run backwards; any other array comes back.
+    ///
+    /// Numbers between the rows (of an array that is a range of columns of a larger one) are never touched.
+    pub fn from_view(mut view: ArrayViewMut2<'a, T>) -> Result<Self, ArrayViewMut2<'a, T>> {
+        let (rows, cols) = view.dim();
+        let (row_stride, col_stride) = (view.strides()[0], view.strides()[1]);
+        let gapless = cols <= 1 || col_stride == 1;
+        let stride = if rows <= 1 { cols } else { usize::try_from(row_stride).unwrap_or(0) };
+        if !gapless || stride < cols {
+            return Err(view);
+        }
+        let first = NonNull::new(view.as_mut_ptr()).expect("arrays are never null");
+        // The view is an exclusive borrow of exactly these rows for 'a, which is the invariant.
+        Ok(TileMut { first, rows, cols, stride, memory: PhantomData })
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
@@ -198,6 +215,23 @@ mod tests {
             [2, 2, 2, 2, 3, 3, 0],
         ];
         assert_eq!(data, expected.concat());
+    }
+
+    #[test]
+    fn arrays_with_contiguous_rows_become_windows() {
+        let mut array = ndarray::Array2::<i32>::zeros((4, 6));
+        let (left, mut right) = array.view_mut().split_at(ndarray::Axis(1), 2);
+        let mut tile = TileMut::from_view(left).expect("rows are contiguous");
+        for i in 0..4 {
+            tile.row_mut(i).fill(1);
+        }
+        right.fill(2);
+        assert_eq!(array.row(3).to_vec(), [1, 1, 2, 2, 2, 2]);
+        assert!(TileMut::from_view(array.slice_mut(ndarray::s![..;-1, ..])).is_err());
+        assert!(TileMut::from_view(array.slice_mut(ndarray::s![.., ..;2])).is_err());
+        assert!(TileMut::from_view(array.view_mut().reversed_axes()).is_err());
+        assert_eq!(TileMut::from_view(array.slice_mut(ndarray::s![1..2;-1, ..])).expect("one row").stride(), 6);
+        assert_eq!(TileMut::from_view(array.slice_mut(ndarray::s![..;2, 1..5])).expect("every other row").stride(), 12);
     }
 
     #[test]
