@@ -1,8 +1,15 @@
 //! Conversion only: numpy arrays in, core types inside, numpy arrays out.
 
+mod arrays;
+mod detached;
+mod errors;
+mod features;
+
 use pyo3::prelude::*;
 
 #[pymodule]
-fn _bochner(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    errors::register(module)?;
+    module.add_class::<features::Map>()
 }

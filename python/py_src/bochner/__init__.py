@@ -1,0 +1,15 @@
+"""Kernel methods at the cost of linear models.
+
+Random feature maps whose inner products estimate a kernel, with the variance of that estimate in closed form, and
+models on top of them that read the data in blocks. Everything follows scikit-learn's conventions.
+"""
+
+from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
+from bochner._features import FourierFeatures
+
+__all__ = [
+    "FourierFeatures",
+    "NotConvergedError",
+    "NotPositiveDefiniteError",
+    "__version__",
+]

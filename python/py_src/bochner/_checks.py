@@ -1,0 +1,93 @@
+"""What enters through the door: arguments, seeds and rows, checked as scikit-learn does."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils.validation import validate_data
+
+from bochner._bochner import NonFiniteError
+
+RandomState = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
+
+# Rows of a sparse matrix are made dense this many numbers at a time.
+_DENSE_NUMBERS = 1 << 22
+
+
+def seed_of(random_state: RandomState) -> int:
+    """A 64-bit seed: an integer itself, or a draw from a generator."""
+    if isinstance(random_state, numbers.Integral):
+        seed = int(random_state)
+        if not 0 <= seed < 1 << 64:
+            raise ValueError(f"random_state must be an integer from 0 to 2**64 - 1, got {seed}")
+        return seed
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(1 << 64, dtype=np.uint64))
+    return int(check_random_state(random_state).randint(1 << 64, dtype=np.uint64))
+
+
+def plain(name: str, value: Any) -> Any:
+    """An argument as JSON can hold it."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [plain(name, item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value}")
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"{name} must be a number, a string or a sequence of numbers, got {type(value).__name__}")
+
+
+def check_rows(estimator: BaseEstimator, X: ArrayLike, *, reset: bool, **options: Any) -> Any:
+    """Rows in float64 or float32, dense or CSR; other numbers become float64.
+
+    Rows met after fitting are searched for NaN by the core while it reads them anyway (:func:`explained`).
+    """
+    return validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=[np.float64, np.float32],
+        accept_sparse="csr",
+        ensure_all_finite=reset,
+        **options,
+    )
+
+
+@contextmanager
+def explained(estimator: BaseEstimator, *arrays: tuple[str, Any]) -> Iterator[None]:
+    """Lets scikit-learn word the complaint about a NaN that the core has met."""
+    try:
+        yield
+    except NonFiniteError:
+        for name, array in arrays:
+            assert_all_finite(array, estimator_name=type(estimator).__name__, input_name=name)
+        raise
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether `check_rows` has let a sparse matrix through."""
+    return not isinstance(X, np.ndarray)
+
+
+def dense_blocks(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """The rows of a CSR matrix as dense blocks."""
+    step = max(1, _DENSE_NUMBERS // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], step):
+        rows = slice(start, min(start + step, X.shape[0]))
+        yield rows, X[rows].toarray()
+
+
+def forget(estimator: BaseEstimator) -> None:
+    """Makes an estimator unfitted, so that an interrupted fit does not leave half of an older one behind."""
+    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]:
+        delattr(estimator, name)

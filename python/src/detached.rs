@@ -1,0 +1,123 @@
+//! Work without the interpreter lock: threads, signals and progress in one helper.
+
+use crate::errors::to_python;
+use bochner::{Error, Result};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How often a waiting thread looks for signals and reports progress.
+const POLL: Duration = Duration::from_millis(50);
+
+/// What a running job and the Python thread waiting for it share.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    stop: AtomicBool,
+    done: AtomicUsize,
+}
+
+impl Watch {
+    /// Fails once the waiting thread has received a signal; called between blocks.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// Counts rows as done.
+    pub(crate) fn advance(&self, rows: usize) {
+        self.done.fetch_add(rows, Ordering::Relaxed);
+    }
+}
+
+/// Runs `job` on a pool of `n_jobs` threads while this thread, without the interpreter lock, waits for it.
+///
+/// Python delivers signals to its main thread only: that thread waits here, looks for them, and asks the job to
+/// stop when a handler raises. `progress`, if given, is called with the number of rows done.
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    n_jobs: Option<i64>,
+    progress: Option<&Bound<'_, PyAny>>,
+    job: impl FnOnce(&Watch) -> Result<T> + Send,
+) -> PyResult<T> {
+    let pool = pool(n_jobs)?;
+    let watch = Watch::default();
+    let progress = progress.map(|callable| callable.clone().unbind());
+    let look = || {
+        Python::attach(|py| {
+            py.check_signals()?;
+            match &progress {
+                Some(callable) => callable.call1(py, (watch.done.load(Ordering::Relaxed),)).map(drop),
+                None => Ok(()),
+            }
+        })
+    };
+    let (outcome, raised) = py.detach(|| {
+        let mut outcome = None;
+        let mut raised: Option<PyErr> = None;
+        pool.in_place_scope(|scope| {
+            let (finished, wait) = sync_channel::<()>(1);
+            let (outcome, watch) = (&mut outcome, &watch);
+            scope.spawn(move |_| {
+                *outcome = Some(job(watch));
+                // A panic drops the sender instead: the wait ends either way, and the scope passes the panic on.
+                let _ = finished.send(());
+            });
+            while wait.recv_timeout(POLL) == Err(RecvTimeoutError::Timeout) {
+                if raised.is_none()
+                    && let Err(error) = look()
+                {
+                    watch.stop.store(true, Ordering::Relaxed);
+                    raised = Some(error);
+                }
+            }
+        });
+        (outcome, raised)
+    });
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    let value = outcome.expect("the scope waits for the job").map_err(to_python)?;
+    if let Some(callable) = progress {
+        callable.call1(py, (watch.done.load(Ordering::Relaxed),))?;
+    }
+    Ok(value)
+}
+
+/// Pools by size, and the process that started them.
+struct Pools {
+    process: u32,
+    by_size: BTreeMap<usize, Arc<ThreadPool>>,
+}
+
+/// Locked only while the interpreter lock is held, which a fork needs too: a child never finds it locked.
+static POOLS: Mutex<Pools> = Mutex::new(Pools { process: 0, by_size: BTreeMap::new() });
+
+/// A pool of `n_jobs` threads in scikit-learn's convention: `None` and -1 mean all processors, -2 all but one.
+fn pool(n_jobs: Option<i64>) -> PyResult<Arc<ThreadPool>> {
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    let size = match n_jobs {
+        None => all,
+        Some(0) => return Err(PyValueError::new_err("n_jobs must be a non-zero integer or None, got 0")),
+        Some(n) if n > 0 => n as usize,
+        Some(n) => (all as i64).saturating_add(n).saturating_add(1).max(1) as usize,
+    };
+    let mut pools = POOLS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if pools.process != std::process::id() {
+        // The threads of a parent process do not exist in a forked child: a pool of its own, the old one untouched.
+        std::mem::forget(std::mem::take(&mut pools.by_size));
+        pools.process = std::process::id();
+    }
+    if let Some(pool) = pools.by_size.get(&size) {
+        return Ok(pool.clone());
+    }
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(size)
+        .thread_name(|index| format!("bochner-{index}"))
+        .build()
+        .map_err(|error| PyRuntimeError::new_err(format!("n_jobs: cannot start {size} threads: {error}")))?;
+    Ok(pools.by_size.entry(size).or_insert(Arc::new(pool)).clone())
+}

@@ -1,0 +1,73 @@
+//! The one table from the core's errors to Python exceptions.
+
+use bochner::Error;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+create_exception!(bochner._bochner, NonFiniteError, PyValueError, "A NaN or an infinity in the data.");
+create_exception!(
+    bochner._bochner,
+    NotPositiveDefiniteError,
+    PyRuntimeError,
+    "A factorisation met a matrix that is not positive definite; the message says which penalty would help."
+);
+create_exception!(
+    bochner._bochner,
+    NotConvergedError,
+    PyRuntimeError,
+    "An iterative solver ran out of steps; the message gives the residual reached."
+);
+
+/// The exception for an error of the core; the message is the core's.
+pub(crate) fn to_python(error: Error) -> PyErr {
+    let message = error.to_string();
+    match error {
+        Error::NonFinite { .. } => NonFiniteError::new_err(message),
+        Error::NotPositiveDefinite { .. } => NotPositiveDefiniteError::new_err(message),
+        Error::NotConverged { .. } => NotConvergedError::new_err(message),
+        Error::Budget { .. } => PyMemoryError::new_err(message),
+        Error::Interrupted => PyKeyboardInterrupt::new_err(()),
+        Error::Io(source) => PyOSError::new_err(source),
+        // Parameter, Dimension, Unsupported, Format, and kinds of mistake added later.
+        _ => PyValueError::new_err(message),
+    }
+}
+
+/// The sentence of [`Error::Parameter`] for JSON that serde has refused.
+///
+/// Serde quotes the value and says what it expected, but not whose value it is: the field is found by the quotation.
+pub(crate) fn not_understood(json: &str, error: &serde_json::Error) -> PyErr {
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or_default();
+    let quoted = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => {
+            message.contains(&format!("`{text}`,")) || message.contains(&format!("\"{text}\""))
+        }
+        serde_json::Value::Null => message.contains("null"),
+        serde_json::Value::Array(_) => message.contains("sequence"),
+        other => message.contains(&format!("`{other}`")),
+    };
+    let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).unwrap_or_default();
+    let field = fields.iter().find(|(name, value)| *name != "map" && quoted(value));
+    PyValueError::new_err(match (field, message.split_once(", expected ")) {
+        (Some((name, value)), Some((_, expected))) => format!("{name} must be {}, got {value}", in_words(expected)),
+        (Some((name, _)), None) => format!("{name}: {message}"),
+        (None, _) => message.to_owned(),
+    })
+}
+
+fn in_words(expected: &str) -> String {
+    match expected {
+        "usize" | "u64" | "u32" => "a non-negative integer".into(),
+        "f64" => "a number".into(),
+        other => other.replace('`', "\""),
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("NonFiniteError", py.get_type::<NonFiniteError>())?;
+    module.add("NotPositiveDefiniteError", py.get_type::<NotPositiveDefiniteError>())?;
+    module.add("NotConvergedError", py.get_type::<NotConvergedError>())
+}

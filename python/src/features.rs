@@ -1,0 +1,305 @@
+//! The one map class: a description, and the map drawn from it in the precision of the data.
+
+use crate::arrays::{Precision, Rows, in_precision, to_numpy};
+use crate::detached::{Watch, detached};
+use crate::errors::not_understood;
+use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, Spec};
+use bochner::scalar::Scalar;
+use bochner::{Complex, Error, Result};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
+use numpy::prelude::*;
+use numpy::{Element, PyArray2};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use std::sync::OnceLock;
+
+/// A map in one precision, with real or complex output.
+#[derive(Debug, Clone)]
+pub(crate) enum Drawn<R> {
+    Real(DynMap<R>),
+    Complex(DynComplexMap<R>),
+}
+
+/// A precision that a [`Map`] can be drawn in.
+pub(crate) trait Drawable: Precision {
+    /// Where a map keeps its weights of this precision.
+    fn place(map: &Map) -> &OnceLock<Drawn<Self>>;
+    /// Number of features.
+    fn output_dim(drawn: &Drawn<Self>) -> usize;
+}
+
+macro_rules! drawable {
+    ($real:ident, $field:ident) => {
+        impl Drawable for $real {
+            fn place(map: &Map) -> &OnceLock<Drawn<$real>> {
+                &map.$field
+            }
+            fn output_dim(drawn: &Drawn<$real>) -> usize {
+                match drawn {
+                    Drawn::Real(map) => map.output_dim(),
+                    Drawn::Complex(map) => map.output_dim(),
+                }
+            }
+        }
+    };
+}
+drawable!(f32, single);
+drawable!(f64, double);
+
+/// A feature map: drawn from a description, in the precision of the rows it meets.
+#[pyclass(frozen, module = "bochner._bochner")]
+#[derive(Debug)]
+pub(crate) struct Map {
+    spec: Spec,
+    input_dim: usize,
+    output_dim: usize,
+    complex: bool,
+    single: OnceLock<Drawn<f32>>,
+    double: OnceLock<Drawn<f64>>,
+}
+
+impl Map {
+    fn new(spec: Spec, input_dim: usize, single: bool, complex: bool) -> Result<Self> {
+        let mut map =
+            Map { spec, input_dim, output_dim: 0, complex, single: OnceLock::new(), double: OnceLock::new() };
+        map.output_dim = if single { f32::output_dim(map.drawn()?) } else { f64::output_dim(map.drawn()?) };
+        Ok(map)
+    }
+
+    /// The map in one precision, drawn on first use. Two threads may both draw it: the bits are the same.
+    pub(crate) fn drawn<R: Drawable>(&self) -> Result<&Drawn<R>> {
+        let place = R::place(self);
+        if let Some(map) = place.get() {
+            return Ok(map);
+        }
+        let map = if self.complex {
+            Drawn::Complex(self.spec.build_complex(self.input_dim)?)
+        } else {
+            Drawn::Real(self.spec.build(self.input_dim)?)
+        };
+        Ok(place.get_or_init(|| map))
+    }
+
+    /// [`drawn`](Self::drawn), without the interpreter lock while drawing.
+    pub(crate) fn ready<R: Drawable>(&self, py: Python<'_>, n_jobs: Option<i64>) -> PyResult<&Drawn<R>> {
+        match R::place(self).get() {
+            Some(map) => Ok(map),
+            None => detached(py, n_jobs, None, |_| self.drawn::<R>()),
+        }
+    }
+}
+
+fn parse(json: &str) -> PyResult<Spec> {
+    serde_json::from_str(json).map_err(|error| not_understood(json, &error))
+}
+
+fn write(spec: &Spec) -> PyResult<String> {
+    serde_json::to_string(spec).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+#[pymethods]
+impl Map {
+    /// Draws the map described by `spec` (JSON) for rows of `input_dim` numbers of type `dtype`.
+    #[new]
+    #[pyo3(signature = (spec, input_dim, dtype="float64", complex=false, n_jobs=None))]
+    fn py_new(
+        py: Python<'_>,
+        spec: &str,
+        input_dim: usize,
+        dtype: &str,
+        complex: bool,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Self> {
+        let single = match dtype {
+            "float32" => true,
+            "float64" => false,
+            other => return Err(PyValueError::new_err(format!("dtype must be float32 or float64, got {other}"))),
+        };
+        let spec = parse(spec)?;
+        detached(py, n_jobs, None, |_| Map::new(spec, input_dim, single, complex))
+    }
+
+    /// Fills in what depends on data, such as a median length scale; returns the description of the map to draw.
+    #[staticmethod]
+    #[pyo3(signature = (spec, sample, n_jobs=None))]
+    fn resolve(py: Python<'_>, spec: &str, sample: Rows<'_>, n_jobs: Option<i64>) -> PyResult<String> {
+        let spec = parse(spec)?;
+        let resolved = in_precision!(sample, |rows: R| detached(py, n_jobs, None, |_| {
+            spec.resolve(rows.mapv(bochner::scalar::Real::to_f64).view())
+        }))?;
+        write(&resolved)
+    }
+
+    /// Description of the map, as JSON.
+    #[getter]
+    fn spec(&self) -> PyResult<String> {
+        write(&self.spec)
+    }
+
+    /// Length of an input row.
+    #[getter]
+    fn input_dim(&self) -> usize {
+        self.input_dim
+    }
+
+    /// Number of features.
+    #[getter]
+    fn output_dim(&self) -> usize {
+        self.output_dim
+    }
+
+    /// Whether features are complex numbers.
+    #[getter]
+    fn complex(&self) -> bool {
+        self.complex
+    }
+
+    /// Features of the rows of `X` in a fresh array.
+    #[pyo3(signature = (x, n_jobs=None))]
+    #[pyo3(text_signature = "($self, X, n_jobs=None)")]
+    fn transform<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        in_precision!(x, |rows: R| match self.ready::<R>(py, n_jobs)? {
+            Drawn::Real(map) => fresh_features(py, map.as_ref(), rows, n_jobs),
+            Drawn::Complex(map) => fresh_features(py, map.as_ref(), rows, n_jobs),
+        })
+    }
+
+    /// Writes the features of the rows of `X` to `out`.
+    #[pyo3(signature = (x, out, n_jobs=None))]
+    #[pyo3(text_signature = "($self, X, out, n_jobs=None)")]
+    fn transform_into(
+        &self,
+        py: Python<'_>,
+        x: Rows<'_>,
+        out: &Bound<'_, PyAny>,
+        n_jobs: Option<i64>,
+    ) -> PyResult<()> {
+        in_precision!(x, |rows: R| match self.ready::<R>(py, n_jobs)? {
+            Drawn::Real(map) => features_into::<_, R>(py, map.as_ref(), rows, out, n_jobs),
+            Drawn::Complex(map) => features_into::<_, Complex<R>>(py, map.as_ref(), rows, out, n_jobs),
+        })
+    }
+
+    /// The exact kernel between the rows of `X` and of `Y`.
+    #[pyo3(signature = (x, y, n_jobs=None))]
+    #[pyo3(text_signature = "($self, X, Y, n_jobs=None)")]
+    fn kernel<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        y: Rows<'py>,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (x, y) = (wide(&x), wide(&y));
+        let matrix = detached(py, n_jobs, None, |_| kernel_matrix(self.spec.kernel()?.as_ref(), x.view(), y.view()))?;
+        Ok(to_numpy(py, matrix))
+    }
+
+    /// Closed-form variance of every estimated entry of the kernel between the rows of `X` and of `Y`.
+    #[pyo3(signature = (x, y, n_jobs=None))]
+    #[pyo3(text_signature = "($self, X, Y, n_jobs=None)")]
+    fn variance<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        y: Rows<'py>,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (x, y) = (wide(&x), wide(&y));
+        let matrix = detached(py, n_jobs, None, |_| self.spec.variance(x.view(), y.view()))?;
+        Ok(to_numpy(py, matrix))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, usize, &'static str, bool))> {
+        let map = slf.get();
+        let dtype = if map.double.get().is_none() { "float32" } else { "float64" };
+        Ok((slf.get_type().into_any(), (map.spec()?, map.input_dim, dtype, map.complex)))
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        Ok(format!("Map({}, input_dim={}, output_dim={})", self.spec()?, self.input_dim, self.output_dim))
+    }
+}
+
+fn wide(rows: &Rows<'_>) -> Array2<f64> {
+    in_precision!(*rows, |rows: R| rows.mapv(bochner::scalar::Real::to_f64))
+}
+
+fn kernel_matrix(
+    kernel: &dyn bochner::kernel::Kernel,
+    x: ArrayView2<'_, f64>,
+    y: ArrayView2<'_, f64>,
+) -> Result<Array2<f64>> {
+    Ok(Array2::from_shape_fn((x.nrows(), y.nrows()), |(i, j)| {
+        kernel.evaluate(&x.row(i).to_vec(), &y.row(j).to_vec())
+    }))
+}
+
+fn fresh_features<'py, M>(
+    py: Python<'py>,
+    map: &M,
+    rows: ArrayView2<'_, M::Real>,
+    n_jobs: Option<i64>,
+) -> PyResult<Bound<'py, PyAny>>
+where
+    M: FeatureMap + ?Sized,
+    M::Output: Element,
+{
+    let features = detached(py, n_jobs, None, |watch| {
+        let mut out = Array2::from_elem((rows.nrows(), map.output_dim()), M::Output::ZERO);
+        blockwise(map, rows, out.view_mut(), watch)?;
+        Ok(out)
+    })?;
+    Ok(to_numpy(py, features))
+}
+
+fn features_into<M, T>(
+    py: Python<'_>,
+    map: &M,
+    rows: ArrayView2<'_, M::Real>,
+    out: &Bound<'_, PyAny>,
+    n_jobs: Option<i64>,
+) -> PyResult<()>
+where
+    T: Scalar + Element,
+    M: FeatureMap<Output = T> + ?Sized,
+{
+    let out = out.cast::<PyArray2<T>>().map_err(|_| {
+        PyTypeError::new_err(format!("out must be a 2-D array of {}, the dtype of the features", T::get_dtype(py)))
+    })?;
+    if !out.is_aligned() {
+        return Err(PyValueError::new_err("out must be aligned in memory"));
+    }
+    let mut out = out.try_readwrite()?;
+    let view = out.as_array_mut();
+    detached(py, n_jobs, None, |watch| blockwise(map, rows, view, watch))
+}
+
+/// Multiplications after which a block ends: a tenth of a second or two, so that Ctrl-C does not wait.
+const BLOCK_WORK: usize = 1 << 33;
+
+/// Transforms block by block, looking for signals in between.
+fn blockwise<M: FeatureMap + ?Sized>(
+    map: &M,
+    rows: ArrayView2<'_, M::Real>,
+    mut out: ArrayViewMut2<'_, M::Output>,
+    watch: &Watch,
+) -> Result<()> {
+    let work = rows.ncols().max(1).saturating_mul(map.output_dim().max(1));
+    let tiles = map.tile_rows() * rayon::current_num_threads();
+    let block = (BLOCK_WORK / work).next_multiple_of(tiles).max(tiles);
+    if rows.nrows() <= block || rows.nrows() != out.nrows() {
+        return map.transform_into(rows, out);
+    }
+    let blocks = rows.axis_chunks_iter(Axis(0), block).zip(out.axis_chunks_iter_mut(Axis(0), block));
+    for (index, (rows, out)) in blocks.enumerate() {
+        watch.checkpoint()?;
+        map.transform_into(rows, out).map_err(|error| match error {
+            Error::NonFinite { what, row, column } => {
+                Error::NonFinite { what, row: row + index * block, column }
+            }
+            other => other,
+        })?;
+    }
+    Ok(())
+}
