@@ -14,6 +14,7 @@ pub mod random;
 pub mod rows;
 pub mod scalar;
 pub mod solve;
+pub mod special;
 pub mod variance;
 
 pub use error::{Error, Result};
