@@ -1,11 +1,11 @@
 //! The only door to faer and rustfft: tiles, products, factorisations, transforms.
 
-mod memory;
+mod pages;
 mod sincos;
 mod tile;
 mod workspace;
 
-pub use memory::zeroed;
+pub use pages::zeroed;
 pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};
 pub use tile::{Tile, TileMut};
 pub use workspace::Workspace;
