@@ -1,1 +1,21 @@
-//! Placeholder page, replaced with the room's contents.
+//! Rows in, rows out: length scales, centring, unit norm.
+//!
+//! | step | does | for |
+//! |---|---|---|
+//! | [`LengthScale`] | divides rows, one number or one per input; [`median_distance`] chooses it | shift-invariant kernels |
+//! | [`Standardize`], [`Centre`] | mean 0 and, for the former, variance 1 per column | regression, Gaussian processes |
+//! | [`UnitNorm`] | `x/\|x\|` | polynomial and spherical kernels |
+//! | [`ShiftNonNegative`] | subtracts column minima | polynomial sketches, whose variance falls for `x, y ≥ 0` |
+//!
+//! What a step learned from training rows ([`ColumnStatistics`], in one pass) is part of its value, so [`Preprocess`] can be
+//! stored in a model file and does the same to new rows.
+
+mod length_scale;
+mod median;
+mod statistics;
+mod step;
+
+pub use length_scale::LengthScale;
+pub use median::median_distance;
+pub use statistics::ColumnStatistics;
+pub use step::{Centre, Preprocess, ShiftNonNegative, Standardize, UnitNorm};

@@ -1,0 +1,140 @@
+use super::median_distance;
+use crate::error::{Error, Result, check_dim, check_positive};
+use crate::random::Seed;
+use crate::scalar::Real;
+use ndarray::ArrayView2;
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+/// What divides rows before they meet a kernel at unit scale.
+///
+/// Written as a number, a list with one number per input, or `"median"` until data have decided.
+///
+/// ```
+/// use bochner::preprocess::LengthScale;
+/// assert_eq!(serde_json::from_str::<LengthScale>("0.5").unwrap(), LengthScale::Same(0.5));
+/// assert_eq!(serde_json::from_str::<LengthScale>("[1, 2]").unwrap(), LengthScale::PerInput(vec![1.0, 2.0]));
+/// assert_eq!(serde_json::to_string(&LengthScale::Median).unwrap(), "\"median\"");
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub enum LengthScale {
+    /// One length scale for all inputs.
+    Same(f64),
+    /// One length scale for each input.
+    PerInput(Vec<f64>),
+    /// The median distance between rows, once they are known.
+    Median,
+}
+
+/// Rows from which the median distance is computed when there are more: half a million pairs.
+const MEDIAN_ROWS: usize = 1000;
+
+impl LengthScale {
+    /// The same scale with `Median` replaced by the median distance of at most 1,000 of `rows`.
+    ///
+    /// # Errors
+    /// Fewer than two rows or equal rows, where the median is asked for; invalid scales otherwise.
+    pub fn resolve<R: Real>(&self, rows: ArrayView2<'_, R>, seed: Seed) -> Result<LengthScale> {
+        if *self == LengthScale::Median {
+            return Ok(LengthScale::Same(median_distance(rows, seed, MEDIAN_ROWS)?));
+        }
+        self.check(rows.ncols())?;
+        Ok(self.clone())
+    }
+
+    /// Accepts positive finite numbers, as many as there are inputs.
+    ///
+    /// # Errors
+    /// Anything else, and a median that has not been resolved.
+    pub fn check(&self, input_dim: usize) -> Result<()> {
+        match self {
+            LengthScale::Same(scale) => check_positive("length_scale", *scale),
+            LengthScale::PerInput(scales) => {
+                check_dim("number of length scales", input_dim, scales.len())?;
+                scales.iter().try_for_each(|&scale| check_positive("length_scale", scale))
+            }
+            LengthScale::Median => Err(Error::Unsupported {
+                what: "length_scale \"median\"",
+                reason: "it depends on data; resolve the description with rows first".into(),
+            }),
+        }
+    }
+}
+
+impl From<f64> for LengthScale {
+    fn from(scale: f64) -> Self {
+        LengthScale::Same(scale)
+    }
+}
+
+impl Serialize for LengthScale {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            LengthScale::Same(scale) => serializer.serialize_f64(*scale),
+            LengthScale::PerInput(scales) => scales.serialize(serializer),
+            LengthScale::Median => serializer.serialize_str("median"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for LengthScale {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Written;
+        impl<'de> Visitor<'de> for Written {
+            type Value = LengthScale;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, a list of numbers or \"median\"")
+            }
+
+            fn visit_f64<E: de::Error>(self, value: f64) -> std::result::Result<LengthScale, E> {
+                Ok(LengthScale::Same(value))
+            }
+
+            fn visit_u64<E: de::Error>(self, value: u64) -> std::result::Result<LengthScale, E> {
+                Ok(LengthScale::Same(value as f64))
+            }
+
+            fn visit_i64<E: de::Error>(self, value: i64) -> std::result::Result<LengthScale, E> {
+                Ok(LengthScale::Same(value as f64))
+            }
+
+            fn visit_str<E: de::Error>(self, value: &str) -> std::result::Result<LengthScale, E> {
+                match value {
+                    "median" => Ok(LengthScale::Median),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(value), &self)),
+                }
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<LengthScale, A::Error> {
+                let mut scales = Vec::new();
+                while let Some(scale) = seq.next_element()? {
+                    scales.push(scale);
+                }
+                Ok(LengthScale::PerInput(scales))
+            }
+        }
+        deserializer.deserialize_any(Written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn the_median_becomes_a_number_and_numbers_stay() {
+        let rows = array![[0.0, 0.0], [3.0, 4.0], [3.0, 4.5]];
+        let seed = Seed::new(1);
+        let resolved = LengthScale::Median.resolve(rows.view(), seed).unwrap();
+        assert_eq!(resolved, LengthScale::Same(5.0));
+        let list = LengthScale::PerInput(vec![1.0, 2.0]);
+        assert_eq!(list.resolve(rows.view(), seed).unwrap(), list);
+        assert!(LengthScale::PerInput(vec![1.0]).resolve(rows.view(), seed).is_err());
+        assert!(LengthScale::Same(0.0).check(3).is_err());
+        assert!(LengthScale::Median.check(3).is_err());
+        assert!(serde_json::from_str::<LengthScale>("\"mean\"").is_err());
+    }
+}
