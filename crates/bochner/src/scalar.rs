@@ -70,6 +70,8 @@ pub trait Real: Scalar<Real = Self> + num_traits::Float + crate::linalg::Kernels
     fn from_f64(value: f64) -> Self;
     /// Widens exactly.
     fn to_f64(self) -> f64;
+    /// Its complex numbers: [`Complex<Self>`](Complex), under a name by which generic code knows that they are [`Scalar`]s.
+    type Complex: Scalar<Real = Self>;
     /// Name as numpy and model files write it: `f32` or `f64`.
     const NAME: &'static str;
 }
@@ -117,6 +119,7 @@ macro_rules! real {
             fn to_f64(self) -> f64 {
                 self as f64
             }
+            type Complex = Complex<$t>;
             const NAME: &'static str = stringify!($t);
         }
         impl Scalar for Complex<$t> {

@@ -3,7 +3,6 @@ use crate::error::{Error, Result, check_dim};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::projection::{Projection, panels};
 use crate::scalar::{Real, Scalar};
-use num_complex::Complex;
 
 /// Real and imaginary parts of a complex map side by side: all real parts, then all imaginary parts (CtR).
 ///
@@ -14,7 +13,7 @@ pub struct ComplexToReal<M> {
     inner: M,
 }
 
-impl<R: Real, M: FeatureMap<Real = R, Output = Complex<R>>> ComplexToReal<M> {
+impl<R: Real, M: FeatureMap<Real = R, Output = R::Complex>> ComplexToReal<M> {
     /// The real form of `inner`, with twice as many features.
     pub fn new(inner: M) -> Self {
         ComplexToReal { inner }
@@ -26,7 +25,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = Complex<R>>> ComplexToReal<M> {
     }
 }
 
-impl<R: Real, M: FeatureMap<Real = R, Output = Complex<R>>> FeatureMap for ComplexToReal<M> {
+impl<R: Real, M: FeatureMap<Real = R, Output = R::Complex>> FeatureMap for ComplexToReal<M> {
     type Real = R;
     type Output = R;
 

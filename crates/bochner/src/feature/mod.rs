@@ -21,7 +21,6 @@ use crate::linalg::{Tile, TileMut, Workspace};
 use crate::projection::split_tile;
 use crate::scalar::{Real, Scalar};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
-use num_complex::Complex;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -89,7 +88,7 @@ pub trait FeatureMap: Debug + Send + Sync {
 pub type DynMap<R> = Arc<dyn FeatureMap<Real = R, Output = R>>;
 
 /// A complex map behind a pointer.
-pub type DynComplexMap<R> = Arc<dyn FeatureMap<Real = R, Output = Complex<R>>>;
+pub type DynComplexMap<R> = Arc<dyn FeatureMap<Real = R, Output = <R as Real>::Complex>>;
 
 macro_rules! forward {
     ($($pointer:ty),*) => {$(

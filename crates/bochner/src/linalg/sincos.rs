@@ -4,8 +4,7 @@
 //! what the feature map needs. Every lane goes through the same operations in the same order with and without vector
 //! instructions, so bits do not depend on the processor nor on a value's place in the slice.
 
-use crate::scalar::Real;
-use num_complex::Complex;
+use crate::scalar::{Real, Scalar};
 
 /// What turns a projected value into a phase: one factor for all of them, or one for each.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +52,7 @@ pub fn cos_offset<R: Real>(projected: &[R], factor: Factor<'_, R>, offsets: &[R]
 ///
 /// # Panics
 /// If the slices differ in length.
-pub fn cis<R: Real>(projected: &[R], factor: Factor<'_, R>, scale: R, out: &mut [Complex<R>]) {
+pub fn cis<R: Real>(projected: &[R], factor: Factor<'_, R>, scale: R, out: &mut [R::Complex]) {
     assert!(out.len() == projected.len(), "one complex number for every projected value");
     run(projected, factor, None, Points { out, scale });
 }
@@ -96,8 +95,8 @@ impl<R: Real> Sink<R> for Cosines<'_, R> {
     }
 }
 
-struct Points<'a, R> {
-    out: &'a mut [Complex<R>],
+struct Points<'a, R: Real> {
+    out: &'a mut [R::Complex],
     scale: R,
 }
 
@@ -105,7 +104,7 @@ impl<R: Real> Sink<R> for Points<'_, R> {
     #[inline(always)]
     fn write(&mut self, at: usize, cos: &[R], sin: &[R]) {
         for (to, (c, s)) in self.out[at..][..cos.len()].iter_mut().zip(cos.iter().zip(sin)) {
-            *to = Complex::new(self.scale * *c, self.scale * *s);
+            *to = R::Complex::from_parts(self.scale * *c, self.scale * *s);
         }
     }
 }
@@ -282,6 +281,7 @@ impl SinCos for f64 {
 mod tests {
     use super::*;
     use crate::random::{Role, Seed, Stream};
+    use num_complex::Complex;
 
     /// Phases of every size: both signs, log-uniform from 1e-6 to `largest`, and the worst places of the reduction.
     fn phases<R: Real>(largest: f64) -> Vec<R> {
