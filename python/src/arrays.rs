@@ -1,9 +1,9 @@
 //! Numpy arrays as the core sees them, and back.
 
 use bochner::scalar::{Real, Scalar};
-use ndarray::{Array1, Array2};
+use ndarray::Array2;
 use numpy::prelude::*;
-use numpy::{Element, PyArray1, PyArray2, PyReadonlyArray2};
+use numpy::{Element, PyArray2, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -67,9 +67,4 @@ pub(crate) use in_precision;
 /// Hands an array to numpy without copying it.
 pub(crate) fn to_numpy<T: Scalar + Element>(py: Python<'_>, array: Array2<T>) -> Bound<'_, PyAny> {
     PyArray2::from_owned_array(py, array).into_any()
-}
-
-/// Hands a vector to numpy without copying it.
-pub(crate) fn vector_to_numpy<T: Scalar + Element>(py: Python<'_>, array: Array1<T>) -> Bound<'_, PyAny> {
-    PyArray1::from_owned_array(py, array).into_any()
 }

@@ -49,7 +49,7 @@ pub(crate) fn not_understood(json: &str, error: &serde_json::Error) -> PyErr {
         other => message.contains(&format!("`{other}`")),
     };
     let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).unwrap_or_default();
-    let field = fields.iter().find(|(name, value)| *name != "map" && quoted(value));
+    let field = fields.iter().find(|(_, value)| quoted(value));
     PyValueError::new_err(match (field, message.split_once(", expected ")) {
         (Some((name, value)), Some((_, expected))) => format!("{name} must be {}, got {value}", in_words(expected)),
         (Some((name, _)), None) => format!("{name}: {message}"),

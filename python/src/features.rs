@@ -2,16 +2,20 @@
 
 use crate::arrays::{Precision, Rows, in_precision, to_numpy};
 use crate::detached::{Watch, detached};
-use crate::errors::not_understood;
+use crate::errors::{not_understood, to_python};
+use crate::kernels;
 use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, Spec};
+use bochner::linalg::zeroed;
 use bochner::scalar::Scalar;
 use bochner::{Complex, Error, Result};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 use numpy::prelude::*;
 use numpy::{Element, PyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use std::ops::Range;
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// A map in one precision, with real or complex output.
 #[derive(Debug, Clone)]
@@ -60,8 +64,7 @@ pub(crate) struct Map {
 
 impl Map {
     fn new(spec: Spec, input_dim: usize, single: bool, complex: bool) -> Result<Self> {
-        let mut map =
-            Map { spec, input_dim, output_dim: 0, complex, single: OnceLock::new(), double: OnceLock::new() };
+        let mut map = Map { spec, input_dim, output_dim: 0, complex, single: OnceLock::new(), double: OnceLock::new() };
         map.output_dim = if single { f32::output_dim(map.drawn()?) } else { f64::output_dim(map.drawn()?) };
         Ok(map)
     }
@@ -155,8 +158,7 @@ impl Map {
     }
 
     /// Features of the rows of `X` in a fresh array.
-    #[pyo3(signature = (x, n_jobs=None))]
-    #[pyo3(text_signature = "($self, X, n_jobs=None)")]
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
     fn transform<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         in_precision!(x, |rows: R| match self.ready::<R>(py, n_jobs)? {
             Drawn::Real(map) => fresh_features(py, map.as_ref(), rows, n_jobs),
@@ -165,15 +167,8 @@ impl Map {
     }
 
     /// Writes the features of the rows of `X` to `out`.
-    #[pyo3(signature = (x, out, n_jobs=None))]
-    #[pyo3(text_signature = "($self, X, out, n_jobs=None)")]
-    fn transform_into(
-        &self,
-        py: Python<'_>,
-        x: Rows<'_>,
-        out: &Bound<'_, PyAny>,
-        n_jobs: Option<i64>,
-    ) -> PyResult<()> {
+    #[pyo3(signature = (x, out, n_jobs=None), text_signature = "($self, X, out, n_jobs=None)")]
+    fn transform_into(&self, py: Python<'_>, x: Rows<'_>, out: &Bound<'_, PyAny>, n_jobs: Option<i64>) -> PyResult<()> {
         in_precision!(x, |rows: R| match self.ready::<R>(py, n_jobs)? {
             Drawn::Real(map) => features_into::<_, R>(py, map.as_ref(), rows, out, n_jobs),
             Drawn::Complex(map) => features_into::<_, Complex<R>>(py, map.as_ref(), rows, out, n_jobs),
@@ -181,8 +176,7 @@ impl Map {
     }
 
     /// The exact kernel between the rows of `X` and of `Y`.
-    #[pyo3(signature = (x, y, n_jobs=None))]
-    #[pyo3(text_signature = "($self, X, Y, n_jobs=None)")]
+    #[pyo3(signature = (x, y, n_jobs=None), text_signature = "($self, X, Y, n_jobs=None)")]
     fn kernel<'py>(
         &self,
         py: Python<'py>,
@@ -190,14 +184,12 @@ impl Map {
         y: Rows<'py>,
         n_jobs: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (x, y) = (wide(&x), wide(&y));
-        let matrix = detached(py, n_jobs, None, |_| kernel_matrix(self.spec.kernel()?.as_ref(), x.view(), y.view()))?;
-        Ok(to_numpy(py, matrix))
+        let kernel = self.spec.kernel().map_err(to_python)?;
+        kernels::matrix(py, kernel.as_ref(), &x, &y, n_jobs)
     }
 
     /// Closed-form variance of every estimated entry of the kernel between the rows of `X` and of `Y`.
-    #[pyo3(signature = (x, y, n_jobs=None))]
-    #[pyo3(text_signature = "($self, X, Y, n_jobs=None)")]
+    #[pyo3(signature = (x, y, n_jobs=None), text_signature = "($self, X, Y, n_jobs=None)")]
     fn variance<'py>(
         &self,
         py: Python<'py>,
@@ -225,16 +217,6 @@ fn wide(rows: &Rows<'_>) -> Array2<f64> {
     in_precision!(*rows, |rows: R| rows.mapv(bochner::scalar::Real::to_f64))
 }
 
-fn kernel_matrix(
-    kernel: &dyn bochner::kernel::Kernel,
-    x: ArrayView2<'_, f64>,
-    y: ArrayView2<'_, f64>,
-) -> Result<Array2<f64>> {
-    Ok(Array2::from_shape_fn((x.nrows(), y.nrows()), |(i, j)| {
-        kernel.evaluate(&x.row(i).to_vec(), &y.row(j).to_vec())
-    }))
-}
-
 fn fresh_features<'py, M>(
     py: Python<'py>,
     map: &M,
@@ -246,7 +228,8 @@ where
     M::Output: Element,
 {
     let features = detached(py, n_jobs, None, |watch| {
-        let mut out = Array2::from_elem((rows.nrows(), map.output_dim()), M::Output::ZERO);
+        let shape = (rows.nrows(), map.output_dim());
+        let mut out = Array2::from_shape_vec(shape, zeroed(shape.0 * shape.1)).expect("as many zeros as entries");
         blockwise(map, rows, out.view_mut(), watch)?;
         Ok(out)
     })?;
@@ -275,31 +258,41 @@ where
     detached(py, n_jobs, None, |watch| blockwise(map, rows, view, watch))
 }
 
-/// Multiplications after which a block ends: a tenth of a second or two, so that Ctrl-C does not wait.
-const BLOCK_WORK: usize = 1 << 33;
+/// Time a block should take: long enough that the pause between blocks does not matter, short enough for Ctrl-C.
+const BLOCK_TIME: Range<Duration> = Duration::from_millis(50)..Duration::from_millis(200);
 
-/// Transforms block by block, looking for signals in between.
+/// Multiplications a first block may take if the map is a dense one: about a tenth of a second.
+const FIRST_BLOCK: usize = 1 << 32;
+
+/// Transforms block by block, looking for signals in between. Bits do not depend on blocks.
 fn blockwise<M: FeatureMap + ?Sized>(
     map: &M,
     rows: ArrayView2<'_, M::Real>,
     mut out: ArrayViewMut2<'_, M::Output>,
     watch: &Watch,
 ) -> Result<()> {
-    let work = rows.ncols().max(1).saturating_mul(map.output_dim().max(1));
     let tiles = map.tile_rows() * rayon::current_num_threads();
-    let block = (BLOCK_WORK / work).next_multiple_of(tiles).max(tiles);
-    if rows.nrows() <= block || rows.nrows() != out.nrows() {
+    let per_row = rows.ncols().max(1).saturating_mul(map.output_dim().max(1));
+    let mut block = tiles * (FIRST_BLOCK / per_row / tiles).clamp(1, 16);
+    if rows.nrows() <= block || out.nrows() != rows.nrows() {
         return map.transform_into(rows, out);
     }
-    let blocks = rows.axis_chunks_iter(Axis(0), block).zip(out.axis_chunks_iter_mut(Axis(0), block));
-    for (index, (rows, out)) in blocks.enumerate() {
+    let mut first = 0;
+    while first < rows.nrows() {
         watch.checkpoint()?;
-        map.transform_into(rows, out).map_err(|error| match error {
-            Error::NonFinite { what, row, column } => {
-                Error::NonFinite { what, row: row + index * block, column }
-            }
+        let start = Instant::now();
+        let window = first..(first + block).min(rows.nrows());
+        let result = map.transform_into(rows.slice(s![window.clone(), ..]), out.slice_mut(s![window.clone(), ..]));
+        result.map_err(|error| match error {
+            Error::NonFinite { what, row, column } => Error::NonFinite { what, row: first + row, column },
             other => other,
         })?;
+        first = window.end;
+        if start.elapsed() < BLOCK_TIME.start {
+            block = block.saturating_mul(2);
+        } else if start.elapsed() > BLOCK_TIME.end {
+            block = (block / 2).max(tiles);
+        }
     }
     Ok(())
 }

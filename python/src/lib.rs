@@ -4,6 +4,7 @@ mod arrays;
 mod detached;
 mod errors;
 mod features;
+mod kernels;
 
 use pyo3::prelude::*;
 
@@ -11,5 +12,6 @@ use pyo3::prelude::*;
 fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(module)?;
-    module.add_class::<features::Map>()
+    module.add_class::<features::Map>()?;
+    kernels::register(module)
 }

@@ -4,6 +4,7 @@ Random feature maps whose inner products estimate a kernel, with the variance of
 models on top of them that read the data in blocks. Everything follows scikit-learn's conventions.
 """
 
+from bochner import kernels, metrics
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
 from bochner._features import FourierFeatures
 
@@ -12,4 +13,6 @@ __all__ = [
     "NotConvergedError",
     "NotPositiveDefiniteError",
     "__version__",
+    "kernels",
+    "metrics",
 ]

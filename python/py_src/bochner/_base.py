@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +13,17 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bochner._bochner import Map
-from bochner._checks import check_rows, dense_blocks, explained, forget, is_sparse, plain, seed_of
+from bochner._checks import (
+    check_rows,
+    dense,
+    dense_blocks,
+    explained,
+    forget,
+    is_sparse,
+    plain,
+    same_dtype,
+    seed_of,
+)
 
 # Rows on which a description that depends on data is resolved.
 _SAMPLE_ROWS = 5000
@@ -42,7 +52,7 @@ class KernelParameter:
 class _Callable:
     _owner: FeatureTransformer
 
-    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[np.float64]:
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
         """The exact kernel that the features estimate; see :meth:`FeatureTransformer.kernel`."""
         return FeatureTransformer.kernel(self._owner, X, Y)
 
@@ -130,8 +140,8 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             The fitted transformer.
         """
         forget(self)
-        X = check_rows(self, X, reset=True)
-        return self._adopt(self._draw(X, seed_of(self.random_state)))
+        rows = check_rows(self, X, reset=True)
+        return self._adopt(self._draw(rows, seed_of(self.random_state)))
 
     def _adopt(self, drawn: Map) -> Self:
         spec = json.loads(drawn.spec)
@@ -155,17 +165,17 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             Features, float32 for rows in float32 and float64 otherwise.
         """
         check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
-        with explained(self, ("X", X)):
-            if not is_sparse(X):
-                return self.map_.transform(X, n_jobs=self.n_jobs)
-            dtype = np.result_type(X.dtype, np.complex64) if self.map_.complex else X.dtype
-            out = np.empty((X.shape[0], self.map_.output_dim), dtype)
-            for rows, block in dense_blocks(X):
-                self.map_.transform_into(block, out[rows], n_jobs=self.n_jobs)
+        rows = check_rows(self, X, reset=False)
+        with explained(self, ("X", rows)):
+            if not is_sparse(rows):
+                return self.map_.transform(rows, n_jobs=self.n_jobs)
+            dtype = np.result_type(rows.dtype, np.complex64) if self.map_.complex else rows.dtype
+            out = np.empty((rows.shape[0], self.map_.output_dim), dtype)
+            for window, block in dense_blocks(rows):
+                self.map_.transform_into(block, out[window], n_jobs=self.n_jobs)
             return out
 
-    def kernel(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[np.float64]:
+    def kernel(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
         """The exact kernel that the features estimate.
 
         Parameters
@@ -178,7 +188,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Returns
         -------
         K : ndarray of shape (n_samples_X, n_samples_Y)
-            Kernel matrix in float64.
+            Kernel matrix, computed in float64; float32 if all rows are.
         """
         return self._pairwise("kernel", X, Y)
 
@@ -204,12 +214,14 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         return self._pairwise("variance", X, Y)
 
-    def _pairwise(self, quantity: str, X: ArrayLike, Y: ArrayLike | None) -> NDArray[np.float64]:
+    def _pairwise(self, quantity: str, X: ArrayLike, Y: ArrayLike | None) -> NDArray[Any]:
         check_is_fitted(self)
-        X = _dense(check_rows(self, X, reset=False))
-        Y = X if Y is None else _dense(check_rows(self, Y, reset=False))
-        with explained(self, ("X", X), ("Y", Y)):
-            return getattr(self.map_, quantity)(X, Y, n_jobs=self.n_jobs)
+        x = dense(check_rows(self, X, reset=False))
+        y = x if Y is None else dense(check_rows(self, Y, reset=False))
+        x, y = same_dtype(x, y)
+        compute: Callable[..., NDArray[Any]] = getattr(self.map_, quantity)
+        with explained(self, ("X", x), ("Y", y)):
+            return compute(x, y, n_jobs=self.n_jobs)
 
     @property
     def _n_features_out(self) -> int:
@@ -225,12 +237,8 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return tags
 
 
-def _dense(X: Any) -> NDArray[Any]:
-    return X.toarray() if is_sparse(X) else X
-
-
 def _sample(X: Any, seed: int) -> NDArray[Any]:
     """Some rows of X, the same for the same seed."""
     if X.shape[0] > _SAMPLE_ROWS:
         X = X[np.sort(np.random.default_rng(seed).choice(X.shape[0], _SAMPLE_ROWS, replace=False))]
-    return _dense(X)
+    return dense(X)

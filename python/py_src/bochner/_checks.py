@@ -79,6 +79,17 @@ def is_sparse(X: Any) -> bool:
     return not isinstance(X, np.ndarray)
 
 
+def dense(X: Any) -> NDArray[Any]:
+    """All rows as an array."""
+    return X.toarray() if is_sparse(X) else X
+
+
+def same_dtype(X: NDArray[Any], Y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Both in the wider dtype of the two."""
+    dtype = np.result_type(X, Y)
+    return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
+
+
 def dense_blocks(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
     """The rows of a CSR matrix as dense blocks."""
     step = max(1, _DENSE_NUMBERS // max(1, X.shape[1]))

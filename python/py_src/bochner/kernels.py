@@ -1,0 +1,104 @@
+"""Exact kernels: objects called on rows, ``k(X, Y=None)``, returning the kernel matrix.
+
+They are values: equal parameters make equal kernels, and they pickle, print and hash as such. Wherever scikit-learn
+takes a kernel function (``SVC(kernel=k)``, ``pairwise_kernels``), one of these fits.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from bochner import _bochner
+from bochner._checks import dense, plain, same_dtype
+
+__all__ = ["Gaussian", "Polynomial"]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What all kernels share."""
+
+    _name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        self._exact()
+
+    def _exact(self) -> _bochner.Kernel:
+        fields = {name: plain(name, value) for name, value in asdict(self).items()}
+        return _bochner.Kernel(json.dumps({"kernel": self._name, **fields}))
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
+        """The kernel between all rows of X and all rows of Y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+            Rows.
+        Y : array-like of shape (n_samples_Y, n_features), default=None
+            Other rows; the rows of X if not given.
+
+        Returns
+        -------
+        K : ndarray of shape (n_samples_X, n_samples_Y)
+            Kernel matrix, computed in float64; float32 if all rows are.
+        """
+        x = _rows(X, "X")
+        y = x if Y is None else _rows(Y, "Y")
+        return self._exact().matrix(*same_dtype(x, y))
+
+
+def _rows(X: ArrayLike, name: str) -> NDArray[Any]:
+    return dense(check_array(X, dtype=[np.float64, np.float32], accept_sparse="csr", input_name=name))
+
+
+@dataclass(frozen=True)
+class Gaussian(Kernel):
+    r"""``exp(-|x - y|^2 / (2 length_scale^2))``.
+
+    Parameters
+    ----------
+    length_scale : float, default=1.0
+        Distance over which the kernel falls off.
+
+    Examples
+    --------
+    >>> from bochner.kernels import Gaussian
+    >>> Gaussian(length_scale=5.0)([[0.0, 0.0], [3.0, 4.0]]).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
+
+    length_scale: float = 1.0
+    _name = "gaussian"
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    r"""``(gamma <x, y> + coef0)^degree``.
+
+    Parameters
+    ----------
+    degree : int, default=2
+        Exponent.
+    gamma : float, default=1.0
+        Factor of the inner product.
+    coef0 : float, default=0.0
+        Constant inside the power.
+
+    Examples
+    --------
+    >>> from bochner.kernels import Polynomial
+    >>> Polynomial(degree=2, coef0=1.0)([[1.0, 2.0]], [[3.0, 0.5]])
+    array([[25.]])
+    """
+
+    degree: int = 2
+    gamma: float = 1.0
+    coef0: float = 0.0
+    _name = "polynomial"

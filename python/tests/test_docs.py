@@ -1,0 +1,31 @@
+"""Examples in docstrings run, and everything public has one."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import bochner
+
+MODULES = [bochner.__name__] + [f"bochner.{module.name}" for module in pkgutil.iter_modules(bochner.__path__)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_give_what_they_show(name):
+    results = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert results.failed == 0
+
+
+@pytest.mark.parametrize("module", [bochner, bochner.kernels, bochner.metrics], ids=lambda m: m.__name__)
+def test_everything_public_is_documented_with_an_example(module):
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if not callable(thing) or (inspect.isclass(thing) and issubclass(thing, Exception)):
+            continue
+        text = inspect.getdoc(thing)
+        assert "Examples\n--------\n>>>" in text, name
+        documented = text.split("Parameters\n----------\n")[1].split("\n\n")[0]
+        for parameter in inspect.signature(thing).parameters:
+            assert f"{parameter} :" in documented, f"{name}: {parameter}"

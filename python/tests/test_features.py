@@ -1,0 +1,304 @@
+"""What every transformer promises beyond scikit-learn's checks."""
+
+import pickle
+import threading
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from catalogue import FEATURES
+
+every_map = pytest.mark.parametrize("features", [f.set_params(random_state=3) for f in map(clone, FEATURES)], ids=repr)
+
+
+@every_map
+def test_seed_decides_the_bits(features, rows):
+    first, second = clone(features).fit_transform(rows), clone(features).fit_transform(rows)
+    assert np.array_equal(first, second)
+    other = clone(features).set_params(random_state=4).fit_transform(rows)
+    assert not np.array_equal(first, other)
+
+
+@every_map
+def test_bits_do_not_depend_on_threads_or_blocks(features, rng):
+    rows = rng.normal(size=(1000, 7))
+    features = clone(features).fit(rows)
+    whole = features.set_params(n_jobs=1).transform(rows)
+    for n_jobs in (2, 5, -1, None):
+        assert np.array_equal(features.set_params(n_jobs=n_jobs).transform(rows), whole)
+    for size in (1, 7, 64, 65):
+        parts = [features.transform(rows[i : i + size]) for i in range(0, 130, size)]
+        assert np.array_equal(np.concatenate(parts)[:130], whole[:130])
+
+
+@every_map
+def test_budget_of_columns_is_respected(features, rows):
+    n_columns = clone(features).fit_transform(rows).shape[1]
+    assert features.n_components - 1 <= n_columns <= features.n_components
+
+
+@every_map
+def test_float32_stays_float32_and_is_the_rounded_map(features, rows):
+    features = clone(features).fit(rows)
+    single = features.transform(rows.astype(np.float32))
+    double = features.transform(rows)
+    assert single.dtype.itemsize * 2 == double.dtype.itemsize
+    np.testing.assert_allclose(single, double, atol=1e-5)
+    assert clone(features).fit_transform(rows.astype(np.float32)).dtype == single.dtype
+
+
+@every_map
+@pytest.mark.parametrize(
+    "layout",
+    [
+        np.asfortranarray,
+        lambda a: np.repeat(a, 2, axis=0)[::2],
+        lambda a: np.repeat(a, 3, axis=1)[:, ::3],
+        lambda a: a[::-1, ::-1].copy()[::-1, ::-1],
+        lambda a: a.astype(">f8"),
+        lambda a: _read_only(a),
+        lambda a: _unaligned(a),
+        lambda a: a.tolist(),
+        pd.DataFrame,
+    ],
+    ids=["fortran", "rows apart", "columns apart", "reversed", "big endian", "read only", "unaligned", "lists", "frame"],
+)
+def test_layout_in_memory_does_not_matter(features, rows, layout):
+    features = clone(features).fit(rows)
+    assert np.array_equal(features.transform(layout(rows)), features.transform(rows))
+
+
+def _read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def _unaligned(array):
+    record = np.zeros(array.shape, dtype=np.dtype([("flag", "u1"), ("value", "f8")]))
+    record["value"] = array
+    assert not record["value"].flags.aligned
+    return record["value"]
+
+
+@every_map
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, np.bool_, np.float16, object])
+def test_other_numbers_become_float64(features, rng, dtype):
+    rows = rng.integers(0, 2, size=(50, 7))
+    features = clone(features).fit(rows.astype(dtype))
+    assert np.array_equal(features.transform(rows.astype(dtype)), features.transform(rows.astype(np.float64)))
+
+
+@every_map
+def test_sparse_rows_give_the_features_of_dense_rows(features, rows):
+    sparse = pytest.importorskip("scipy.sparse")
+    rows = np.where(rows > 0.2, rows, 0.0)
+    features = clone(features).fit(rows)
+    for make in (sparse.csr_matrix, sparse.csc_array, sparse.coo_array):
+        assert np.array_equal(features.transform(make(rows)), features.transform(rows))
+    assert np.array_equal(clone(features).fit(sparse.csr_array(rows)).transform(rows), features.transform(rows))
+
+
+@every_map
+@pytest.mark.parametrize("value, words", [(np.nan, "contains NaN"), (np.inf, "contains infinity")])
+def test_nan_and_infinity_are_refused_in_scikit_learns_words(features, rows, value, words):
+    features = clone(features).fit(rows)
+    damaged = rows.copy()
+    damaged[17, 3] = value
+    for call in (features.transform, features.kernel, clone(features).fit):
+        with pytest.raises(ValueError, match=f"Input X {words}"):
+            call(damaged)
+    with pytest.raises(ValueError, match=f"Input Y {words}"):
+        features.kernel(rows, damaged)
+
+
+@every_map
+def test_wrong_shapes_are_refused_in_scikit_learns_words(features, rows):
+    features = clone(features).fit(rows)
+    for call in (features.transform, features.kernel, clone(features).fit):
+        with pytest.raises(ValueError, match="Expected 2D array, got 1D array instead"):
+            call(rows[0])
+        with pytest.raises(ValueError, match="0 sample"):
+            call(rows[:0])
+    with pytest.raises(ValueError, match="0 feature"):
+        clone(features).fit(rows[:, :0])
+    with pytest.raises(ValueError, match="X has 5 features, but .* is expecting 7 features"):
+        features.transform(rows[:, :5])
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        clone(features).fit([["a", "b"]])
+
+
+@every_map
+def test_nothing_works_before_fit(features, rows):
+    features = clone(features)
+    for call in (features.transform, features.kernel, features.variance):
+        with pytest.raises(NotFittedError):
+            call(rows)
+    with pytest.raises(NotFittedError):
+        features.get_feature_names_out()
+
+
+@every_map
+def test_failed_fit_leaves_the_transformer_unfitted(features, rows):
+    features = clone(features).fit(rows)
+    with pytest.raises(ValueError):
+        features.set_params(n_components=0).fit(rows[:, :3])
+    with pytest.raises(NotFittedError):
+        features.transform(rows[:, :3])
+    assert features.set_params(n_components=16).fit(rows).transform(rows).shape[0] == len(rows)
+
+
+@every_map
+def test_pickle_and_joblib_keep_the_bits(features, rows, tmp_path):
+    features = clone(features).fit(rows.astype(np.float32))
+    expected = features.transform(rows.astype(np.float32)), features.transform(rows)
+    joblib.dump(features, tmp_path / "features.joblib")
+    for copy in (pickle.loads(pickle.dumps(features)), joblib.load(tmp_path / "features.joblib")):
+        assert np.array_equal(copy.transform(rows.astype(np.float32)), expected[0])
+        assert np.array_equal(copy.transform(rows), expected[1])
+        assert copy.spec_ == features.spec_
+
+
+def test_pickle_holds_a_description_instead_of_weights(rows):
+    features = clone(FEATURES[0]).set_params(n_components=4096).fit(rows)
+    assert len(pickle.dumps(features)) < 4096
+
+
+@every_map
+def test_two_threads_share_a_transformer(features, rng):
+    features = clone(features).fit(rng.normal(size=(10, 7)))
+    blocks = [rng.normal(size=(3000, 7)).astype(dtype) for dtype in (np.float64, np.float32) * 2]
+    expected = [features.transform(block) for block in blocks]
+    fresh = pickle.loads(pickle.dumps(features))
+    results = [None] * len(blocks)
+
+    def work(i):
+        for _ in range(5):
+            results[i] = fresh.transform(blocks[i])
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(blocks))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(a, b) for a, b in zip(results, expected))
+
+
+@every_map
+def test_frames_in_and_out(features, rows):
+    names = [f"c{i}" for i in range(7)]
+    if np.iscomplexobj(clone(features).fit_transform(rows)):
+        pytest.skip("frames hold real numbers")
+    pandas_rows = pd.DataFrame(rows, columns=names)
+    fitted = clone(features).set_output(transform="pandas").fit(pandas_rows)
+    frame = fitted.transform(pandas_rows)
+    assert list(frame.columns) == list(fitted.get_feature_names_out())
+    assert frame.columns[0] == type(features).__name__.lower() + "0"
+    polars_rows = pl.DataFrame(rows, schema=names)
+    polars_frame = clone(features).set_output(transform="polars").fit(polars_rows).transform(polars_rows)
+    assert isinstance(polars_frame, pl.DataFrame)
+    assert np.array_equal(polars_frame.to_numpy(), frame.to_numpy())
+    assert list(fitted.feature_names_in_) == names
+    with pytest.raises(ValueError, match="feature names should match"):
+        fitted.transform(pandas_rows.rename(columns={"c0": "other"}))
+
+
+def test_pipelines_searches_and_column_transformers_work(rows):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:400] / 16, y[:400]
+    features = clone(FEATURES[0]).set_params(random_state=0)
+    pipeline = make_pipeline(StandardScaler(), features, RidgeClassifier())
+    search = GridSearchCV(pipeline, {f"{type(features).__name__.lower()}__n_components": [16, 256]}, cv=2, n_jobs=2)
+    search.fit(X, y)
+    assert search.best_params_[f"{type(features).__name__.lower()}__n_components"] == 256
+    columns = ColumnTransformer([("left", clone(features), slice(0, 32)), ("right", clone(features), slice(32, 64))])
+    assert columns.fit_transform(X).shape == (400, 2 * clone(features).fit_transform(X).shape[1])
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_generators_are_drawn_from(make, rows):
+    source = make(5)
+    features = clone(FEATURES[0])
+    first = features.set_params(random_state=source).fit_transform(rows)
+    second = features.fit_transform(rows)
+    assert not np.array_equal(first, second)
+    assert np.array_equal(clone(FEATURES[0]).set_params(random_state=make(5)).fit_transform(rows), first)
+
+
+def test_global_state_of_numpy_decides_where_no_seed_is_given(rows):
+    np.random.seed(11)
+    first = clone(FEATURES[0]).fit_transform(rows)
+    np.random.seed(11)
+    assert np.array_equal(clone(FEATURES[0]).fit_transform(rows), first)
+    assert not np.array_equal(clone(FEATURES[0]).fit_transform(rows), first)
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"n_components": 0}, "n_components must be"),
+        ({"n_components": -3}, "n_components must be a non-negative integer, got -3"),
+        ({"n_components": 2.5}, "n_components must be a non-negative integer, got 2.5"),
+        ({"n_components": None}, "n_components must be a non-negative integer, got null"),
+        ({"random_state": -1}, "random_state must be an integer from 0"),
+        ({"random_state": "x"}, "cannot be used to seed"),
+        ({"n_jobs": 0}, "n_jobs must be a non-zero integer or None, got 0"),
+    ],
+    ids=str,
+)
+@every_map
+def test_bad_arguments_are_named(features, rows, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        clone(features).set_params(**parameters).fit(rows)
+
+
+@every_map
+def test_more_features_estimate_the_kernel_better(features, rows):
+    errors = []
+    for n_components in (64, 4096):
+        fitted = clone(features).set_params(n_components=n_components).fit(rows)
+        Z = fitted.transform(rows)
+        K = fitted.kernel(rows)
+        errors.append(np.linalg.norm((Z @ Z.conj().T).real - K) / np.linalg.norm(K))
+    # 64 times as many features divide the error by 8 on average; by 4 at the least.
+    assert errors[1] < errors[0] / 4
+
+
+@every_map
+def test_variance_is_the_spread_over_seeds(features, rows):
+    rows, seeds = rows[:4], 500
+    features = clone(features).set_params(n_components=128)
+    fitted = features.fit(rows)
+    exact, variance = fitted.kernel(rows), fitted.variance(rows)
+    estimates = []
+    for seed in range(seeds):
+        Z = clone(features).set_params(random_state=seed).fit_transform(rows)
+        estimates.append((Z @ Z.conj().T).real)
+    alpha = 1e-6 / rows.shape[0] ** 2
+    z = stats.norm.ppf(1 - alpha / 2)
+    assert np.all(np.abs(np.mean(estimates, axis=0) - exact) <= z * np.sqrt(variance / seeds) + 1e-12)
+    low, high = stats.chi2.ppf([alpha / 2, 1 - alpha / 2], seeds - 1) / (seeds - 1)
+    spread = np.var(estimates, axis=0, ddof=1)
+    assert np.all((spread >= low * variance - 1e-24) & (spread <= high * variance + 1e-24))
+
+
+@every_map
+def test_kernel_and_variance_take_two_sets_of_rows(features, rows):
+    fitted = clone(features).fit(rows)
+    for compute in (fitted.kernel, fitted.variance):
+        assert compute(rows[:5], rows[5:12]).shape == (5, 7)
+        np.testing.assert_allclose(compute(rows[:12])[:5, 5:], compute(rows[:5], rows[5:12]), rtol=1e-12)
+    assert fitted.kernel(rows.astype(np.float32)).dtype == np.float32
+    assert fitted.kernel(rows.astype(np.float32), rows).dtype == np.float64

@@ -1,0 +1,121 @@
+"""Signals, forks, progress: what happens around the work."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from bochner import FourierFeatures
+
+
+def run(script):
+    """A script in a fresh interpreter."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def interrupted_after(seconds, work):
+    """Runs `work`, presses Ctrl-C after some time and returns how long it took to stop."""
+    pressed = []
+
+    def press():
+        pressed.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(seconds, press)
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work()
+        return time.monotonic() - pressed[0]
+    finally:
+        timer.cancel()
+
+
+def test_ctrl_c_stops_a_transform(rng):
+    rows = rng.normal(size=(100_000, 600)).astype(np.float32)
+    features = FourierFeatures(8192, projection="gaussian", random_state=0).fit(rows[:10])
+    assert interrupted_after(0.3, lambda: features.transform(rows)) < 1.0
+    assert features.transform(rows[:3]).shape == (3, 8192)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_forked_children_have_threads_of_their_own():
+    answer = run(
+        """
+        import os, warnings
+        import numpy as np
+        from bochner import FourierFeatures
+        warnings.simplefilter("ignore")
+        X = np.random.default_rng(0).normal(size=(5000, 20))
+        features = FourierFeatures(512, random_state=0).fit(X)
+        expected = features.transform(X)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if np.array_equal(features.transform(X), expected) else 1)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+    )
+    assert answer == "0"
+
+
+def test_other_threads_run_while_the_core_works(rng):
+    rows = rng.normal(size=(10_000, 300))
+    features = FourierFeatures(1024, projection="gaussian", random_state=0).fit(rows[:10])
+    ticks, done = [], threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.001)
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    start = time.monotonic()
+    features.transform(rows)
+    elapsed = time.monotonic() - start
+    done.set()
+    ticker.join()
+    during = [t for t in ticks if start <= t <= start + elapsed]
+    assert len(during) > 10 * elapsed
+
+
+def test_import_is_quick_once_scikit_learn_is_there():
+    seconds = run(
+        """
+        import time
+        import sklearn.base, sklearn.utils.validation
+        start = time.perf_counter()
+        import bochner
+        print(time.perf_counter() - start)
+        """
+    )
+    assert float(seconds) < 0.3
+
+
+def test_many_fits_do_not_grow_memory():
+    grown = run(
+        """
+        import resource
+        import numpy as np
+        from bochner import FourierFeatures
+        X = np.random.default_rng(0).normal(size=(200, 5))
+        def fits(count):
+            for seed in range(count):
+                FourierFeatures(256, random_state=seed).fit(X).transform(X)
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = fits(200)
+        print(fits(1000) - before)
+        """
+    )
+    # Kilobytes; one fit allocates about 400 of them.
+    assert int(grown) < 4000
