@@ -56,10 +56,6 @@ impl Kernel for Gaussian {
         self.of(distance_sq(x, y))
     }
 
-    fn of_products(&self, dot: f64, x_norm_sq: f64, y_norm_sq: f64) -> Option<f64> {
-        Some(self.of((x_norm_sq + y_norm_sq - 2.0 * dot).max(0.0)))
-    }
-
     fn of_distance_sq(&self, distance_sq: f64) -> Option<f64> {
         Some(self.of(distance_sq))
     }

@@ -3,18 +3,38 @@
 //! | kernel | of | features |
 //! |---|---|---|
 //! | [`Polynomial`] `(γ⟨x, y⟩ + ν)ᵖ` | inner product | product sketches, TensorSRHT, TensorSketch |
+//! | [`Exponential`] `exp(⟨x, y⟩/ℓ²)` | inner product | Maclaurin, positive |
 //! | [`Gaussian`] `exp(−|x−y|²/2ℓ²)` | distance | Fourier, Maclaurin |
+//! | [`Matern`], [`Laplacian`] | distance | Fourier |
+//! | [`Spherical`] `(1 − |x−y|²/A²)ᵖ` on unit rows | distance | spherical |
+//! | [`Optical`] `E |u·x|ᵐ|u·y|ᵐ` | inner product and norms | optical |
+//! | [`Compressive`] `E exp(−|P(x−y)|²/2ℓ²)` | distance | compressive |
 //!
-//! A kernel with parameters inside is a value; [`kernel_matrix`] evaluates it on all pairs of two sets of rows.
+//! A kernel with parameters inside is a value, [`Any`] is one of them; [`kernel_matrix`] evaluates it on all pairs of two
+//! sets of rows.
 
+mod any;
+mod compressive;
+mod exponential;
 mod gaussian;
+mod laplacian;
+mod matern;
 mod matrix;
+mod optical;
 mod polynomial;
 pub(crate) mod products;
+mod spherical;
 
+pub use any::Any;
+pub use compressive::{Compression, Compressive};
+pub use exponential::Exponential;
 pub use gaussian::Gaussian;
+pub use laplacian::Laplacian;
+pub use matern::Matern;
 pub use matrix::{kernel_matrix, kernel_matrix_into};
+pub use optical::Optical;
 pub use polynomial::Polynomial;
+pub use spherical::Spherical;
 
 use std::fmt::Debug;
 
@@ -24,8 +44,8 @@ pub trait Kernel: Debug + Send + Sync {
     fn evaluate(&self, x: &[f64], y: &[f64]) -> f64;
 
     /// `k` from `⟨x, y⟩`, `|x|²` and `|y|²`, where these determine it: whole matrices then cost one matrix product.
-    fn of_products(&self, _dot: f64, _x_norm_sq: f64, _y_norm_sq: f64) -> Option<f64> {
-        None
+    fn of_products(&self, dot: f64, x_norm_sq: f64, y_norm_sq: f64) -> Option<f64> {
+        self.of_distance_sq((x_norm_sq + y_norm_sq - 2.0 * dot).max(0.0))
     }
 
     /// `k` from `|x − y|²`, where it determines it: matrices then cost one matrix product, and pairs so close that
@@ -125,3 +145,6 @@ pub(crate) fn powu(mut base: f64, mut exponent: u32) -> f64 {
     }
     power
 }
+
+#[cfg(test)]
+mod tests;

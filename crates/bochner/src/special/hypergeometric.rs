@@ -1,5 +1,5 @@
 use super::{log1p_minus, trapezoid};
-use std::f64::consts::{FRAC_PI_2, PI};
+use std::f64::consts::FRAC_PI_2;
 
 /// `F_a(z) = ₂F₁(−a, −a; 1; z) = Σ C(a, k)² zᵏ` for `a ≥ 0` and `0 ≤ z ≤ 1` (clamped).
 ///
@@ -76,46 +76,4 @@ fn beta_bell(a: f64, c: f64, x: f64, peak: f64, rest: f64) -> f64 {
         let lift = up * peak / (1.0 + up * peak) * rest;
         -a * libm::log1p(down * rest) - c * libm::log1p(up * peak) - x * lift
     })
-}
-
-/// [`binomial_square_sum`] of one `a`, tabulated: Chebyshev pieces in `u = −ln(1 − z)`, where it is smooth up to `z = 1`.
-#[derive(Debug, Clone)]
-pub(crate) struct BinomialSquareTable {
-    pieces: Vec<[f64; Self::TERMS]>,
-    at_one: f64,
-}
-
-impl BinomialSquareTable {
-    const TERMS: usize = 16;
-    /// Half-unit pieces up to `u = 37`: beyond, `1 − z` is below half an ulp of 1.
-    const PIECES: usize = 74;
-
-    pub(crate) fn new(a: f64) -> Self {
-        let n = Self::TERMS;
-        let piece = |index: usize| {
-            let values: Vec<f64> = (0..n)
-                .map(|i| {
-                    let node = libm::cos(PI * (i as f64 + 0.5) / n as f64);
-                    let u = 0.5 * (index as f64 + 0.5 * (node + 1.0));
-                    binomial_square_sum(a, -libm::expm1(-u))
-                })
-                .collect();
-            std::array::from_fn(|k| {
-                let term = |(i, v): (usize, &f64)| v * libm::cos(PI * k as f64 * (i as f64 + 0.5) / n as f64);
-                values.iter().enumerate().map(term).sum::<f64>() * if k == 0 { 1.0 } else { 2.0 } / n as f64
-            })
-        };
-        BinomialSquareTable { pieces: (0..Self::PIECES).map(piece).collect(), at_one: binomial_square_sum(a, 1.0) }
-    }
-
-    pub(crate) fn value(&self, z: f64) -> f64 {
-        let u = -2.0 * libm::log1p(-z.clamp(0.0, 1.0));
-        let Some(piece) = self.pieces.get(u as usize) else { return self.at_one };
-        let x = 2.0 * (u - u.floor()) - 1.0;
-        let (mut low, mut high) = (0.0, 0.0);
-        for &c in piece[1..].iter().rev() {
-            (low, high) = (2.0 * x * low - high + c, low);
-        }
-        x * low - high + piece[0]
-    }
 }

@@ -8,6 +8,7 @@ mod gamma;
 mod hypergeometric;
 mod isotropic;
 mod quantile;
+mod table;
 
 pub use bessel::{bessel_k, matern};
 pub use gamma::{gamma, gamma_p, gamma_q, ln_gamma};
@@ -15,7 +16,7 @@ pub use hypergeometric::{binomial_square_sum, kummer};
 pub use isotropic::Isotropic;
 pub use quantile::{chi_square_interval, chi_square_quantile, normal_cdf, normal_quantile};
 
-pub(crate) use hypergeometric::BinomialSquareTable;
+pub(crate) use table::Table;
 
 /// `h Σ exp(e(k h))` over all integers `k`, for an exponent `e` with `e(0) = 0` that falls on both sides of a maximum
 /// near 0: the trapezoidal rule, which converges exponentially for analytic integrands on the whole line.

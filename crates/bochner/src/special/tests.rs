@@ -58,19 +58,37 @@ fn binomial_square_sums_have_thirteen_digits_up_to_one() {
 }
 
 #[test]
-fn tabulated_binomial_square_sums_have_twelve_digits() {
+fn tables_agree_with_what_they_tabulate_to_twelve_digits() {
     for a in [0.005, 0.25, 0.5, 0.85, 1.5, 5.65] {
-        let table = BinomialSquareTable::new(a);
-        for (b, z, exact) in BINOMIAL_SQUARE_SUM {
-            if a == b {
-                close(&format!("table of F_{a} at {z}"), table.value(z), exact, 1e-12);
-            }
-        }
+        let table = Table::new(0.0, 0.5, 74);
         for i in 0..=400 {
             let z = 1.0 - (1.0 - f64::from(i) / 400.0).powi(3);
-            close("table", table.value(z), binomial_square_sum(a, z), 1e-12);
+            let found = table.value(-libm::log1p(-z), |u| binomial_square_sum(a, -libm::expm1(-u)));
+            close("table of binomial sums", found, binomial_square_sum(a, z), 1e-12);
         }
     }
+    for (a, b) in [(0.5, 1.0), (1.5, 4.0), (391.5, 392.0), (32.0, 392.0), (15000.0, 30000.0)] {
+        let table = Table::new(-20.0, 0.5, 80);
+        for i in 0..=400 {
+            let u = f64::from(i) * 0.05 - 8.0;
+            let exact = kummer(a, b, libm::exp(u));
+            if exact > 1e-280 {
+                let found = libm::exp(table.value(u, |u| libm::log(kummer(a, b, libm::exp(u)))));
+                close(&format!("table of Kummer's function {a} {b} {u}"), found, exact, 1e-12);
+            }
+        }
+    }
+}
+
+#[test]
+fn tables_do_not_smooth_what_is_not_smooth() {
+    let table = Table::new(-1.0, 0.5, 4);
+    for i in -100..100 {
+        let u = f64::from(i) * 0.0099 - 0.0003;
+        assert!((table.value(u, |u| (u - 0.2).abs()) - (u - 0.2).abs()).abs() < 1e-12);
+    }
+    assert_eq!(table.value(5.0, |u| u), 5.0, "outside of the table");
+    assert_eq!(table.value(f64::NEG_INFINITY, |_| 3.0), 3.0);
 }
 
 #[test]

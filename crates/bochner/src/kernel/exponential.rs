@@ -1,0 +1,85 @@
+use super::{DotProductKernel, Kernel, dot};
+use crate::error::{Error, Result, check_positive};
+use serde::{Deserialize, Serialize};
+
+/// Exponential kernel `exp(⟨x, y⟩/ℓ²)`; with `ℓ² = √d` it is the attention kernel of queries and keys.
+///
+/// ```
+/// use bochner::kernel::{Exponential, Kernel};
+/// let k = Exponential::new(2.0)?;
+/// assert_eq!(k.evaluate(&[1.0, 3.0], &[1.0, 1.0]), 1f64.exp());
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Parameters")]
+pub struct Exponential {
+    length_scale: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    length_scale: f64,
+}
+
+impl TryFrom<Parameters> for Exponential {
+    type Error = Error;
+    fn try_from(p: Parameters) -> Result<Self> {
+        Exponential::new(p.length_scale)
+    }
+}
+
+impl Exponential {
+    /// `exp(⟨x, y⟩/ℓ²)` with `ℓ = length_scale`.
+    ///
+    /// # Errors
+    /// A length scale that is not positive.
+    pub fn new(length_scale: f64) -> Result<Self> {
+        check_positive("length_scale", length_scale)?;
+        Ok(Exponential { length_scale })
+    }
+
+    /// The kernel `exp(⟨q, k⟩/√d)` of softmax attention over rows of length `dim`.
+    ///
+    /// # Errors
+    /// Rows of length 0.
+    pub fn attention(dim: usize) -> Result<Self> {
+        crate::error::check_count("dim", dim)?;
+        Exponential::new(libm::sqrt(libm::sqrt(dim as f64)))
+    }
+
+    /// `ℓ`.
+    pub fn length_scale(&self) -> f64 {
+        self.length_scale
+    }
+
+    #[inline(always)]
+    fn of(&self, dot: f64) -> f64 {
+        libm::exp(dot / self.length_scale / self.length_scale)
+    }
+}
+
+impl Kernel for Exponential {
+    fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
+        self.of(dot(x, y))
+    }
+
+    fn of_products(&self, dot: f64, _x_norm_sq: f64, _y_norm_sq: f64) -> Option<f64> {
+        Some(self.of(dot))
+    }
+
+    fn map_products(&self, dots: &mut [f64], _x_norm_sq: f64, _y_norms_sq: &[f64]) -> bool {
+        for dot in dots {
+            *dot = self.of(*dot);
+        }
+        true
+    }
+}
+
+impl DotProductKernel for Exponential {
+    /// `1/(n! ℓ²ⁿ)`, by the ratios `1/((n+1)ℓ²)`.
+    fn coefficient(&self, degree: u32) -> f64 {
+        let inverse = 1.0 / self.length_scale / self.length_scale;
+        (1..=degree).fold(1.0, |a, n| a * inverse / f64::from(n))
+    }
+}

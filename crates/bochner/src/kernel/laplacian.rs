@@ -1,0 +1,70 @@
+use super::{Kernel, sum_of};
+use crate::error::{Error, Result, check_positive};
+use serde::{Deserialize, Serialize};
+
+/// Laplacian kernel `exp(−|x − y|/ℓ)` of the Euclidean norm (2) or of the sum of absolute values (1).
+///
+/// ```
+/// use bochner::kernel::{Kernel, Laplacian};
+/// assert_eq!(Laplacian::new(1.0, 2)?.evaluate(&[0.0, 0.0], &[3.0, 4.0]), (-5f64).exp());
+/// assert_eq!(Laplacian::new(1.0, 1)?.evaluate(&[0.0, 0.0], &[3.0, 4.0]), (-7f64).exp());
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Parameters")]
+pub struct Laplacian {
+    length_scale: f64,
+    norm: u8,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    length_scale: f64,
+    norm: u8,
+}
+
+impl TryFrom<Parameters> for Laplacian {
+    type Error = Error;
+    fn try_from(p: Parameters) -> Result<Self> {
+        Laplacian::new(p.length_scale, p.norm)
+    }
+}
+
+impl Laplacian {
+    /// `exp(−|x − y|/ℓ)` with `ℓ = length_scale` and norm 1 or 2.
+    ///
+    /// # Errors
+    /// A length scale that is not positive, or another norm.
+    pub fn new(length_scale: f64, norm: u8) -> Result<Self> {
+        check_positive("length_scale", length_scale)?;
+        if !(1..=2).contains(&norm) {
+            return Err(Error::parameter("norm", "1 or 2", norm));
+        }
+        Ok(Laplacian { length_scale, norm })
+    }
+
+    /// `ℓ`.
+    pub fn length_scale(&self) -> f64 {
+        self.length_scale
+    }
+
+    /// 1 or 2.
+    pub fn norm(&self) -> u8 {
+        self.norm
+    }
+}
+
+impl Kernel for Laplacian {
+    fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
+        let distance = match self.norm {
+            1 => sum_of(x, y, |a, b| (a - b).abs()),
+            _ => super::distance_sq(x, y).sqrt(),
+        };
+        libm::exp(-distance / self.length_scale)
+    }
+
+    fn of_distance_sq(&self, distance_sq: f64) -> Option<f64> {
+        (self.norm == 2).then(|| libm::exp(-distance_sq.sqrt() / self.length_scale))
+    }
+}

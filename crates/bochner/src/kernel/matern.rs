@@ -1,0 +1,105 @@
+use super::{Kernel, distance_sq};
+use crate::error::{Error, Result, check_positive};
+use crate::special::{Table, matern};
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, OnceLock};
+
+/// Matérn kernel `2^(1−ν)/Γ(ν) z^ν K_ν(z)` with `z = √(2ν)|x − y|/ℓ`.
+///
+/// `ν = 1/2` is the Laplacian kernel of the Euclidean norm, `ν = 3/2` gives `(1+z)e⁻ᶻ`, `ν = 5/2` gives `(1+z+z²/3)e⁻ᶻ`;
+/// the Gaussian kernel is the limit of large `ν`. Its spectrum is a multivariate t distribution with `2ν` degrees of
+/// freedom.
+///
+/// ```
+/// use bochner::kernel::{Kernel, Matern};
+/// let k = Matern::new(1.5, 1.0)?;
+/// let z = 3f64.sqrt() * 2.0;
+/// assert!((k.evaluate(&[0.0], &[2.0]) - (1.0 + z) * (-z).exp()).abs() < 1e-16);
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(try_from = "Parameters")]
+pub struct Matern {
+    nu: f64,
+    length_scale: f64,
+    #[serde(skip)]
+    table: Arc<OnceLock<Table>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    nu: f64,
+    length_scale: f64,
+}
+
+impl TryFrom<Parameters> for Matern {
+    type Error = Error;
+    fn try_from(p: Parameters) -> Result<Self> {
+        Matern::new(p.nu, p.length_scale)
+    }
+}
+
+impl PartialEq for Matern {
+    fn eq(&self, other: &Self) -> bool {
+        (self.nu, self.length_scale) == (other.nu, other.length_scale)
+    }
+}
+
+impl Matern {
+    /// The kernel of smoothness `nu` and length scale `ℓ`.
+    ///
+    /// # Errors
+    /// Parameters that are not positive.
+    pub fn new(nu: f64, length_scale: f64) -> Result<Self> {
+        check_positive("nu", nu)?;
+        check_positive("length_scale", length_scale)?;
+        Ok(Matern { nu, length_scale, table: Arc::default() })
+    }
+
+    /// `ν`.
+    pub fn nu(&self) -> f64 {
+        self.nu
+    }
+
+    /// `ℓ`.
+    pub fn length_scale(&self) -> f64 {
+        self.length_scale
+    }
+
+    #[inline(always)]
+    fn argument(&self, distance_sq: f64) -> f64 {
+        (2.0 * self.nu).sqrt() * (distance_sq.sqrt() / self.length_scale)
+    }
+}
+
+impl Kernel for Matern {
+    fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
+        matern(self.nu, self.argument(distance_sq(x, y)))
+    }
+
+    fn of_distance_sq(&self, distance_sq: f64) -> Option<f64> {
+        Some(matern(self.nu, self.argument(distance_sq)))
+    }
+
+    fn map_distances_sq(&self, distances_sq: &mut [f64]) -> bool {
+        if (self.nu - 0.5).fract() == 0.0 && self.nu < 21.0 {
+            for entry in distances_sq {
+                *entry = matern(self.nu, self.argument(*entry));
+            }
+            return true;
+        }
+        // The integral costs about a microsecond. Its logarithm is smooth in ln z, whatever z is raised to; beyond
+        // z = e⁷ the value is 0.
+        let table = self.table.get_or_init(|| Table::new(-36.0, 0.5, 86));
+        for entry in distances_sq {
+            let z = self.argument(*entry);
+            *entry = if z > 0.0 {
+                libm::exp(table.value(libm::log(z), |u| libm::log(matern(self.nu, libm::exp(u)))))
+            } else {
+                1.0
+            };
+        }
+        true
+    }
+}

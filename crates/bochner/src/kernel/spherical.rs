@@ -1,0 +1,79 @@
+use super::{Kernel, Polynomial, distance_sq, powu};
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// Polynomial kernel on the unit sphere, `(1 − |x − y|²/A²)ᵖ` with `A ≥ √2` (Pennington, Yu and Kumar 2015).
+///
+/// On unit rows it equals `((1 − 2/A²) + (2/A²)⟨x, y⟩)ᵖ`; `A = √2` is the homogeneous kernel.
+///
+/// ```
+/// use bochner::kernel::{Kernel, Spherical};
+/// let k = Spherical::new(3, 2.0)?;
+/// let (x, y) = ([1.0, 0.0], [0.6, 0.8]);
+/// assert!((k.evaluate(&x, &y) - k.polynomial().evaluate(&x, &y)).abs() < 1e-15);
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Parameters")]
+pub struct Spherical {
+    degree: u32,
+    a: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    degree: u32,
+    a: f64,
+}
+
+impl TryFrom<Parameters> for Spherical {
+    type Error = Error;
+    fn try_from(p: Parameters) -> Result<Self> {
+        Spherical::new(p.degree, p.a)
+    }
+}
+
+impl Spherical {
+    /// `(1 − |x − y|²/a²)^degree`.
+    ///
+    /// # Errors
+    /// `a` below `√2`, where the kernel is no longer positive definite.
+    pub fn new(degree: u32, a: f64) -> Result<Self> {
+        if !(a >= std::f64::consts::SQRT_2 && a.is_finite()) {
+            return Err(Error::parameter("a", "a finite number of at least √2", a));
+        }
+        Ok(Spherical { degree, a })
+    }
+
+    /// `p`.
+    pub fn degree(&self) -> u32 {
+        self.degree
+    }
+
+    /// `A`.
+    pub fn a(&self) -> f64 {
+        self.a
+    }
+
+    /// The polynomial kernel it is on unit rows.
+    pub fn polynomial(&self) -> Polynomial {
+        let gamma = 2.0 / (self.a * self.a);
+        Polynomial::new(self.degree, gamma, (1.0 - gamma).max(0.0)).expect("a ≥ √2 gives 0 < gamma ≤ 1")
+    }
+
+    #[inline(always)]
+    fn of(&self, distance_sq: f64) -> f64 {
+        powu(1.0 - distance_sq / (self.a * self.a), self.degree)
+    }
+}
+
+impl Kernel for Spherical {
+    fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
+        self.of(distance_sq(x, y))
+    }
+
+    fn of_distance_sq(&self, distance_sq: f64) -> Option<f64> {
+        Some(self.of(distance_sq))
+    }
+}
