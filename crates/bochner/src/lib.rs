@@ -8,6 +8,7 @@ pub mod kernel;
 pub mod linalg;
 pub mod metrics;
 pub mod model;
+pub mod persist;
 pub mod preprocess;
 pub mod projection;
 pub mod random;

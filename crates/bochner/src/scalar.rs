@@ -35,6 +35,7 @@ pub trait Scalar:
     + SubAssign
     + MulAssign
     + Sum
+    + crate::linalg::field::Field
 {
     /// The real numbers underneath.
     type Real: Real;
@@ -65,7 +66,9 @@ pub trait Scalar:
 }
 
 /// `f32` or `f64`.
-pub trait Real: Scalar<Real = Self> + num_traits::Float + crate::linalg::Kernels {
+pub trait Real:
+    Scalar<Real = Self> + num_traits::Float + crate::linalg::Kernels + crate::linalg::field::Field<Wide = f64>
+{
     /// Rounds a double once: parameters and draws are `f64`, data are `Self`.
     fn from_f64(value: f64) -> Self;
     /// Widens exactly.

@@ -1,1 +1,8 @@
-//! Placeholder page, replaced with the room's contents.
+//! From feature blocks to statistics of fixed size: what a linear model needs to know about its rows.
+//!
+//! [`Gram`] takes rows as they come, in blocks of any size, and forgets them; [`Moments`] is what remains. Memory depends
+//! on the number of features and never on the number of rows.
+
+mod gram;
+
+pub use gram::{Gram, Moments};

@@ -147,6 +147,16 @@ impl<'a, T> TileMut<'a, T> {
         unsafe { std::slice::from_raw_parts(self.first.as_ptr().add(i * self.stride), self.cols) }
     }
 
+    /// The first number, for code that addresses rows of this window by itself.
+    pub(crate) fn as_ptr(&self) -> *const T {
+        self.first.as_ptr()
+    }
+
+    /// The first number, writable.
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut T {
+        self.first.as_ptr()
+    }
+
     /// Row `i`, writable.
     #[inline]
     pub fn row_mut(&mut self, i: usize) -> &mut [T] {

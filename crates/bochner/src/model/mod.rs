@@ -1,1 +1,55 @@
-//! Placeholder page, replaced with the room's contents.
+//! From rows to predictions: descriptions that fit, and the fitted models they make.
+//!
+//! A description ([`Ridge`], [`RidgeClassifier`]) holds a feature map and parameters; [`Fit::fit`] reads a
+//! [`RowSource`] and makes a model that can only predict.
+
+mod linear;
+mod ridge;
+
+pub use ridge::{Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
+
+use crate::error::Result;
+use crate::rows::RowSource;
+use crate::scalar::Real;
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+
+/// A description of a model that can be fitted.
+pub trait Fit {
+    /// Precision of rows and targets.
+    type Real: Real;
+    /// What fitting makes.
+    type Model: Predict<Real = Self::Real>;
+    /// Reads the source, as often as the solver needs, and fits.
+    ///
+    /// # Errors
+    /// Data that do not fit the description, NaN or infinities, plans that do not fit into memory, numerical failure.
+    fn fit(&self, source: &mut dyn RowSource<Self::Real>) -> Result<Self::Model>;
+}
+
+/// A fitted model.
+pub trait Predict {
+    /// Precision of rows and predictions.
+    type Real: Real;
+
+    /// Length of an input row.
+    fn input_dim(&self) -> usize;
+
+    /// Numbers predicted per row.
+    fn output_dim(&self) -> usize;
+
+    /// Writes the predictions of `rows` to `out`; a row's prediction does not depend on the rows around it.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    fn predict_into(&self, rows: ArrayView2<'_, Self::Real>, out: ArrayViewMut2<'_, Self::Real>) -> Result<()>;
+
+    /// Predictions in a fresh array.
+    ///
+    /// # Errors
+    /// As [`predict_into`](Self::predict_into).
+    fn predict(&self, rows: ArrayView2<'_, Self::Real>) -> Result<Array2<Self::Real>> {
+        let mut out = Array2::from_elem((rows.nrows(), self.output_dim()), Self::Real::from_f64(0.0));
+        self.predict_into(rows, out.view_mut())?;
+        Ok(out)
+    }
+}

@@ -1,5 +1,11 @@
 //! Rows in blocks: what a caller hands over and how a source delivers it.
 
+mod classes;
+mod watched;
+
+pub use classes::{OneAgainstRest, count_classes};
+pub use watched::{Progress, Watched};
+
 use crate::error::{Error, Result, check_dim};
 use crate::scalar::Real;
 use ndarray::{ArrayView1, ArrayView2, Axis, s};
@@ -29,6 +35,24 @@ pub trait RowSource<R: Real> {
     }
     /// Hands every block to `visit`, in order, until the rows end or `visit` fails.
     fn for_each_block(&mut self, visit: &mut dyn FnMut(RowBlock<'_, R>) -> Result<()>) -> Result<()>;
+}
+
+impl<R: Real, S: RowSource<R> + ?Sized> RowSource<R> for &mut S {
+    fn input_dim(&self) -> usize {
+        (**self).input_dim()
+    }
+
+    fn target_dim(&self) -> usize {
+        (**self).target_dim()
+    }
+
+    fn len_hint(&self) -> Option<usize> {
+        (**self).len_hint()
+    }
+
+    fn for_each_block(&mut self, visit: &mut dyn FnMut(RowBlock<'_, R>) -> Result<()>) -> Result<()> {
+        (**self).for_each_block(visit)
+    }
 }
 
 /// Arrays in memory, delivered in blocks of a given number of rows.

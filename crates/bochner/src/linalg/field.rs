@@ -1,0 +1,223 @@
+//! What faer does for one number type: products and factorisations of windows, always on the calling thread.
+//!
+//! Threads are shared out above this file, over windows whose shapes follow from the problem alone. So no result depends
+//! on how many threads there are.
+
+use super::tile::{Tile, TileMut};
+use crate::scalar::Scalar;
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::cholesky::llt;
+use faer::linalg::matmul::matmul_with_conj;
+use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
+use faer::{Accum, Conj, MatMut, MatRef, Par};
+use num_complex::Complex;
+use std::marker::PhantomData;
+
+/// Rows of single-precision products that are summed before the sum is added in double precision.
+///
+/// The relative error of an n-term sum of like signs is then about `2⁻²⁴ · 256 / √n` instead of growing with √n.
+const SINGLE_ROWS: usize = 256;
+
+/// A window to read from: any layout, conjugated on the way where asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Window<'a, T> {
+    // Invariant: all numbers addressed by rows, cols and strides may be read for 'a.
+    first: *const T,
+    rows: usize,
+    cols: usize,
+    row_stride: isize,
+    col_stride: isize,
+    conj: Conj,
+    memory: PhantomData<&'a T>,
+}
+
+#[allow(unsafe_code)]
+// SAFETY: a window gives shared access only, like `&[T]`.
+unsafe impl<T: Sync> Send for Window<'_, T> {}
+#[allow(unsafe_code)]
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Window<'_, T> {}
+
+impl<'a, T> Window<'a, T> {
+    fn new(first: *const T, rows: usize, cols: usize, stride: usize) -> Self {
+        let (row_stride, col_stride) = (stride as isize, 1);
+        Window { first, rows, cols, row_stride, col_stride, conj: Conj::No, memory: PhantomData }
+    }
+
+    fn mat(&self) -> MatRef<'a, T> {
+        #[allow(unsafe_code)]
+        // SAFETY: the invariant of `Window`.
+        unsafe {
+            MatRef::from_raw_parts(self.first, self.rows, self.cols, self.row_stride, self.col_stride)
+        }
+    }
+
+    /// Number of columns.
+    pub fn columns(&self) -> usize {
+        self.cols
+    }
+
+    /// The conjugate transpose.
+    pub fn adjoint(self) -> Self {
+        Window {
+            rows: self.cols,
+            cols: self.rows,
+            row_stride: self.col_stride,
+            col_stride: self.row_stride,
+            conj: self.conj.compose(Conj::Yes),
+            ..self
+        }
+    }
+}
+
+impl<'a, T> From<Tile<'a, T>> for Window<'a, T> {
+    fn from(tile: Tile<'a, T>) -> Self {
+        Window::new(tile.as_slice().as_ptr(), tile.rows(), tile.cols(), tile.stride())
+    }
+}
+
+impl<'a, T> From<&'a TileMut<'_, T>> for Window<'a, T> {
+    fn from(tile: &'a TileMut<'_, T>) -> Self {
+        Window::new(tile.as_ptr(), tile.rows(), tile.cols(), tile.stride())
+    }
+}
+
+fn writable<'a, T>(tile: &'a mut TileMut<'_, T>) -> MatMut<'a, T> {
+    let (rows, cols, stride) = (tile.rows(), tile.cols(), tile.stride() as isize);
+    #[allow(unsafe_code)]
+    // SAFETY: the window is borrowed exclusively for 'a and covers exactly these rows and columns.
+    unsafe {
+        MatMut::from_raw_parts_mut(tile.as_mut_ptr(), rows, cols, stride, 1)
+    }
+}
+
+/// Products and factorisations of one number type. `ᴴ` is the conjugate transpose.
+pub trait Field: Sized {
+    /// The double-precision number of the same kind: what sums are kept in.
+    type Wide: Scalar<Real = f64>;
+
+    /// Widens exactly.
+    fn widen(self) -> Self::Wide;
+
+    /// Rounds once.
+    fn narrow(wide: Self::Wide) -> Self;
+
+    /// `out += aᴴ b`, summed in double precision; `scratch` may have any length.
+    fn add_gram(out: TileMut<'_, Self::Wide>, a: Tile<'_, Self>, b: Tile<'_, Self>, scratch: &mut Vec<Self>);
+
+    /// `out = factor · a b`, added to what is there where `keep` is set.
+    fn product(out: TileMut<'_, Self>, keep: bool, factor: f64, a: Window<'_, Self>, b: Window<'_, Self>);
+
+    /// Overwrites the lower triangle of `a` with `L`, `a = L Lᴴ`; on failure gives the pivot that is not positive.
+    fn factorise(a: TileMut<'_, Self>) -> Result<(), usize>;
+
+    /// `x ← x L⁻ᴴ`.
+    fn solve_right(l: Window<'_, Self>, x: TileMut<'_, Self>);
+
+    /// `x ← L⁻¹ x`, or `x ← L⁻ᴴ x`.
+    fn solve_left(l: Window<'_, Self>, x: TileMut<'_, Self>, adjoint: bool);
+}
+
+macro_rules! kernels {
+    ($t:ty) => {
+        fn product(mut out: TileMut<'_, $t>, keep: bool, factor: f64, a: Window<'_, $t>, b: Window<'_, $t>) {
+            let accum = if keep { Accum::Add } else { Accum::Replace };
+            let factor = <$t>::narrow(factor.into());
+            matmul_with_conj(writable(&mut out), accum, a.mat(), a.conj, b.mat(), b.conj, factor, Par::Seq);
+        }
+
+        fn factorise(mut a: TileMut<'_, $t>) -> Result<(), usize> {
+            let scratch = llt::factor::cholesky_in_place_scratch::<$t>(a.rows(), Par::Seq, Default::default());
+            let mut memory = MemBuffer::new(scratch);
+            let stack = MemStack::new(&mut memory);
+            let done = llt::factor::cholesky_in_place(
+                writable(&mut a),
+                Default::default(),
+                Par::Seq,
+                stack,
+                Default::default(),
+            );
+            done.map(|_| ()).map_err(|llt::factor::LltError::NonPositivePivot { index }| index)
+        }
+
+        fn solve_right(l: Window<'_, $t>, mut x: TileMut<'_, $t>) {
+            // X L^H = B is conj(L) X^T = B^T.
+            solve_lower_triangular_in_place(l.mat().conjugate(), writable(&mut x).transpose_mut(), Par::Seq);
+        }
+
+        fn solve_left(l: Window<'_, $t>, mut x: TileMut<'_, $t>, adjoint: bool) {
+            if adjoint {
+                solve_upper_triangular_in_place(l.mat().adjoint(), writable(&mut x), Par::Seq);
+            } else {
+                solve_lower_triangular_in_place(l.mat(), writable(&mut x), Par::Seq);
+            }
+        }
+    };
+}
+
+macro_rules! double {
+    ($t:ty) => {
+        impl Field for $t {
+            type Wide = $t;
+
+            #[inline(always)]
+            fn widen(self) -> $t {
+                self
+            }
+
+            #[inline(always)]
+            fn narrow(wide: $t) -> $t {
+                wide
+            }
+
+            fn add_gram(out: TileMut<'_, $t>, a: Tile<'_, $t>, b: Tile<'_, $t>, _scratch: &mut Vec<$t>) {
+                Self::product(out, true, 1.0, Window::from(a).adjoint(), b.into());
+            }
+
+            kernels!($t);
+        }
+    };
+}
+
+macro_rules! single {
+    ($t:ty, $wide:ty, $widen:expr, $narrow:expr) => {
+        impl Field for $t {
+            type Wide = $wide;
+
+            #[inline(always)]
+            fn widen(self) -> $wide {
+                $widen(self)
+            }
+
+            #[inline(always)]
+            fn narrow(wide: $wide) -> $t {
+                $narrow(wide)
+            }
+
+            fn add_gram(mut out: TileMut<'_, $wide>, a: Tile<'_, $t>, b: Tile<'_, $t>, scratch: &mut Vec<$t>) {
+                let (m, n) = (out.rows(), out.cols());
+                scratch.resize(m * n, <$t>::ZERO);
+                for start in (0..a.rows()).step_by(SINGLE_ROWS) {
+                    let rows = start..(start + SINGLE_ROWS).min(a.rows());
+                    let (a, b) = (Window::from(a.rows_in(rows.clone())), Window::from(b.rows_in(rows)));
+                    let mut part = TileMut::new(&mut scratch[..m * n], m, n);
+                    Self::product(part.reborrow(), false, 1.0, a.adjoint(), b);
+                    for i in 0..m {
+                        for (sum, term) in out.row_mut(i).iter_mut().zip(part.row(i)) {
+                            *sum += term.widen();
+                        }
+                    }
+                }
+            }
+
+            kernels!($t);
+        }
+    };
+}
+
+double!(f64);
+double!(Complex<f64>);
+single!(f32, f64, f64::from, |wide| wide as f32);
+single!(Complex<f32>, Complex<f64>, |z: Complex<f32>| Complex::new(z.re.into(), z.im.into()), |z: Complex<f64>| {
+    Complex::new(z.re as f32, z.im as f32)
+});

@@ -1,0 +1,85 @@
+//! A linear function of features, applied tile by tile.
+
+use crate::error::{Error, Result, check_dim};
+use crate::feature::FeatureMap;
+use crate::linalg::field::Window;
+use crate::linalg::{Tile, TileMut};
+use crate::scalar::Real;
+use crate::solve::Solution;
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
+use rayon::prelude::*;
+
+/// `φ ↦ Xᵀφ + b`.
+#[derive(Debug, Clone)]
+pub(super) struct Linear<R> {
+    pub(super) coefficients: Array2<R>,
+    pub(super) intercept: Array1<R>,
+    // The coefficients with zero columns up to a multiple of 8: products round alike for any number of targets.
+    padded: Vec<R>,
+}
+
+impl<R: Real> Linear<R> {
+    pub(super) fn new(coefficients: Array2<R>, intercept: Array1<R>) -> Result<Self> {
+        check_dim("number of intercepts", coefficients.ncols(), intercept.len())?;
+        let width = coefficients.ncols().next_multiple_of(8);
+        let mut padded = vec![R::ZERO; coefficients.nrows() * width];
+        for (to, from) in padded.chunks_mut(width.max(1)).zip(coefficients.rows()) {
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = *from;
+            }
+        }
+        Ok(Linear { coefficients, intercept, padded })
+    }
+
+    pub(super) fn from_solution(solution: &Solution) -> Result<Self> {
+        let coefficients = solution.coefficients.mapv(R::from_f64);
+        let finite = coefficients.iter().all(|v| num_traits::Float::is_finite(*v));
+        if !finite {
+            return Err(Error::parameter("targets", "small enough for coefficients in f32", "an overflow to infinity"));
+        }
+        Self::new(coefficients, solution.intercept.iter().map(|&b| R::from_f64(b)).collect())
+    }
+
+    /// Writes `Xᵀφ(row) + b` for every row.
+    pub(super) fn apply<M>(&self, map: &M, rows: ArrayView2<'_, R>, mut out: ArrayViewMut2<'_, R>) -> Result<()>
+    where
+        M: FeatureMap<Real = R, Output = R> + ?Sized,
+    {
+        let (dim, outputs) = self.coefficients.dim();
+        check_dim("number of columns of rows", map.input_dim(), rows.ncols())?;
+        check_dim("number of rows of the output", rows.nrows(), out.nrows())?;
+        check_dim("number of columns of the output", outputs, out.ncols())?;
+        let width = outputs.next_multiple_of(8);
+        let tile = map.tile_rows().max(8);
+        let right = Window::from(Tile::new(&self.padded, dim, width));
+        let tiles: Vec<_> =
+            rows.axis_chunks_iter(Axis(0), tile).zip(out.axis_chunks_iter_mut(Axis(0), tile)).enumerate().collect();
+        tiles.into_par_iter().try_for_each_init(
+            || (Array2::from_elem((tile, dim), R::ZERO), vec![R::ZERO; tile * width]),
+            |(features, product), (index, (rows, mut out))| {
+                let n = rows.nrows();
+                // Rows past the last keep numbers of an earlier tile: they are computed and not read.
+                map.transform_into(rows, features.slice_mut(ndarray::s![..n, ..]))
+                    .map_err(|error| shifted(error, index * tile))?;
+                let height = n.next_multiple_of(8).min(tile);
+                let left = Tile::new(features.as_slice().expect("standard layout"), height, dim);
+                let product = &mut product[..height * width];
+                R::product(TileMut::new(product, height, width), false, 1.0, left.into(), right);
+                for (mut out, row) in out.rows_mut().into_iter().zip(product.chunks(width)) {
+                    for ((to, from), shift) in out.iter_mut().zip(row).zip(&self.intercept) {
+                        *to = *from + *shift;
+                    }
+                }
+                Ok(())
+            },
+        )
+    }
+}
+
+/// The same error with rows counted from `first` rows earlier.
+pub(super) fn shifted(error: Error, first: usize) -> Error {
+    match error {
+        Error::NonFinite { what, row, column } => Error::NonFinite { what, row: row + first, column },
+        other => other,
+    }
+}

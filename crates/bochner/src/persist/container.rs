@@ -1,0 +1,394 @@
+use crate::error::{Error, Result};
+use crate::scalar::Real;
+use ndarray::{Array1, Array2};
+use safetensors::tensor::{Metadata, TensorInfo};
+use safetensors::{Dtype, SafeTensors};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Version of the header's layout; files of a later version are refused.
+const FORMAT: u32 = 1;
+/// The metadata key.
+const KEY: &str = "bochner";
+/// What stands in for the hash while it is computed.
+const BLANK: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// What a file says about its arrays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// What the arrays are: `ridge`, `ridge_classifier`, `gram`, ….
+    pub kind: String,
+    /// Precision of the model: `f32` or `f64`.
+    pub dtype: String,
+    /// Length of an input row.
+    pub input_dim: usize,
+    /// Description of the feature map, from which it is drawn again.
+    pub map: Value,
+    /// What is done to rows before the map.
+    #[serde(default)]
+    pub preprocessing: Value,
+    /// Names of the classes in the order of their numbers.
+    #[serde(default)]
+    pub classes: Option<Vec<Value>>,
+    /// What else the kind needs.
+    #[serde(default)]
+    pub extra: Value,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Envelope {
+    format: u32,
+    sha256: String,
+    header: Value,
+}
+
+/// An array of a file: row-major values and their shape.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    shape: Vec<usize>,
+    values: Values,
+}
+
+/// Numbers of an array.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Single precision.
+    F32(Vec<f32>),
+    /// Double precision.
+    F64(Vec<f64>),
+}
+
+impl Tensor {
+    /// Values with a shape.
+    ///
+    /// # Errors
+    /// A shape that does not hold as many values.
+    pub fn new(shape: Vec<usize>, values: Values) -> Result<Self> {
+        let expected = shape.iter().try_fold(1usize, |a, &b| a.checked_mul(b)).unwrap_or(usize::MAX);
+        let found = match &values {
+            Values::F32(v) => v.len(),
+            Values::F64(v) => v.len(),
+        };
+        crate::error::check_dim("number of values of an array", expected, found)?;
+        Ok(Tensor { shape, values })
+    }
+
+    /// Real numbers in their own precision.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of<R: Real>(shape: Vec<usize>, values: impl IntoIterator<Item = R>) -> Result<Self> {
+        let values = values.into_iter().map(|v| Real::to_f64(v));
+        let values = match R::NAME {
+            "f32" => Values::F32(values.map(|v| v as f32).collect()),
+            _ => Values::F64(values.collect()),
+        };
+        Tensor::new(shape, values)
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The values, row-major.
+    pub fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// The values in precision `R`, which must be the stored one.
+    fn reals<R: Real>(&self, name: &str) -> Result<Vec<R>> {
+        match (&self.values, R::NAME) {
+            (Values::F32(v), "f32") => Ok(v.iter().map(|&v| R::from_f64(v.into())).collect()),
+            (Values::F64(v), "f64") => Ok(v.iter().map(|&v| R::from_f64(v)).collect()),
+            (_, wanted) => Err(malformed(format!("array `{name}` is not of type {wanted}"))),
+        }
+    }
+}
+
+/// A model file in memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored {
+    /// What the arrays are.
+    pub header: Header,
+    tensors: BTreeMap<String, Tensor>,
+}
+
+pub(super) fn malformed(detail: impl Into<String>) -> Error {
+    Error::Format { what: "model file", detail: detail.into() }
+}
+
+impl Stored {
+    /// A header without arrays.
+    pub fn new(header: Header) -> Self {
+        Stored { header, tensors: BTreeMap::new() }
+    }
+
+    /// Adds an array, or replaces the one of that name.
+    pub fn with(mut self, name: &str, tensor: Tensor) -> Self {
+        self.tensors.insert(name.to_owned(), tensor);
+        self
+    }
+
+    /// The array called `name`.
+    ///
+    /// # Errors
+    /// No such array.
+    pub fn tensor(&self, name: &str) -> Result<&Tensor> {
+        self.tensors.get(name).ok_or_else(|| malformed(format!("array `{name}` is missing")))
+    }
+
+    /// The array called `name` as a matrix.
+    ///
+    /// # Errors
+    /// No such array, another number of dimensions, or another type.
+    pub fn matrix<R: Real>(&self, name: &str) -> Result<Array2<R>> {
+        let tensor = self.tensor(name)?;
+        let &[rows, cols] = tensor.shape() else {
+            return Err(malformed(format!("array `{name}` has {} dimensions instead of 2", tensor.shape().len())));
+        };
+        Array2::from_shape_vec((rows, cols), tensor.reals(name)?).map_err(|e| malformed(e.to_string()))
+    }
+
+    /// The array called `name` as a vector.
+    ///
+    /// # Errors
+    /// As [`matrix`](Self::matrix).
+    pub fn vector<R: Real>(&self, name: &str) -> Result<Array1<R>> {
+        let tensor = self.tensor(name)?;
+        if tensor.shape().len() != 1 {
+            return Err(malformed(format!("array `{name}` has {} dimensions instead of 1", tensor.shape().len())));
+        }
+        Ok(tensor.reals(name)?.into())
+    }
+
+    /// Refuses a file of another kind.
+    ///
+    /// # Errors
+    /// Another kind.
+    pub fn expect_kind(&self, kind: &str) -> Result<()> {
+        if self.header.kind == kind {
+            return Ok(());
+        }
+        Err(malformed(format!("holds a `{}`, not a `{kind}`", self.header.kind)))
+    }
+
+    fn arrays(&self) -> Vec<Array<'_>> {
+        self.tensors
+            .iter()
+            .map(|(name, tensor)| match &tensor.values {
+                Values::F32(v) => Array::single(name, tensor.shape.clone(), v),
+                Values::F64(v) => Array::double(name, tensor.shape.clone(), move |emit| emit(v)),
+            })
+            .collect()
+    }
+
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    /// Names that the container cannot hold.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        write_to(&mut bytes, &self.header, &self.arrays())?;
+        Ok(bytes)
+    }
+
+    /// Writes the file, whole or not at all.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        save(path.as_ref(), &self.header, &self.arrays())
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`Error::Format`] for everything that is not exactly what was written.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_bytes(&fs::read(path)?)
+    }
+
+    /// Reads the bytes of a file.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let (length, metadata) =
+            SafeTensors::read_metadata(bytes).map_err(|e| malformed(format!("not a safetensors container: {e}")))?;
+        let text = metadata
+            .metadata()
+            .as_ref()
+            .and_then(|m| m.get(KEY))
+            .ok_or_else(|| malformed("a safetensors container that bochner did not write"))?;
+        let envelope: Envelope =
+            serde_json::from_str(text).map_err(|e| malformed(format!("the header cannot be read: {e}")))?;
+        if envelope.format > FORMAT {
+            let found = envelope.format;
+            return Err(malformed(format!(
+                "format {found}, written by a later version; this one reads up to {FORMAT}"
+            )));
+        }
+        if envelope.sha256 != blanked_hash(bytes, 8 + length, &envelope.sha256)? {
+            return Err(malformed("the content does not match its hash: the file is damaged"));
+        }
+        let header: Header = serde_json::from_value(envelope.header)
+            .map_err(|e| malformed(format!("the header cannot be read: {e}")))?;
+        let container = SafeTensors::deserialize(bytes).map_err(|e| malformed(e.to_string()))?;
+        let mut tensors = BTreeMap::new();
+        for (name, view) in container.iter() {
+            let values = match view.dtype() {
+                Dtype::F32 => Values::F32(view.data().as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect()),
+                Dtype::F64 => Values::F64(view.data().as_chunks().0.iter().map(|&b| f64::from_le_bytes(b)).collect()),
+                other => return Err(malformed(format!("array `{name}` has type {other:?}"))),
+            };
+            tensors.insert(name.to_owned(), Tensor::new(view.shape().to_vec(), values)?);
+        }
+        Ok(Stored { header, tensors })
+    }
+}
+
+/// SHA-256 of a file whose head (the first `head` bytes) contains `hash` exactly once, with the hash read as zeros.
+fn blanked_hash(bytes: &[u8], head: usize, hash: &str) -> Result<String> {
+    let damaged = || malformed("the hash in the header cannot be read");
+    if hash.len() != BLANK.len() {
+        return Err(damaged());
+    }
+    let (start, body) = bytes.split_at_checked(head).ok_or_else(damaged)?;
+    let mut start = start.to_vec();
+    let mut places = start.windows(hash.len()).enumerate().filter(|(_, w)| *w == hash.as_bytes()).map(|(i, _)| i);
+    let (Some(place), None) = (places.next(), places.next()) else { return Err(damaged()) };
+    start[place..place + hash.len()].copy_from_slice(BLANK.as_bytes());
+    let mut digest = Sha256::new();
+    digest.update(&start);
+    digest.update(body);
+    Ok(hex(&digest.finalize()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("strings take all that is written to them");
+        text
+    })
+}
+
+type Emit<'e, T> = &'e mut dyn FnMut(&[T]) -> Result<()>;
+
+/// An array on its way out, delivered piece by piece as often as asked for: a Gram matrix is not copied to be saved.
+pub(super) struct Array<'a> {
+    name: String,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    pieces: Box<dyn Fn(Emit<'_, u8>) -> Result<()> + 'a>,
+}
+
+/// Numbers turned into bytes at once.
+const PIECE: usize = 1 << 13;
+
+impl<'a> Array<'a> {
+    pub(super) fn single(name: &str, shape: Vec<usize>, values: &'a [f32]) -> Self {
+        let pieces = move |emit: Emit<'_, u8>| {
+            values.chunks(PIECE).try_for_each(|v| emit(&v.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>()))
+        };
+        Array { name: name.to_owned(), dtype: Dtype::F32, shape, pieces: Box::new(pieces) }
+    }
+
+    /// `each` hands out all values, in order, in slices of any length.
+    pub(super) fn double(name: &str, shape: Vec<usize>, each: impl Fn(Emit<'_, f64>) -> Result<()> + 'a) -> Self {
+        let pieces = move |emit: Emit<'_, u8>| {
+            each(&mut |values| {
+                values.chunks(PIECE).try_for_each(|v| emit(&v.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>()))
+            })
+        };
+        Array { name: name.to_owned(), dtype: Dtype::F64, shape, pieces: Box::new(pieces) }
+    }
+
+    fn len(&self) -> usize {
+        self.shape.iter().product::<usize>() * (self.dtype.bitsize() / 8)
+    }
+}
+
+/// Length and JSON head of a container, 8-byte aligned, with `hash` in its place.
+fn head(header: &Header, arrays: &[Array<'_>], hash: &str) -> Result<Vec<u8>> {
+    let failed = |e: &dyn std::fmt::Display| malformed(format!("cannot be written: {e}"));
+    let header = serde_json::to_value(header).map_err(|e| failed(&e))?;
+    let envelope = Envelope { format: FORMAT, sha256: hash.to_owned(), header };
+    let text = serde_json::to_string(&envelope).map_err(|e| failed(&e))?;
+    let mut offset = 0;
+    let mut infos = Vec::new();
+    for array in arrays {
+        let end = offset + array.len();
+        let info = TensorInfo { dtype: array.dtype, shape: array.shape.clone(), data_offsets: (offset, end) };
+        infos.push((array.name.clone(), info));
+        offset = end;
+    }
+    let metadata =
+        Metadata::new(Some([(KEY.to_owned(), text)].into_iter().collect()), infos).map_err(|e| failed(&e))?;
+    let mut json = serde_json::to_vec(&metadata).map_err(|e| failed(&e))?;
+    json.resize(json.len().next_multiple_of(8), b' ');
+    let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(json);
+    Ok(bytes)
+}
+
+fn write_to(out: &mut impl Write, header: &Header, arrays: &[Array<'_>]) -> Result<()> {
+    let mut digest = Sha256::new();
+    digest.update(head(header, arrays, BLANK)?);
+    for array in arrays {
+        (array.pieces)(&mut |bytes| {
+            digest.update(bytes);
+            Ok(())
+        })?;
+    }
+    out.write_all(&head(header, arrays, &hex(&digest.finalize()))?)?;
+    for array in arrays {
+        (array.pieces)(&mut |bytes| Ok(out.write_all(bytes)?))?;
+    }
+    Ok(())
+}
+
+/// Writes beside `path`, flushes to the disk, renames.
+pub(super) fn save(path: &Path, header: &Header, arrays: &[Array<'_>]) -> Result<()> {
+    let temporary = sibling(path)?;
+    let written = write_file(&temporary, header, arrays).and_then(|()| Ok(fs::rename(&temporary, path)?));
+    if written.is_err() {
+        // The first error is the one worth telling.
+        let _ = fs::remove_file(&temporary);
+        return written;
+    }
+    if let (true, Some(folder)) = (cfg!(unix), temporary.parent()) {
+        // A rename is on the disk once its folder is; file systems that cannot flush a folder have nothing to flush.
+        let _ = fs::File::open(folder).and_then(|folder| folder.sync_all());
+    }
+    Ok(())
+}
+
+fn write_file(path: &Path, header: &Header, arrays: &[Array<'_>]) -> Result<()> {
+    let file = fs::OpenOptions::new().write(true).create_new(true).open(path)?;
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    write_to(&mut out, header, arrays)?;
+    out.flush()?;
+    out.get_ref().sync_all()?;
+    Ok(())
+}
+
+/// A name nobody else uses, in the folder of `path`.
+fn sibling(path: &Path) -> Result<PathBuf> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let name = path
+        .file_name()
+        .ok_or_else(|| Error::parameter("path", "the name of a file", path.display()))?
+        .to_string_lossy()
+        .into_owned();
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    Ok(folder.join(format!(".{name}.{}-{number}.part", std::process::id())))
+}

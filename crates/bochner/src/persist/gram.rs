@@ -1,0 +1,140 @@
+use super::container::{Array, Header, Stored, malformed, save};
+use crate::accumulate::{Gram, Moments};
+use crate::error::{Result, check_dim};
+use crate::linalg::Lower;
+use crate::scalar::{Real, Scalar};
+use ndarray::Array2;
+use serde_json::Value;
+use std::path::Path;
+
+const KIND: &str = "gram";
+
+/// Complex numbers are stored as pairs along a last axis of length 2.
+fn shape<T: Scalar>(dims: &[usize]) -> Vec<usize> {
+    let mut shape = dims.to_vec();
+    if T::IS_COMPLEX {
+        shape.push(2);
+    }
+    shape
+}
+
+fn spread<T: Scalar<Real = f64>>(values: &[T], out: &mut Vec<f64>) {
+    out.clear();
+    for v in values {
+        out.push(v.re());
+        if T::IS_COMPLEX {
+            out.push(v.im());
+        }
+    }
+}
+
+fn array<'a, T: Scalar<Real = f64>>(name: &str, dims: &[usize], values: Vec<T>) -> Array<'a> {
+    Array::double(name, shape::<T>(dims), move |emit| {
+        let mut flat = Vec::new();
+        spread(&values, &mut flat);
+        emit(&flat)
+    })
+}
+
+fn collect<T: Scalar<Real = f64>>(flat: &[f64]) -> Vec<T> {
+    let step = if T::IS_COMPLEX { 2 } else { 1 };
+    flat.chunks_exact(step).map(|c| T::from_parts(c[0], c[step - 1])).collect()
+}
+
+impl<T: Scalar> Gram<T> {
+    /// Saves the sums and the rows collected since, so that a stream can go on later with the same bits.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let (sums, features, sides) = self.parts();
+        let (dim, outputs) = (sums.dim(), sums.outputs());
+        let pending = features.len() / dim;
+        let header = Header {
+            kind: KIND.to_owned(),
+            dtype: T::Real::NAME.to_owned(),
+            input_dim: dim,
+            map: Value::Null,
+            preprocessing: Value::Null,
+            classes: None,
+            extra: serde_json::json!({ "complex": T::IS_COMPLEX, "outputs": outputs, "count": sums.count }),
+        };
+        let gram = &sums.gram;
+        let triangle = Array::double("gram", shape::<T>(&[dim * (dim + 1) / 2]), move |emit| {
+            let mut flat = Vec::new();
+            (0..dim).try_for_each(|i| {
+                spread(gram.row(i), &mut flat);
+                emit(&flat)
+            })
+        });
+        let wide = |values: &[T]| values.iter().map(|v| v.widen()).collect::<Vec<T::Wide>>();
+        let arrays = [
+            array("collected", &[pending, dim], wide(features)),
+            array("collected_sides", &[pending, outputs + 1], wide(sides)),
+            array("cross", &[dim, outputs], sums.cross.iter().copied().collect()),
+            array("feature_sums", &[dim], sums.feature_sums.clone()),
+            triangle,
+            array("target_squares", &[outputs], sums.target_squares.clone()),
+            array("target_sums", &[outputs], sums.target_sums.clone()),
+            array("weight_sums", &[2], vec![sums.weight_sum, sums.log_weight_sum]),
+        ];
+        save(path.as_ref(), &header, &arrays)
+    }
+
+    /// Loads what [`save`](Self::save) wrote.
+    ///
+    /// # Errors
+    /// [`Error::Format`](crate::Error::Format) for damaged files and for accumulators of another number type.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let stored = Stored::load(path)?;
+        stored.expect_kind(KIND)?;
+        let extra = &stored.header.extra;
+        let (dtype, complex) = (stored.header.dtype.as_str(), extra["complex"].as_bool());
+        if dtype != T::Real::NAME || complex != Some(T::IS_COMPLEX) {
+            return Err(malformed(format!("holds sums over {dtype} numbers, complex: {complex:?}")));
+        }
+        let (Some(outputs), Some(count)) = (extra["outputs"].as_u64(), extra["count"].as_u64()) else {
+            return Err(malformed("the number of targets or rows is missing"));
+        };
+        let (dim, outputs) = (stored.header.input_dim, outputs as usize);
+        let flat = |name: &str| match stored.tensor(name)?.values() {
+            super::Values::F64(values) => Ok(values.as_slice()),
+            _ => Err(malformed(format!("array `{name}` is not of type f64"))),
+        };
+        let wide = |name: &'static str, expected: Option<usize>| {
+            let values: Vec<T::Wide> = collect(flat(name)?);
+            if let Some(expected) = expected {
+                check_dim(name, expected, values.len())?;
+            }
+            Ok::<_, crate::Error>(values)
+        };
+        let real = |name: &'static str, expected: usize| {
+            let values = flat(name)?;
+            check_dim(name, expected, values.len())?;
+            Ok::<_, crate::Error>(values.to_vec())
+        };
+        let entries = wide("gram", dim.checked_add(1).and_then(|next| dim.checked_mul(next)).map(|d| d / 2))?;
+        let mut gram = Lower::zeros(dim)?;
+        let mut rest = entries.as_slice();
+        for i in 0..dim {
+            let (row, after) = rest.split_at(i + 1);
+            gram.row_mut(i).copy_from_slice(row);
+            rest = after;
+        }
+        let cross = Array2::from_shape_vec((dim, outputs), wide("cross", dim.checked_mul(outputs))?)
+            .map_err(|e| malformed(e.to_string()))?;
+        let weight_sums = real("weight_sums", 2)?;
+        let sums = Moments {
+            gram,
+            cross,
+            feature_sums: wide("feature_sums", Some(dim))?,
+            target_sums: real("target_sums", outputs)?,
+            target_squares: real("target_squares", outputs)?,
+            weight_sum: weight_sums[0],
+            log_weight_sum: weight_sums[1],
+            count,
+        };
+        let narrow = |values: Vec<T::Wide>| values.into_iter().map(T::narrow).collect::<Vec<T>>();
+        Gram::from_parts(sums, &narrow(wide("collected", None)?), &narrow(wide("collected_sides", None)?))
+    }
+}

@@ -1,0 +1,190 @@
+//! Model files: what is written comes back, and what was damaged does not.
+
+mod waves;
+
+use bochner::accumulate::Gram;
+use bochner::model::{Fit, Predict, Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
+use bochner::persist::{Header, Stored, Tensor, Values};
+use bochner::rows::InMemory;
+use bochner::scalar::Real;
+use bochner::{Complex, Error};
+use ndarray::{Array2, s};
+use serde_json::json;
+use std::path::PathBuf;
+use waves::{data, normals, waves};
+
+/// A folder of its own for every test, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("bochner-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn a_model_comes_back<R: Real>(name: &str) {
+    let folder = Folder::new(name);
+    let path = folder.0.join("model.bochner");
+    let (x, y, w) = data::<R>(100, 3, 2);
+    let mut source = InMemory::new(x.view(), y.view()).unwrap().with_weights(w.view()).unwrap();
+    let model = Ridge::new(waves::<R>(3, 20), 0.1).unwrap().fit(&mut source).unwrap();
+    let description = json!({ "map": "waves", "seed": 1 });
+    model.to_stored(description.clone()).unwrap().save(&path).unwrap();
+    let stored = Stored::load(&path).unwrap();
+    assert_eq!((stored.header.map.clone(), stored.header.dtype.as_str()), (description, R::NAME));
+    let again = RidgeModel::from_stored(&stored, waves::<R>(3, 20)).unwrap();
+    assert_eq!(again.predict(x.view()).unwrap(), model.predict(x.view()).unwrap());
+    assert_eq!(again.report(), model.report());
+    // Saving over a file replaces it, leaves nothing else behind, and writes the same bytes.
+    let bytes = std::fs::read(&path).unwrap();
+    again.to_stored(stored.header.map.clone()).unwrap().save(&path).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1);
+    // A map of another size or precision is refused.
+    assert!(RidgeModel::from_stored(&stored, waves::<R>(3, 21)).is_err());
+    assert!(RidgeModel::from_stored(&stored, waves::<R>(4, 20)).is_err());
+    assert!(RidgeClassifierModel::from_stored(&stored, waves::<R>(3, 20)).is_err());
+    let wrong = if R::NAME == "f32" {
+        RidgeModel::from_stored(&stored, waves::<f64>(3, 20)).map(|_| ())
+    } else {
+        RidgeModel::from_stored(&stored, waves::<f32>(3, 20)).map(|_| ())
+    };
+    assert!(matches!(wrong, Err(Error::Format { .. })));
+}
+
+#[test]
+fn models_come_back_in_both_precisions() {
+    a_model_comes_back::<f32>("single");
+    a_model_comes_back::<f64>("double");
+}
+
+#[test]
+fn classifiers_keep_the_names_of_their_classes() {
+    let (x, _, _) = data::<f32>(60, 3, 1);
+    let labels = Array2::from_shape_fn((60, 1), |(i, _)| (i % 3) as f32);
+    let model = RidgeClassifier::new(Ridge::new(waves::<f32>(3, 10), 0.1).unwrap())
+        .fit(&mut InMemory::new(x.view(), labels.view()).unwrap())
+        .unwrap();
+    let names = vec![json!("ash"), json!("birch"), json!(7)];
+    assert!(model.to_stored(json!(null), Some(names[..2].to_vec())).is_err());
+    let stored = model.to_stored(json!(null), Some(names.clone())).unwrap();
+    let back = Stored::from_bytes(&stored.to_bytes().unwrap()).unwrap();
+    assert_eq!(back, stored);
+    assert_eq!(back.header.classes, Some(names));
+    let again = RidgeClassifierModel::from_stored(&back, waves::<f32>(3, 10)).unwrap();
+    assert_eq!(again.predict_classes(x.view()).unwrap(), model.predict_classes(x.view()).unwrap());
+}
+
+fn small() -> Stored {
+    let header = Header {
+        kind: "ridge".into(),
+        dtype: "f32".into(),
+        input_dim: 2,
+        map: json!({ "map": "waves" }),
+        preprocessing: json!(null),
+        classes: None,
+        extra: json!({}),
+    };
+    Stored::new(header)
+        .with("coefficients", Tensor::new(vec![2, 2], Values::F32(vec![1.0, -2.0, 0.5, 3.0])).unwrap())
+        .with("intercept", Tensor::new(vec![2], Values::F64(vec![0.25, 1e-300])).unwrap())
+}
+
+#[test]
+fn every_flipped_bit_and_every_cut_is_refused() {
+    let stored = small();
+    let bytes = stored.to_bytes().unwrap();
+    assert_eq!(Stored::from_bytes(&bytes).unwrap(), stored);
+    for position in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[position] ^= 1 << bit;
+            let result = Stored::from_bytes(&damaged);
+            assert!(matches!(result, Err(Error::Format { .. })), "byte {position}, bit {bit}: {result:?}");
+        }
+        assert!(Stored::from_bytes(&bytes[..position]).is_err(), "cut at {position}");
+    }
+    let longer = [bytes.as_slice(), &[0]].concat();
+    assert!(Stored::from_bytes(&longer).is_err());
+}
+
+#[test]
+fn lengths_that_lie_do_not_ask_for_memory() {
+    for length in [0, 1, 8, 99_999_999, u64::MAX / 2, u64::MAX] {
+        let mut bytes = length.to_le_bytes().to_vec();
+        bytes.extend_from_slice(br#"{"a":{"dtype":"F64","shape":[4611686018427387904,8],"data_offsets":[0,0]}}"#);
+        assert!(matches!(Stored::from_bytes(&bytes), Err(Error::Format { .. })));
+    }
+}
+
+#[test]
+fn files_of_others_and_of_later_versions_say_so() {
+    let bytes = small().to_bytes().unwrap();
+    let replaced = |from: &str, to: &str| {
+        assert_eq!(from.len(), to.len());
+        let place = bytes.windows(from.len()).position(|w| w == from.as_bytes()).unwrap();
+        let mut bytes = bytes.clone();
+        bytes[place..place + to.len()].copy_from_slice(to.as_bytes());
+        Stored::from_bytes(&bytes).unwrap_err().to_string()
+    };
+    assert!(replaced("\"bochner\"", "\"nobody!\"").contains("did not write"));
+    assert!(replaced("format\\\":1", "format\\\":9").contains("later version"));
+    assert!(replaced("waves", "WAVES").contains("damaged"));
+    assert!(Stored::from_bytes(b"plain text, not a model").unwrap_err().to_string().contains("safetensors"));
+    assert!(matches!(Stored::load("no such folder/no such file"), Err(Error::Io(_))));
+}
+
+#[test]
+fn a_file_that_cannot_be_replaced_leaves_no_trace() {
+    let folder = Folder::new("trace");
+    let target = folder.0.join("taken");
+    std::fs::create_dir(&target).unwrap();
+    std::fs::write(target.join("inside"), b"x").unwrap();
+    assert!(matches!(small().save(&target), Err(Error::Io(_))));
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1);
+    assert!(small().save("/").is_err());
+}
+
+#[test]
+fn an_interrupted_stream_goes_on_with_the_same_bits() {
+    let folder = Folder::new("stream");
+    let path = folder.0.join("sums");
+    let (x, y, w) = data::<f32>(1500, 6, 2);
+    let push = |gram: &mut Gram<f32>, r: std::ops::Range<usize>| {
+        gram.push(x.slice(s![r.clone(), ..]), y.slice(s![r.clone(), ..]), Some(w.slice(s![r]))).unwrap();
+    };
+    let mut whole = Gram::new(6, 2).unwrap();
+    push(&mut whole, 0..1500);
+    let mut first = Gram::new(6, 2).unwrap();
+    push(&mut first, 0..1100);
+    first.save(&path).unwrap();
+    let mut second = Gram::<f32>::load(&path).unwrap();
+    assert_eq!(second.count(), 1100);
+    push(&mut second, 1100..1500);
+    let (a, b) = (whole.finish(), second.finish());
+    assert!((0..6).all(|i| a.gram.row(i) == b.gram.row(i)));
+    assert_eq!((a.cross, a.feature_sums, a.target_sums), (b.cross, b.feature_sums, b.target_sums));
+    assert!(matches!(Gram::<f64>::load(&path), Err(Error::Format { .. })));
+    assert!(matches!(Gram::<Complex<f32>>::load(&path), Err(Error::Format { .. })));
+}
+
+#[test]
+fn complex_sums_come_back() {
+    let folder = Folder::new("complex");
+    let path = folder.0.join("sums");
+    let parts = normals::<f64>(50, 6, 4);
+    let f = Array2::from_shape_fn((50, 3), |(i, j)| Complex::new(parts[[i, j]], parts[[i, j + 3]]));
+    let mut gram = Gram::<Complex<f64>>::new(3, 0).unwrap();
+    gram.push(f.view(), Array2::zeros((50, 0)).view(), None).unwrap();
+    gram.save(&path).unwrap();
+    let (a, b) = (gram.finish(), Gram::<Complex<f64>>::load(&path).unwrap().finish());
+    assert!((0..3).all(|i| a.gram.row(i) == b.gram.row(i)));
+}

@@ -1,0 +1,357 @@
+//! Ridge regression: the same answer by every road, for every way of cutting the rows.
+
+mod waves;
+
+use bochner::accumulate::Gram;
+use bochner::feature::{DynMap, FeatureMap};
+use bochner::model::{Fit, Predict, Ridge, RidgeClassifier, RidgeModel};
+use bochner::rows::{InMemory, RowSource, Watched};
+use bochner::scalar::Real;
+use bochner::{Complex, Error, solve};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, array, concatenate, s};
+use waves::{columns, data, normals, waves};
+
+fn source<'a, R: Real>(x: &'a Array2<R>, y: &'a Array2<R>, w: Option<&'a Array1<R>>, block: usize) -> InMemory<'a, R> {
+    let source = InMemory::new(x.view(), y.view()).unwrap().with_block_rows(block).unwrap();
+    match w {
+        Some(w) => source.with_weights(w.view()).unwrap(),
+        None => source,
+    }
+}
+
+fn close(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, tolerance: f64) {
+    assert_eq!(a.dim(), b.dim());
+    let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(worst <= tolerance, "differ by {worst:e}, allowed {tolerance:e}");
+}
+
+fn row(v: ArrayView1<'_, f64>) -> Array2<f64> {
+    v.to_owned().insert_axis(Axis(0))
+}
+
+/// Twelve rows that scikit-learn 1.9.1 was given too: `Ridge(alpha=0.7, solver="cholesky")`, float64.
+fn twelve() -> (Array2<f64>, Array2<f64>, Array1<f64>) {
+    let x = Array2::from_shape_fn((12, 3), |(i, j)| match j {
+        0 => (i as f64 + 1.0).sin(),
+        1 => (2.0 * i as f64).cos(),
+        _ => (i % 5) as f64 / 4.0,
+    });
+    let y = Array2::from_shape_fn((12, 2), |(i, j)| match j {
+        0 => (i as f64 + 1.0).sqrt(),
+        _ => (i % 3) as f64 - 1.0,
+    });
+    (x, y, Array1::from_shape_fn(12, |i| 1.0 + (i % 4) as f64 / 2.0))
+}
+
+#[test]
+fn weighted_regression_agrees_with_scikit_learn() {
+    let (x, y, w) = twelve();
+    let ridge = Ridge::new(columns::<f64>(3), 0.7).unwrap();
+    let model = ridge.fit(&mut source(&x, &y, Some(&w), 5)).unwrap();
+    let coefficients = array![
+        [-0.3467111731734422, -0.07585017231072178],
+        [-0.17622809051978486, -0.9871552159606038],
+        [-0.07853078954234051, -0.23267559821706055]
+    ];
+    close(model.coefficients(), coefficients.view(), 1e-13);
+    close(row(model.intercept()).view(), array![[2.543506354665846, 0.1165039804602781]].view(), 1e-13);
+    let expected = array![[2.075530871811903, -0.9344769546924774], [2.281946842042488, 0.40016623470260554]];
+    close(model.predict(x.slice(s![..2, ..])).unwrap().view(), expected.view(), 1e-13);
+
+    let model = ridge.with_intercept(false).fit(&mut source(&x, &y, Some(&w), 5)).unwrap();
+    let coefficients = array![
+        [-0.16680415248352612, -0.06760962516812245],
+        [-0.3901405431554166, -0.9969533641572279],
+        [3.372907719979651, -0.07458425948870565]
+    ];
+    close(model.coefficients(), coefficients.view(), 1e-13);
+    assert!(model.intercept().iter().all(|&b| b == 0.0));
+}
+
+#[test]
+fn classification_agrees_with_scikit_learn() {
+    let (x, _, _) = twelve();
+    let labels = Array2::from_shape_fn((12, 1), |(i, _)| ((i / 2) % 3) as f64);
+    let model = RidgeClassifier::new(Ridge::new(columns::<f64>(3), 0.7).unwrap())
+        .fit(&mut source(&x, &labels, None, 7))
+        .unwrap();
+    let coefficients = array![
+        [0.9380125329521205, 0.4294814525848103, -0.3253494895963337],
+        [-0.06214385759170443, -0.014336505227865604, 1.1043103327687331],
+        [-0.8758686753604161, -0.41514494735694457, -0.7789608431723994]
+    ];
+    let intercept = array![[-0.18109167107658097, -0.8171217480674057, -0.0017865808560132423]];
+    close(model.regression().coefficients().t(), coefficients.view(), 1e-13);
+    close(row(model.regression().intercept()).view(), intercept.view(), 1e-13);
+    assert_eq!(model.predict_classes(x.view()).unwrap(), [0, 0, 2, 1, 1, 2, 0, 0, 1, 1, 2, 2]);
+    assert_eq!(model.predict(x.view()).unwrap().column(0).to_vec()[..4], [0.0, 0.0, 2.0, 1.0]);
+}
+
+fn bits<R: Real>(model: &RidgeModel<waves::Waves<R>>) -> Vec<u64> {
+    model.coefficients().iter().chain(model.intercept()).map(|&v| Real::to_f64(v).to_bits()).collect()
+}
+
+fn same_bits_for_any_cut<R: Real>() {
+    // 2,100 rows: two full internal blocks and a rest.
+    let (x, y, w) = data::<R>(2100, 4, 2);
+    let ridge = Ridge::new(waves::<R>(4, 70), 1e-3).unwrap();
+    let expected = ridge.fit(&mut source(&x, &y, Some(&w), 2100)).unwrap();
+    let predicted = expected.predict(x.view()).unwrap();
+    for block in [1, 2, 7, 64, 65, 100, 1024, 1025] {
+        let model = ridge.fit(&mut source(&x, &y, Some(&w), block)).unwrap();
+        assert_eq!(bits(&model), bits(&expected), "blocks of {block}");
+        let rows = x.slice(s![..block.min(130), ..]);
+        assert_eq!(model.predict(rows).unwrap(), predicted.slice(s![..block.min(130), ..]), "{block} rows");
+    }
+    // Another layout in memory.
+    let (xf, yf) = (x.t().as_standard_layout().reversed_axes().to_owned(), y.clone());
+    let fortran = Array2::from_shape_vec(ndarray::ShapeBuilder::f((2100, 4)), x.t().iter().copied().collect()).unwrap();
+    assert_eq!(fortran, xf);
+    assert_eq!(bits(&ridge.fit(&mut source(&fortran, &yf, Some(&w), 99)).unwrap()), bits(&expected));
+    for threads in [1, 2, 5] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let model = pool.install(|| ridge.fit(&mut source(&x, &y, Some(&w), 300)).unwrap());
+        assert_eq!(bits(&model), bits(&expected), "{threads} threads");
+    }
+}
+
+#[test]
+fn bits_do_not_depend_on_blocks_layout_or_threads() {
+    same_bits_for_any_cut::<f64>();
+    same_bits_for_any_cut::<f32>();
+}
+
+fn gram<R: Real>(x: ArrayView2<'_, R>, y: ArrayView2<'_, R>, w: Option<ArrayView1<'_, R>>) -> Gram<R> {
+    let mut gram = Gram::new(x.ncols(), y.ncols()).unwrap();
+    gram.push(x, y, w).unwrap();
+    gram
+}
+
+#[test]
+fn merged_accumulators_equal_a_single_pass() {
+    let (x, y, w) = data::<f64>(3000, 9, 2);
+    let whole = gram(x.view(), y.view(), Some(w.view())).finish();
+    for cut in [1, 1000, 1024, 1500, 2999] {
+        let part = |r: std::ops::Range<usize>| {
+            gram(x.slice(s![r.clone(), ..]), y.slice(s![r.clone(), ..]), Some(w.slice(s![r])))
+        };
+        let mut merged = part(0..cut);
+        merged.merge(&part(cut..3000)).unwrap();
+        let merged = merged.finish();
+        assert_eq!((merged.count, whole.count), (3000, 3000));
+        for i in 0..9 {
+            for (a, b) in merged.gram.row(i).iter().zip(whole.gram.row(i)) {
+                assert!((a - b).abs() < 1e-9, "cut at {cut}: {a} {b}");
+            }
+        }
+        close(merged.cross.view(), whole.cross.view(), 1e-9);
+        assert!((merged.weight_sum - whole.weight_sum).abs() < 1e-9);
+        assert!((merged.log_weight_sum - whole.log_weight_sum).abs() < 1e-9);
+        for j in 0..2 {
+            assert!((merged.target_squares[j] - whole.target_squares[j]).abs() < 1e-8);
+        }
+    }
+    let other = Gram::<f64>::new(9, 1).unwrap();
+    assert!(matches!(gram(x.view(), y.view(), None).merge(&other), Err(Error::Dimension { .. })));
+}
+
+#[test]
+fn a_weight_counts_like_repeated_rows() {
+    let (x, y, _) = data::<f64>(60, 4, 2);
+    let w = Array1::from_shape_fn(60, |i| (i % 4) as f64);
+    let repeat = |a: &Array2<f64>| {
+        let rows: Vec<_> = (0..60).flat_map(|i| std::iter::repeat_n(a.slice(s![i..i + 1, ..]), i % 4)).collect();
+        concatenate(Axis(0), &rows).unwrap()
+    };
+    let ridge = Ridge::new(waves::<f64>(4, 30), 0.01).unwrap();
+    let weighted = ridge.fit(&mut source(&x, &y, Some(&w), 11)).unwrap();
+    let repeated = ridge.fit(&mut source(&repeat(&x), &repeat(&y), None, 11)).unwrap();
+    close(weighted.coefficients(), repeated.coefficients(), 1e-10);
+    close(row(weighted.intercept()).view(), row(repeated.intercept()).view(), 1e-10);
+}
+
+#[test]
+fn single_precision_keeps_its_digits_over_many_rows() {
+    // Positive features with a large mean: the case in which sums in f32 fail.
+    let n = 40_000;
+    let x = normals::<f32>(n, 6, 8).mapv(|v| 10.0 + v);
+    let y = Array2::<f32>::ones((n, 1));
+    let sums = gram(x.view(), y.view(), None).finish();
+    for i in 0..6 {
+        for j in 0..=i {
+            let exact: f64 = (0..n).map(|k| f64::from(x[[k, i]]) * f64::from(x[[k, j]])).sum();
+            // 256 fused steps lose at most 256 · 2⁻²⁴ of like-signed terms.
+            let error = (sums.gram.row(i)[j] - exact).abs() / exact;
+            assert!(error < 256.0 * 2f64.powi(-24) / 4.0, "{error:e}");
+        }
+    }
+}
+
+#[test]
+fn complex_features_give_hermitian_sums() {
+    let parts = normals::<f64>(500, 10, 4);
+    let f = Array2::from_shape_fn((500, 5), |(i, j)| Complex::new(parts[[i, j]], parts[[i, j + 5]]));
+    let y = normals::<f64>(500, 1, 5);
+    let mut sums = Gram::<Complex<f64>>::new(5, 1).unwrap();
+    sums.push(f.view(), y.view(), None).unwrap();
+    let sums = sums.finish();
+    for i in 0..5 {
+        for j in 0..=i {
+            let exact: Complex<f64> = (0..500).map(|k| f[[k, i]].conj() * f[[k, j]]).sum();
+            assert!((sums.gram.row(i)[j] - exact).norm() < 1e-10);
+        }
+        let exact: Complex<f64> = (0..500).map(|k| f[[k, i]].conj() * y[[k, 0]]).sum();
+        assert!((sums.cross[[i, 0]] - exact).norm() < 1e-10);
+        let exact: Complex<f64> = (0..500).map(|k| f[[k, i]].conj()).sum();
+        assert!((sums.feature_sums[i] - exact).norm() < 1e-10);
+    }
+}
+
+#[test]
+fn dependent_features_without_penalty_are_solved_with_a_reported_shift() {
+    let (x, y, _) = data::<f64>(200, 4, 1);
+    let doubled = concatenate(Axis(1), &[x.view(), x.view()]).unwrap();
+    let single = Ridge::new(columns::<f64>(4), 0.0).unwrap().fit(&mut source(&x, &y, None, 64)).unwrap();
+    assert_eq!(single.report().jitter, 0.0);
+    assert!(single.report().condition.unwrap() < 10.0);
+    let model = Ridge::new(columns::<f64>(8), 0.0).unwrap().fit(&mut source(&doubled, &y, None, 64)).unwrap();
+    let report = model.report();
+    assert!(report.jitter > 0.0 && report.jitter < 1e-6, "{report:?}");
+    // Any split of a coefficient between the two copies predicts the same.
+    close(model.predict(doubled.view()).unwrap().view(), single.predict(x.view()).unwrap().view(), 1e-4);
+    assert!(model.coefficients().iter().all(|v| v.abs() < 10.0));
+}
+
+#[test]
+fn constant_and_zero_features_change_nothing() {
+    let (x, y, _) = data::<f64>(200, 3, 2);
+    let wider =
+        concatenate(Axis(1), &[x.view(), Array2::zeros((200, 1)).view(), Array2::from_elem((200, 1), 5.0).view()])
+            .unwrap();
+    let model = Ridge::new(columns::<f64>(3), 0.5).unwrap().fit(&mut source(&x, &y, None, 64)).unwrap();
+    let with = Ridge::new(columns::<f64>(5), 0.5).unwrap().fit(&mut source(&wider, &y, None, 64)).unwrap();
+    close(with.coefficients().slice(s![..3, ..]), model.coefficients(), 1e-10);
+    assert!(with.coefficients().slice(s![3.., ..]).iter().all(|v| v.abs() < 1e-10));
+    close(with.predict(wider.view()).unwrap().view(), model.predict(x.view()).unwrap().view(), 1e-10);
+    // Nothing but zeros, and no penalty: the mean is all there is to say.
+    let zeros = Array2::zeros((200, 2));
+    let model = Ridge::new(columns::<f64>(2), 0.0).unwrap().fit(&mut source(&zeros, &y, None, 64)).unwrap();
+    let mean = y.mean_axis(Axis(0)).unwrap();
+    close(row(model.intercept()).view(), row(mean.view()).view(), 1e-12);
+}
+
+#[test]
+fn a_single_row_is_reproduced_by_the_intercept() {
+    let (x, y) = (array![[1.0, -2.0]], array![[3.0, 4.0]]);
+    let model = Ridge::new(columns::<f64>(2), 1.0).unwrap().fit(&mut source(&x, &y, None, 1)).unwrap();
+    assert!(model.coefficients().iter().all(|&v| v == 0.0));
+    close(model.predict(x.view()).unwrap().view(), y.view(), 0.0);
+    // Without one, x (xᵀx + 1)⁻¹ xᵀy.
+    let model =
+        Ridge::new(columns::<f64>(2), 1.0).unwrap().with_intercept(false).fit(&mut source(&x, &y, None, 1)).unwrap();
+    close(model.predict(x.view()).unwrap().view(), array![[2.5, 4.0 * 5.0 / 6.0]].view(), 1e-14);
+}
+
+#[test]
+fn what_cannot_be_fitted_is_refused_by_name() {
+    let (x, y, _) = data::<f64>(20, 3, 1);
+    let ridge = Ridge::new(columns::<f64>(3), 1.0).unwrap();
+    let message = |r: Result<_, Error>| r.map(|_: RidgeModel<waves::Columns<f64>>| ()).unwrap_err().to_string();
+    let none = Array2::zeros((20, 0));
+    assert_eq!(message(ridge.fit(&mut source(&x, &none, None, 8))), "targets must be at least one column, got none");
+    let (x0, y0) = (Array2::zeros((0, 3)), Array2::zeros((0, 1)));
+    assert_eq!(message(ridge.fit(&mut source(&x0, &y0, None, 8))), "rows must be at least one row, got none");
+    let zero = Array1::zeros(20);
+    assert!(message(ridge.fit(&mut source(&x, &y, Some(&zero), 8))).contains("only zeros"));
+    let mut negative = Array1::ones(20);
+    negative[13] = -1.0;
+    assert_eq!(
+        message(ridge.fit(&mut source(&x, &y, Some(&negative), 8))),
+        "weights must be non-negative, got -1 in row 13"
+    );
+    let mut bad = x.clone();
+    bad[[17, 1]] = f64::NAN;
+    assert_eq!(
+        message(ridge.fit(&mut source(&bad, &y, None, 8))),
+        "rows has a NaN or an infinity in row 17, column 1 (counted from 0)"
+    );
+    let mut bad = y.clone();
+    bad[[9, 0]] = f64::INFINITY;
+    assert_eq!(
+        message(ridge.fit(&mut source(&x, &bad, None, 8))),
+        "targets has a NaN or an infinity in row 9, column 0 (counted from 0)"
+    );
+    let huge = x.mapv(|v| v * 1e200);
+    assert!(message(ridge.fit(&mut source(&huge, &y, None, 8))).contains("overflow"));
+    assert!(message(ridge.fit(&mut source(&y, &y, None, 8))).contains("number of input columns is 1, expected 3"));
+    for penalty in [-1.0, f64::NAN, f64::INFINITY] {
+        assert!(matches!(Ridge::new(columns::<f64>(3), penalty), Err(Error::Parameter { name: "penalty", .. })));
+    }
+    let model = ridge.fit(&mut source(&x, &y, None, 8)).unwrap();
+    let mut bad = normals::<f64>(200, 3, 1);
+    bad[[150, 2]] = f64::NEG_INFINITY;
+    let error = model.predict(bad.view()).unwrap_err();
+    assert!(matches!(error, Error::NonFinite { what: "rows", row: 150, column: 2 }), "{error}");
+}
+
+#[test]
+fn labels_must_be_class_numbers_and_a_single_class_is_always_predicted() {
+    let (x, _, _) = data::<f64>(20, 3, 1);
+    let classifier = RidgeClassifier::new(Ridge::new(columns::<f64>(3), 1.0).unwrap());
+    for (value, word) in [(0.5, "0.5 in row 3"), (-1.0, "-1 in row 3"), (f64::NAN, "NaN"), (1e9, "1000000000 in row 3")]
+    {
+        let mut labels = Array2::zeros((20, 1));
+        labels[[3, 0]] = value;
+        let message = classifier.fit(&mut source(&x, &labels, None, 8)).map(|_| ()).unwrap_err().to_string();
+        assert!(message.contains(word), "{message}");
+    }
+    let ones = Array2::zeros((20, 1));
+    let model = classifier.fit(&mut source(&x, &ones, None, 8)).unwrap();
+    assert_eq!((model.classes(), model.predict_classes(x.view()).unwrap()), (1, vec![0; 20]));
+    // Two classes announced, one seen.
+    let model = classifier.clone().with_classes(2).unwrap().fit(&mut source(&x, &(ones + 1.0), None, 8)).unwrap();
+    assert_eq!(model.predict_classes(x.view()).unwrap(), vec![1; 20]);
+    let two = Array2::zeros((20, 2));
+    assert!(matches!(classifier.fit(&mut source(&x, &two, None, 8)), Err(Error::Dimension { .. })));
+}
+
+#[test]
+fn a_watched_source_reports_and_can_be_stopped() {
+    let (x, y, _) = data::<f64>(100, 3, 1);
+    let ridge = Ridge::new(columns::<f64>(3), 1.0).unwrap();
+    let mut seen = Vec::new();
+    let mut watched = Watched::new(source(&x, &y, None, 30), |at| {
+        seen.push((at.pass, at.rows, at.total));
+        if at.rows >= 60 { Err(Error::Interrupted) } else { Ok(()) }
+    });
+    let dynamic: &mut dyn RowSource<f64> = &mut watched;
+    assert!(matches!(ridge.fit(dynamic), Err(Error::Interrupted)));
+    assert_eq!(seen, [(1, 30, Some(100)), (1, 60, Some(100))]);
+}
+
+#[test]
+fn a_budget_is_respected_and_says_what_would_fit() {
+    let (x, y, _) = data::<f32>(50, 4, 1);
+    let map = waves::<f32>(4, 600);
+    let ridge = Ridge::new(std::sync::Arc::new(map) as DynMap<f32>, 1.0).unwrap();
+    let needed = ridge.bytes(1);
+    assert!(ridge.clone().with_memory_budget(needed).unwrap().fit(&mut source(&x, &y, None, 10)).is_ok());
+    let error = ridge.with_memory_budget(needed - 1_000_000).unwrap().fit(&mut source(&x, &y, None, 10)).unwrap_err();
+    let Error::Budget { needed: found, remedy, .. } = error else { panic!("{error}") };
+    assert_eq!(found, needed);
+    assert!(remedy.contains("features would fit"), "{remedy}");
+}
+
+#[test]
+fn moments_from_elsewhere_make_the_same_model() {
+    let (x, y, w) = data::<f64>(300, 4, 2);
+    let map = waves::<f64>(4, 40);
+    let ridge = Ridge::new(map.clone(), 0.1).unwrap();
+    let direct = ridge.fit(&mut source(&x, &y, Some(&w), 64)).unwrap();
+    let features = map.transform(x.view()).unwrap();
+    let moments = gram(features.view(), y.view(), Some(w.view())).finish();
+    let (solution, report) = solve::cholesky(moments.clone(), 0.1, true).unwrap();
+    assert_eq!(solution.coefficients, direct.coefficients());
+    assert_eq!(report.solver, "cholesky");
+    assert_eq!(bits(&ridge.fit_moments(moments).unwrap()), bits(&direct));
+}
