@@ -16,6 +16,7 @@ mod interrupt;
 mod output;
 mod plot;
 mod progress;
+pub mod read;
 mod report;
 mod table;
 

@@ -1,0 +1,165 @@
+//! Text in chunks of whole lines, parsed by all threads and delivered in order.
+
+use super::Result;
+use super::input::{Bytes, Input, cannot_read, read_up_to};
+use crate::interrupt;
+use bochner::Error;
+use rayon::prelude::*;
+use std::io::{self, Read};
+
+/// Bytes per chunk: a few thousand rows, so that threads rarely wait, and small enough to stay in the second cache.
+const CHUNK: usize = 1 << 19;
+/// A line longer than this is taken for a mistake, not for data.
+const LONGEST_LINE: usize = 1 << 28;
+
+/// Cuts a stream after line ends.
+pub(super) struct Chunks {
+    source: Bytes,
+    carry: Vec<u8>,
+    /// Whether line ends inside quotes belong to the field.
+    quotes: bool,
+    ended: bool,
+    /// Bytes still to be passed over before the first line.
+    skip: u64,
+}
+
+impl Chunks {
+    pub(super) fn new(source: Bytes, skip: u64, quotes: bool) -> Self {
+        Chunks { source, carry: Vec::new(), quotes, ended: false, skip }
+    }
+
+    /// Fills `chunk` with whole lines; leaves it empty at the end.
+    pub(super) fn next(&mut self, chunk: &mut Vec<u8>) -> io::Result<()> {
+        chunk.clear();
+        chunk.append(&mut self.carry);
+        if self.ended {
+            return Ok(());
+        }
+        if self.skip > 0 {
+            io::copy(&mut (&mut self.source).take(std::mem::take(&mut self.skip)), &mut io::sink())?;
+        }
+        loop {
+            let old = chunk.len();
+            chunk.resize(old + CHUNK, 0);
+            let n = read_up_to(&mut self.source, &mut chunk[old..])?;
+            chunk.truncate(old + n);
+            if n < CHUNK {
+                self.ended = true;
+                return Ok(());
+            }
+            if let Some(end) = last_line_end(chunk, self.quotes) {
+                self.carry.extend_from_slice(&chunk[end..]);
+                chunk.truncate(end);
+                return Ok(());
+            }
+            if chunk.len() > LONGEST_LINE {
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, "endless line"));
+            }
+        }
+    }
+}
+
+/// Where the last whole line ends, counting quotes from the start of the chunk, which is the start of a line.
+fn last_line_end(chunk: &[u8], quotes: bool) -> Option<usize> {
+    if !quotes || memchr::memchr(b'"', chunk).is_none() {
+        return memchr::memrchr(b'\n', chunk).map(|at| at + 1);
+    }
+    let mut inside = false;
+    let mut end = None;
+    for at in memchr::memchr2_iter(b'"', b'\n', chunk) {
+        match chunk[at] {
+            b'"' => inside = !inside,
+            _ if !inside => end = Some(at + 1),
+            _ => {}
+        }
+    }
+    end
+}
+
+/// A chunk and what became of it; reused from batch to batch.
+#[derive(Default)]
+struct Slot<T> {
+    bytes: Vec<u8>,
+    parsed: T,
+}
+
+/// Parses every chunk of `input` with `parse` on all threads and hands the results to `visit` in the order of the file.
+///
+/// The next chunks are read while the current ones are parsed. Memory is a few chunks per thread.
+pub(super) fn parse_in_order<T: Default + Send>(
+    input: &Input,
+    skip: u64,
+    quotes: bool,
+    parse: impl Fn(&[u8], &mut T) + Sync,
+    mut visit: impl FnMut(&mut T) -> Result<()>,
+) -> Result<()> {
+    let told = |e: io::Error| match e.kind() {
+        io::ErrorKind::FileTooLarge => input.fault(format!(
+            "a line is longer than {} MB; is this a text file, and are its quotes closed?",
+            LONGEST_LINE >> 20
+        )),
+        _ => input.fault(cannot_read(&e)),
+    };
+    let mut chunks = Chunks::new(input.bytes()?, skip, quotes);
+    let per_batch = 2 * rayon::current_num_threads();
+    let mut read = move |batch: &mut Vec<Slot<T>>| -> io::Result<usize> {
+        for i in 0..per_batch {
+            if batch.len() == i {
+                batch.push(Slot::default());
+            }
+            chunks.next(&mut batch[i].bytes)?;
+            if batch[i].bytes.is_empty() {
+                return Ok(i);
+            }
+        }
+        Ok(per_batch)
+    };
+    let (mut current, mut next) = (Vec::new(), Vec::new());
+    let mut filled = read(&mut current).map_err(told)?;
+    while filled > 0 {
+        let (coming, ()) = rayon::join(
+            || read(&mut next),
+            || current[..filled].par_iter_mut().with_max_len(1).for_each(|slot| parse(&slot.bytes, &mut slot.parsed)),
+        );
+        for slot in &mut current[..filled] {
+            if interrupt::requested() {
+                return Err(Error::Interrupted);
+            }
+            visit(&mut slot.parsed)?;
+        }
+        filled = coming.map_err(told)?;
+        std::mem::swap(&mut current, &mut next);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_end_inside_quotes_does_not_end_a_line() {
+        let text = b"a,\"b\nc\",d\ne,\"f\n";
+        assert_eq!(last_line_end(text, true), Some(10));
+        assert_eq!(last_line_end(text, false), Some(text.len()));
+        assert_eq!(last_line_end(b"\"\n", true), None);
+    }
+
+    #[test]
+    fn chunks_put_together_are_the_file() {
+        let text: Vec<u8> = (0..200_000).flat_map(|i| format!("{i},\"{i}\"\n").into_bytes()).collect();
+        let input = Input::from_bytes("t", text.clone());
+        let mut together = Vec::new();
+        let parse = |bytes: &[u8], out: &mut Vec<u8>| {
+            out.clear();
+            out.extend_from_slice(bytes);
+        };
+        parse_in_order(&input, 0, true, parse, |piece| {
+            assert!(piece.ends_with(b"\n"));
+            together.extend_from_slice(piece);
+            Ok(())
+        })
+        .unwrap();
+        assert!(together == text);
+    }
+}

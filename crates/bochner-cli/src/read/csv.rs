@@ -1,0 +1,703 @@
+//! Comma-, tab-, semicolon- or blank-separated text (RFC 4180 quoting), plain or gzip.
+//!
+//! The first rows decide separator, header and kinds of columns. A table of numbers is then read in one pass; words and
+//! filled-in means need one more pass, before it, over all rows.
+
+use super::Result;
+use super::chunks::{Chunks, parse_in_order};
+use super::fault::{Fault, excerpt};
+use super::input::{Input, cannot_read};
+use super::schema::{Chosen, Column, Kind, Missing, Schema, Selection};
+use super::{Element, Options, Visit};
+use bochner::rows::RowBlock;
+use ndarray::ArrayView2;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+
+/// Rows looked at before the kinds of columns are decided.
+const SAMPLE_ROWS: usize = 1000;
+/// A column with more different words than this is a name or an identifier, not a category.
+const MOST_WORDS: usize = 1000;
+
+/// A file whose columns are understood.
+#[derive(Debug)]
+pub(super) struct Csv {
+    input: Input,
+    dialect: Dialect,
+    names: Vec<String>,
+    missing: Missing,
+    pub(super) schema: Schema,
+    roles: Vec<Role>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Dialect {
+    /// `b' '` stands for runs of blanks and tabs.
+    separator: u8,
+    header: bool,
+    /// Lines before the first row: comments, blank lines and the header.
+    skipped_bytes: usize,
+    skipped_lines: u64,
+}
+
+/// What a field of the file becomes.
+#[derive(Debug, Clone)]
+enum Role {
+    Skip,
+    Number { place: Place, fill: Option<f64> },
+    Words { place: Place, values: HashMap<Vec<u8>, usize> },
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Input(usize),
+    Target(usize),
+}
+
+impl Csv {
+    pub(super) fn open(input: Input, options: &Options, selection: &Selection) -> Result<Self> {
+        let (dialect, names, sample) = look(&input, options)?;
+        let chosen = selection.resolve(&input.name, &names)?;
+        let wanted = || chosen.inputs.iter().chain(&chosen.targets).copied();
+        let is_words = |j: usize| {
+            chosen.words.contains(&j)
+                || sample.iter().any(|row| row.get(j).is_some_and(|f| !is_missing(f) && parse_number(f).is_none()))
+        };
+        let words: Vec<usize> = wanted().filter(|&j| is_words(j)).collect();
+        let mut csv =
+            Csv { input, dialect, names, missing: options.missing, schema: Schema::default(), roles: Vec::new() };
+        let facts = if words.is_empty() && options.missing != Missing::Mean {
+            HashMap::new()
+        } else {
+            csv.scan(&chosen, &words)?
+        };
+        let column = |j: usize| Column {
+            name: csv.names[j].clone(),
+            kind: match facts.get(&j) {
+                Some(Facts::Words(values)) => Kind::Words { values: values.iter().cloned().collect() },
+                Some(Facts::Mean(sum, n)) if options.missing == Missing::Mean && chosen.inputs.contains(&j) => {
+                    Kind::Number { fill: Some(if *n > 0 { sum / *n as f64 } else { 0.0 }) }
+                }
+                _ => Kind::Number { fill: None },
+            },
+        };
+        let inputs = chosen.inputs.iter().map(|&j| column(j)).collect();
+        let targets = chosen.targets.iter().map(|&j| column(j)).collect();
+        csv.schema = Schema { inputs, targets };
+        csv.assign_roles(&chosen);
+        Ok(csv)
+    }
+
+    /// Opens a file with the columns of a known schema: by name where there is a header, else by position.
+    pub(super) fn open_with(input: Input, options: &Options, schema: &Schema, with_targets: bool) -> Result<Self> {
+        let (dialect, names, _) = look(&input, options)?;
+        let mut schema = schema.clone();
+        if !with_targets {
+            schema.targets.clear();
+        }
+        let columns = schema.inputs.iter().chain(&schema.targets);
+        let selection = |columns: &[Column]| columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+        let chosen = if dialect.header || columns.clone().any(|c| c.name.parse::<usize>().is_ok()) {
+            let (inputs, targets) = (selection(&schema.inputs), selection(&schema.targets));
+            Selection { inputs: Some(inputs), targets, ..Selection::default() }.resolve(&input.name, &names)?
+        } else if names.len() == columns.count() {
+            let inputs = schema.inputs.len();
+            Chosen { inputs: (0..inputs).collect(), targets: (inputs..names.len()).collect(), words: Vec::new() }
+        } else {
+            let (found, expected) = (names.len(), schema.inputs.len() + schema.targets.len());
+            return Err(input.fault(format!("it has no header and {found} columns, but {expected} are expected")));
+        };
+        let mut csv = Csv { input, dialect, names, missing: options.missing, schema, roles: Vec::new() };
+        csv.assign_roles(&chosen);
+        Ok(csv)
+    }
+
+    fn assign_roles(&mut self, chosen: &Chosen) {
+        let mut roles = vec![Role::Skip; self.names.len()];
+        let role = |column: &Column, place: Place| match &column.kind {
+            Kind::Number { fill } => Role::Number { place, fill: *fill },
+            Kind::Words { values } => {
+                let values = values.iter().enumerate().map(|(i, v)| (v.clone().into_bytes(), i)).collect();
+                Role::Words { place, values }
+            }
+        };
+        let mut at = 0;
+        for (&j, column) in chosen.inputs.iter().zip(&self.schema.inputs) {
+            roles[j] = role(column, Place::Input(at));
+            at += match &column.kind {
+                Kind::Number { .. } => 1,
+                Kind::Words { values } => values.len(),
+            };
+        }
+        for (t, (&j, column)) in chosen.targets.iter().zip(&self.schema.targets).enumerate() {
+            roles[j] = role(column, Place::Target(t));
+        }
+        self.roles = roles;
+    }
+
+    /// Collects the words and means of all rows.
+    fn scan(&self, chosen: &Chosen, words: &[usize]) -> Result<HashMap<usize, Facts>> {
+        let mut facts: HashMap<usize, Facts> = HashMap::new();
+        for &j in chosen.inputs.iter().chain(&chosen.targets) {
+            let fact = if words.contains(&j) { Facts::Words(BTreeSet::new()) } else { Facts::Mean(0.0, 0) };
+            facts.insert(j, fact);
+        }
+        let empty = facts.clone();
+        let parse = |bytes: &[u8], found: &mut Found| {
+            found.facts.clone_from(&empty);
+            found.lines = count_lines(bytes);
+            found.fault = self.scan_chunk(bytes, &mut found.facts).err();
+        };
+        let mut line = self.dialect.skipped_lines;
+        self.each_chunk(parse, |found| {
+            if let Some(fault) = found.fault.take() {
+                return Err(self.locate(fault, line));
+            }
+            line += found.lines;
+            for (j, fact) in &mut facts {
+                match (fact, found.facts.remove(j)) {
+                    (Facts::Words(all), Some(Facts::Words(some))) => {
+                        all.extend(some);
+                        if all.len() > MOST_WORDS {
+                            return Err(self.too_many_words(*j));
+                        }
+                    }
+                    (Facts::Mean(sum, n), Some(Facts::Mean(s, m))) => (*sum, *n) = (*sum + s, *n + m),
+                    _ => {}
+                }
+            }
+            Ok(())
+        })?;
+        Ok(facts)
+    }
+
+    fn too_many_words(&self, column: usize) -> bochner::Error {
+        let message = format!(
+            "more than {MOST_WORDS} different words; a name or an identifier is left out with --drop, and decimal commas \
+             must be points"
+        );
+        self.locate(Trouble { line: None, column: Some(column), message }, 0)
+    }
+
+    fn scan_chunk(&self, bytes: &[u8], facts: &mut HashMap<usize, Facts>) -> Result<(), Trouble> {
+        let mut scanner = Scanner::new(bytes, self.dialect.separator);
+        while scanner.next_row() {
+            for j in 0..self.names.len() {
+                let field = scanner.field(j, self.names.len())?;
+                let Some(fact) = facts.get_mut(&j) else { continue };
+                if is_missing(&field) {
+                    continue;
+                }
+                match fact {
+                    Facts::Words(set) => {
+                        let word = std::str::from_utf8(&field).map_err(|_| scanner.trouble(j, not_utf8(&field)))?;
+                        if !set.contains(word) {
+                            set.insert(word.to_owned());
+                        }
+                        if set.len() > MOST_WORDS {
+                            // Reported by the caller, who also sees the words of other chunks.
+                            return Ok(());
+                        }
+                    }
+                    Facts::Mean(sum, n) => {
+                        let value = parse_number(&field).ok_or_else(|| scanner.trouble(j, not_a_number(&field)))?;
+                        *sum += value;
+                        *n += 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Delivers all rows in blocks.
+    pub(super) fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
+        let (d, t) = (self.schema.input_dim(), self.schema.targets.len());
+        let parse = |bytes: &[u8], parsed: &mut Parsed<R>| {
+            parsed.clear();
+            parsed.fault = self.parse_chunk(bytes, parsed).err();
+            if parsed.fault.is_none() {
+                parsed.lines = count_lines(bytes);
+            }
+        };
+        let mut line = self.dialect.skipped_lines;
+        let mut any = false;
+        self.each_chunk(parse, |parsed| {
+            if let Some(fault) = parsed.fault.take() {
+                return Err(self.locate(fault, line));
+            }
+            line += parsed.lines;
+            if parsed.rows == 0 {
+                return Ok(());
+            }
+            any = true;
+            visit(RowBlock {
+                rows: view(&parsed.inputs, parsed.rows, d),
+                targets: view(&parsed.targets, parsed.rows, t),
+                weights: None,
+            })
+        })?;
+        if any { Ok(()) } else { Err(self.input.fault("there are no rows")) }
+    }
+
+    fn each_chunk<T: Default + Send>(
+        &self,
+        parse: impl Fn(&[u8], &mut T) + Sync,
+        visit: impl FnMut(&mut T) -> Result<()>,
+    ) -> Result<()> {
+        let skip = self.dialect.skipped_bytes;
+        parse_in_order(&self.input, skip as u64, true, parse, visit)
+    }
+
+    fn parse_chunk<R: Element>(&self, bytes: &[u8], out: &mut Parsed<R>) -> Result<(), Trouble> {
+        let (d, t, columns) = (self.schema.input_dim(), self.schema.targets.len(), self.roles.len());
+        let mut scanner = Scanner::new(bytes, self.dialect.separator);
+        while scanner.next_row() {
+            let (base, target_base) = (out.inputs.len(), out.targets.len());
+            out.inputs.resize(base + d, R::ZERO);
+            out.targets.resize(target_base + t, R::ZERO);
+            let mut dropped = false;
+            for (j, role) in self.roles.iter().enumerate() {
+                match role {
+                    Role::Skip => scanner.skip(j, columns)?,
+                    Role::Number { place, fill } => {
+                        let value = match scanner.number(j, columns)? {
+                            Some(value) => value,
+                            None => match (fill, self.missing) {
+                                (Some(fill), _) => *fill,
+                                (None, Missing::Drop) => {
+                                    dropped = true;
+                                    0.0
+                                }
+                                (None, _) => return Err(scanner.trouble(j, MISSING.into())),
+                            },
+                        };
+                        let value = R::from_f64(value);
+                        if !value.is_finite() {
+                            return Err(scanner.trouble(j, format!("the number is too large for {}", R::NAME)));
+                        }
+                        match place {
+                            Place::Input(at) => out.inputs[base + at] = value,
+                            Place::Target(at) => out.targets[target_base + at] = value,
+                        }
+                    }
+                    Role::Words { place, values } => {
+                        let field = scanner.field(j, columns)?;
+                        match (values.get(&*field), place) {
+                            (Some(&word), Place::Input(at)) => out.inputs[base + at + word] = R::ONE,
+                            (Some(&word), Place::Target(at)) => {
+                                out.targets[target_base + at] = R::from_f64(word as f64)
+                            }
+                            (None, place) if is_missing(&field) => match (place, self.missing) {
+                                // A missing word is no word: all its columns stay 0.
+                                (Place::Input(_), Missing::Mean) => {}
+                                (_, Missing::Drop) => dropped = true,
+                                _ => return Err(scanner.trouble(j, MISSING.into())),
+                            },
+                            (None, _) => {
+                                let message = format!("the word {} did not occur in training", excerpt(&field));
+                                return Err(scanner.trouble(j, message));
+                            }
+                        }
+                    }
+                }
+            }
+            if dropped {
+                out.inputs.truncate(base);
+                out.targets.truncate(target_base);
+                continue;
+            }
+            out.rows += 1;
+        }
+        Ok(())
+    }
+
+    fn locate(&self, trouble: Trouble, lines_before: u64) -> bochner::Error {
+        let name = |j: usize| if self.dialect.header { self.names.get(j).cloned() } else { None };
+        Fault {
+            file: self.input.name.clone(),
+            line: trouble.line.map(|l| lines_before + l),
+            column: trouble.column.map(|j| (j + 1, name(j))),
+            message: trouble.message,
+        }
+        .into()
+    }
+}
+
+const MISSING: &str = "the value is missing; --missing mean fills such cells in, --missing drop leaves their rows out";
+
+fn not_a_number(field: &[u8]) -> String {
+    format!("expected a number, found {}", excerpt(field))
+}
+
+fn not_utf8(field: &[u8]) -> String {
+    format!("the text {} is not UTF-8", excerpt(field))
+}
+
+/// What a scan learns about a column.
+#[derive(Debug, Clone)]
+enum Facts {
+    Words(BTreeSet<String>),
+    /// Sum and number of the cells that are there.
+    Mean(f64, u64),
+}
+
+#[derive(Default)]
+struct Found {
+    facts: HashMap<usize, Facts>,
+    lines: u64,
+    fault: Option<Trouble>,
+}
+
+/// Rows of one chunk.
+struct Parsed<R> {
+    inputs: Vec<R>,
+    targets: Vec<R>,
+    rows: usize,
+    lines: u64,
+    fault: Option<Trouble>,
+}
+
+impl<R> Default for Parsed<R> {
+    fn default() -> Self {
+        Parsed { inputs: Vec::new(), targets: Vec::new(), rows: 0, lines: 0, fault: None }
+    }
+}
+
+impl<R> Parsed<R> {
+    fn clear(&mut self) {
+        self.inputs.clear();
+        self.targets.clear();
+        (self.rows, self.lines, self.fault) = (0, 0, None);
+    }
+}
+
+/// A fault before its place in the file is known.
+#[derive(Debug)]
+struct Trouble {
+    /// Line within the chunk, counted from 1.
+    line: Option<u64>,
+    /// Column, counted from 0.
+    column: Option<usize>,
+    message: String,
+}
+
+/// Walks over the fields of a chunk of whole lines.
+struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    separator: u8,
+    /// Number of the current row's first line, counted from 1.
+    line: u64,
+    next_line: u64,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(bytes: &'a [u8], separator: u8) -> Self {
+        Scanner { bytes, at: 0, separator, line: 1, next_line: 1 }
+    }
+
+    /// Moves to the next row that is not blank.
+    fn next_row(&mut self) -> bool {
+        loop {
+            self.line = self.next_line;
+            let start = self.at;
+            if self.separator != b'\t' {
+                self.skip_blanks();
+            }
+            match self.bytes.get(self.at) {
+                None => return false,
+                Some(b'\n') => self.at += 1,
+                Some(b'\r') if self.bytes.get(self.at + 1) == Some(&b'\n') => self.at += 2,
+                Some(_) => {
+                    if self.separator != b' ' {
+                        self.at = start;
+                    }
+                    self.next_line += 1;
+                    return true;
+                }
+            }
+            self.next_line += 1;
+        }
+    }
+
+    fn skip_blanks(&mut self) {
+        while matches!(self.bytes.get(self.at), Some(b' ' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// The number in field `j` of `columns`; `None` if it is missing.
+    #[inline]
+    fn number(&mut self, j: usize, columns: usize) -> Result<Option<f64>, Trouble> {
+        if let Ok((value, n)) = fast_float2::parse_partial::<f64, _>(&self.bytes[self.at..])
+            && value.is_finite()
+            && self.close(self.at + n, j + 1 == columns)
+        {
+            return Ok(Some(value));
+        }
+        let field = self.field(j, columns)?;
+        if is_missing(&field) {
+            return Ok(None);
+        }
+        match parse_number(&field) {
+            Some(value) if value.is_finite() => Ok(Some(value)),
+            Some(_) => Err(self.trouble(j, format!("the number {} is infinite", excerpt(&field)))),
+            None => Err(self.trouble(j, not_a_number(&field))),
+        }
+    }
+
+    fn skip(&mut self, j: usize, columns: usize) -> Result<(), Trouble> {
+        self.field(j, columns).map(|_| ())
+    }
+
+    /// Field `j` of `columns`, without quotes and blanks around it.
+    fn field(&mut self, j: usize, columns: usize) -> Result<Cow<'a, [u8]>, Trouble> {
+        let start = self.at;
+        let (field, end) = take_field(self.bytes, start, self.separator).map_err(|m| self.trouble(j, m.into()))?;
+        self.next_line += if field.contains(&b'\n') { count_lines(&self.bytes[start..end]) } else { 0 };
+        if self.close(end, j + 1 == columns) {
+            return Ok(field);
+        }
+        let message = if j + 1 < columns {
+            format!("the row has {} fields, expected {columns}", j + 1)
+        } else {
+            format!("the row has more than {columns} fields")
+        };
+        Err(Trouble { line: Some(self.line), column: None, message })
+    }
+
+    /// Moves past the end of a field at `end`, if one can be there: a separator, or for the last field a line end.
+    #[inline]
+    fn close(&mut self, mut end: usize, last: bool) -> bool {
+        if self.separator == b' ' {
+            while matches!(self.bytes.get(end), Some(b' ' | b'\t')) {
+                end += 1;
+            }
+            if !last {
+                self.at = end;
+                return !is_line_end(self.bytes, end);
+            }
+        }
+        self.at = match self.bytes.get(end) {
+            Some(&c) if !last && c == self.separator => end + 1,
+            Some(b'\n') if last => end + 1,
+            Some(b'\r') if last && self.bytes.get(end + 1) == Some(&b'\n') => end + 2,
+            None if last => end,
+            _ => return false,
+        };
+        true
+    }
+
+    fn trouble(&self, column: usize, message: String) -> Trouble {
+        Trouble { line: Some(self.line), column: Some(column), message }
+    }
+}
+
+fn is_line_end(bytes: &[u8], at: usize) -> bool {
+    match bytes.get(at) {
+        None | Some(b'\n') => true,
+        Some(b'\r') => bytes.get(at + 1) == Some(&b'\n'),
+        Some(_) => false,
+    }
+}
+
+/// The field that starts at `at`, and where it ends: at a separator, a line end or the end of the bytes.
+fn take_field(bytes: &[u8], at: usize, separator: u8) -> Result<(Cow<'_, [u8]>, usize), &'static str> {
+    let blanks = bytes[at..].iter().take_while(|&&c| c == b' ').count();
+    if bytes.get(at + blanks) != Some(&b'"') {
+        let end = match separator {
+            b' ' => memchr::memchr3(b' ', b'\t', b'\n', &bytes[at..]),
+            other => memchr::memchr2(other, b'\n', &bytes[at..]),
+        };
+        let mut end = end.map_or(bytes.len(), |n| at + n);
+        if bytes.get(end) == Some(&b'\n') && end > at && bytes[end - 1] == b'\r' {
+            end -= 1;
+        }
+        return Ok((Cow::Borrowed(bytes[at..end].trim_ascii()), end));
+    }
+    let start = at + blanks + 1;
+    let mut from = start;
+    let mut doubled = false;
+    loop {
+        let Some(n) = memchr::memchr(b'"', &bytes[from..]) else { return Err("a quoted field is not closed") };
+        let quote = from + n;
+        if bytes.get(quote + 1) == Some(&b'"') {
+            doubled = true;
+            from = quote + 2;
+            continue;
+        }
+        let inner = &bytes[start..quote];
+        let field = if doubled {
+            let mut text = Vec::with_capacity(inner.len());
+            let mut rest = inner;
+            while let Some(at) = memchr::memchr(b'"', rest) {
+                text.extend_from_slice(&rest[..=at]);
+                rest = &rest[at + 2..];
+            }
+            text.extend_from_slice(rest);
+            Cow::Owned(text)
+        } else {
+            Cow::Borrowed(inner)
+        };
+        let mut end = quote + 1;
+        while separator != b' ' && bytes.get(end) == Some(&b' ') {
+            end += 1;
+        }
+        let closed = is_line_end(bytes, end)
+            || bytes.get(end).is_some_and(|&c| c == separator || (separator == b' ' && c == b'\t'));
+        return if closed { Ok((field, end)) } else { Err("there is text after a closing quote") };
+    }
+}
+
+/// Cells that stand for nothing, as spreadsheets, R and pandas write them.
+fn is_missing(field: &[u8]) -> bool {
+    field.len() <= 4 && {
+        let lower = field.to_ascii_lowercase();
+        matches!(&lower[..], b"" | b"?" | b"na" | b"n/a" | b"nan" | b"null" | b"none" | b"-nan" | b"#n/a")
+    }
+}
+
+/// A number, possibly infinite.
+fn parse_number(field: &[u8]) -> Option<f64> {
+    fast_float2::parse::<f64, _>(field).ok().filter(|v| !v.is_nan())
+}
+
+fn count_lines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
+
+fn view<R>(data: &[R], rows: usize, columns: usize) -> ArrayView2<'_, R> {
+    ArrayView2::from_shape((rows, columns), &data[..rows * columns]).expect("rows times columns numbers")
+}
+
+/// Separator, header, names and the first rows.
+fn look(input: &Input, options: &Options) -> Result<(Dialect, Vec<String>, Vec<Vec<Vec<u8>>>)> {
+    let mut text = Vec::new();
+    Chunks::new(input.bytes()?, 0, true).next(&mut text).map_err(|e| input.fault(cannot_read(&e)))?;
+    if text.is_empty() {
+        return Err(input.fault("the file is empty"));
+    }
+    if text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff]) {
+        return Err(input.fault("the text is UTF-16; save it as UTF-8"));
+    }
+    if text[..text.len().min(4096)].contains(&0) {
+        return Err(input.fault("this is not a text file, and not one of the known binary formats"));
+    }
+    let mut at = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    let mut lines = 0;
+    while let Some(line) = text[at..].split_inclusive(|&c| c == b'\n').next() {
+        let words = line.trim_ascii();
+        if !(words.is_empty() || words.starts_with(b"#")) {
+            break;
+        }
+        at += line.len();
+        lines += 1;
+    }
+    let separator = options.separator.unwrap_or_else(|| guess_separator(&text[at..]));
+    let mut records: Vec<(Vec<Vec<u8>>, usize)> = Vec::new();
+    let mut scanner = Scanner { at, ..Scanner::new(&text, separator) };
+    while records.len() <= SAMPLE_ROWS && scanner.next_row() {
+        let mut record = Vec::new();
+        loop {
+            let (field, end) = take_field(&text, scanner.at, separator).map_err(|message| Fault {
+                line: Some(lines + scanner.line),
+                column: Some((record.len() + 1, None)),
+                ..Fault::new(&input.name, message)
+            })?;
+            if field.contains(&b'\n') {
+                scanner.next_line += count_lines(&field);
+            }
+            record.push(field.into_owned());
+            // The end of a field is the end of the line or a separator.
+            if scanner.close(end, true) || !scanner.close(end, false) {
+                break;
+            }
+        }
+        records.push((record, scanner.at));
+    }
+    let Some((first, first_end)) = records.first() else { return Err(input.fault("there are no rows")) };
+    let rest: Vec<Vec<Vec<u8>>> = records[1..].iter().map(|(r, _)| r.clone()).collect();
+    let header = options.header.unwrap_or_else(|| looks_like_header(first, &rest));
+    let names = if header {
+        let lines_of_header = count_lines(&text[at..*first_end]);
+        let names = header_names(input, lines + 1, first)?;
+        (at, lines) = (*first_end, lines + lines_of_header);
+        names
+    } else {
+        (1..=first.len()).map(|j| j.to_string()).collect()
+    };
+    let dialect = Dialect { separator, header, skipped_bytes: at, skipped_lines: lines };
+    let sample = if header { rest } else { records.into_iter().map(|(r, _)| r).collect() };
+    Ok((dialect, names, sample))
+}
+
+fn header_names(input: &Input, line: u64, fields: &[Vec<u8>]) -> Result<Vec<String>> {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut names = Vec::with_capacity(fields.len());
+    for (j, field) in fields.iter().enumerate() {
+        let fault = |message: String| Fault {
+            line: Some(line),
+            column: Some((j + 1, None)),
+            ..Fault::new(&input.name, message)
+        };
+        let name = std::str::from_utf8(field).map_err(|_| fault(not_utf8(field)))?;
+        let name = if name.is_empty() { (j + 1).to_string() } else { name.to_owned() };
+        if let Some(first) = places.insert(name.clone(), j) {
+            return Err(fault(format!(
+                "the name {} is already taken by column {}",
+                excerpt(name.as_bytes()),
+                first + 1
+            ))
+            .into());
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// A first row is a header if it has no number at all, or words above numbers.
+fn looks_like_header(first: &[Vec<u8>], rest: &[Vec<Vec<u8>>]) -> bool {
+    let is_number = |f: &Vec<u8>| parse_number(f).is_some();
+    let no_number = !first.iter().any(is_number);
+    let words_above_numbers = first.iter().enumerate().any(|(j, f)| {
+        let mut below = rest.iter().filter_map(|row| row.get(j)).filter(|f| !is_missing(f)).peekable();
+        !is_number(f) && !is_missing(f) && below.peek().is_some() && below.all(is_number)
+    });
+    (no_number && first.iter().any(|f| !is_missing(f))) || words_above_numbers
+}
+
+/// The separator that cuts the first lines into the same number of fields, most of them if several do.
+fn guess_separator(text: &[u8]) -> u8 {
+    let lines: Vec<&[u8]> =
+        text.split(|&c| c == b'\n').map(<[u8]>::trim_ascii).filter(|l| !l.is_empty()).take(20).collect();
+    let count = |line: &[u8], separator: u8| {
+        let mut inside = false;
+        let mut n = 0;
+        for &c in line {
+            match c {
+                b'"' => inside = !inside,
+                c if c == separator && !inside => n += 1,
+                _ => {}
+            }
+        }
+        n
+    };
+    let candidates = [b',', b'\t', b';'].map(|separator| {
+        let counts: Vec<usize> = lines.iter().map(|l| count(l, separator)).collect();
+        let steady = counts.iter().all(|&n| n == counts[0]);
+        (steady, counts.first().copied().unwrap_or(0), separator)
+    });
+    // On a tie the earlier candidate wins: `max_by_key` keeps the last.
+    let best = candidates.iter().rev().filter(|c| c.1 > 0).max_by_key(|c| (c.0, c.1));
+    let blanks = |line: &&[u8]| line.split(|c| c.is_ascii_whitespace()).filter(|w| !w.is_empty()).count();
+    match best {
+        Some((_, _, separator)) => *separator,
+        None if lines.first().is_some_and(|l| blanks(l) > 1)
+            && lines.iter().all(|l| blanks(l) == blanks(&lines[0])) =>
+        {
+            b' '
+        }
+        None => b',',
+    }
+}

@@ -1,0 +1,209 @@
+//! Where bytes come from: a file, compressed or not, or standard input.
+
+use super::Result;
+use super::fault::Fault;
+use bochner::Error;
+use flate2::read::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A stream of bytes that may move between threads.
+pub type Bytes = Box<dyn Read + Send>;
+
+#[derive(Debug, Clone)]
+enum Origin {
+    File(PathBuf),
+    /// Standard input, copied to an unnamed file so that it can be read more than once.
+    Spool(Arc<File>),
+    Memory(Arc<[u8]>),
+}
+
+/// Something that can be read from its beginning as often as needed.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// As the user wrote it, for messages.
+    pub name: String,
+    origin: Origin,
+    gzip: bool,
+    /// Bytes taken from the file so far, before decompression.
+    taken: Arc<AtomicU64>,
+}
+
+impl Input {
+    /// The file at `path`, or standard input for `-`.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn open(path: &Path) -> Result<Self> {
+        if path == Path::new("-") {
+            return Self::from_stream("standard input", &mut io::stdin().lock());
+        }
+        let name = path.display().to_string();
+        let told = |e: &io::Error| Error::from(Fault::new(&name, cannot_read(e)));
+        let mut file = File::open(path).map_err(|e| told(&e))?;
+        if file.metadata().map_err(|e| told(&e))?.is_file() {
+            let origin = Origin::File(path.to_owned());
+            return Self::finish(name.clone(), origin).map_err(|e| told(&e));
+        }
+        if path.is_dir() {
+            return Err(Fault::new(&name, "expected a file, found a folder").into());
+        }
+        Self::from_stream(&name, &mut file)
+    }
+
+    /// Bytes in memory.
+    pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Self {
+        let gzip = bytes.starts_with(&GZIP);
+        Input { name: name.to_owned(), origin: Origin::Memory(bytes.into()), gzip, taken: Arc::default() }
+    }
+
+    fn from_stream(name: &str, stream: &mut dyn Read) -> Result<Self> {
+        let told = |e: io::Error| Error::from(Fault::new(name, cannot_read(&e)));
+        let mut spool = unnamed_file().map_err(told)?;
+        io::copy(stream, &mut spool).map_err(told)?;
+        Self::finish(name.to_owned(), Origin::Spool(Arc::new(spool))).map_err(told)
+    }
+
+    fn finish(name: String, origin: Origin) -> io::Result<Self> {
+        let mut input = Input { name, origin, gzip: false, taken: Arc::default() };
+        let mut magic = [0; 2];
+        let mut raw = input.raw()?;
+        input.gzip = read_up_to(&mut raw, &mut magic)? == 2 && magic == GZIP;
+        input.taken.store(0, Ordering::Relaxed);
+        Ok(input)
+    }
+
+    /// Bytes from the beginning, decompressed.
+    ///
+    /// # Errors
+    /// A file that has become unreadable.
+    pub fn bytes(&self) -> Result<Bytes> {
+        let raw = self.raw().map_err(|e| self.fault(cannot_read(&e)))?;
+        Ok(if self.gzip { Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, raw))) } else { raw })
+    }
+
+    fn raw(&self) -> io::Result<Bytes> {
+        let taken = Arc::clone(&self.taken);
+        Ok(match &self.origin {
+            Origin::File(path) => Box::new(Counted { inner: File::open(path)?, taken }),
+            Origin::Spool(file) => Box::new(Counted { inner: SharedFile { file: Arc::clone(file), at: 0 }, taken }),
+            Origin::Memory(bytes) => Box::new(Counted { inner: Cursor::new(Arc::clone(bytes)), taken }),
+        })
+    }
+
+    /// Bytes from the beginning with random access, if they are not compressed.
+    pub(super) fn seekable(&self) -> Option<io::Result<Box<dyn ReadSeek>>> {
+        if self.gzip {
+            return None;
+        }
+        Some(match &self.origin {
+            Origin::File(path) => File::open(path).map(|f| Box::new(f) as _),
+            Origin::Spool(file) => Ok(Box::new(SharedFile { file: Arc::clone(file), at: 0 }) as _),
+            Origin::Memory(bytes) => Ok(Box::new(Cursor::new(Arc::clone(bytes))) as _),
+        })
+    }
+
+    /// Size of the bytes if they are not compressed.
+    pub(super) fn plain_len(&self) -> Option<u64> {
+        if self.gzip { None } else { self.stored_len() }
+    }
+
+    /// Size of the file as it is stored, for progress.
+    pub fn stored_len(&self) -> Option<u64> {
+        match &self.origin {
+            Origin::File(path) => std::fs::metadata(path).ok().map(|m| m.len()),
+            Origin::Spool(file) => file.metadata().ok().map(|m| m.len()),
+            Origin::Memory(bytes) => Some(bytes.len() as u64),
+        }
+    }
+
+    /// Counter of stored bytes read in all passes, for progress.
+    pub fn taken(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.taken)
+    }
+
+    pub(super) fn fault(&self, message: impl Into<String>) -> Error {
+        Fault::new(&self.name, message).into()
+    }
+}
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+pub(super) trait ReadSeek: Read + Seek + Send {}
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
+struct Counted<T> {
+    inner: T,
+    taken: Arc<AtomicU64>,
+}
+
+impl<T: Read> Read for Counted<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.taken.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+/// A reader with its own position in a file that others read too.
+struct SharedFile {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for SharedFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut file = &*self.file;
+        file.seek(SeekFrom::Start(self.at))?;
+        let n = file.read(buffer)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
+impl Seek for SharedFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.at = match to {
+            SeekFrom::Start(at) => at,
+            SeekFrom::Current(by) => self.at.saturating_add_signed(by),
+            SeekFrom::End(by) => self.file.metadata()?.len().saturating_add_signed(by),
+        };
+        Ok(self.at)
+    }
+}
+
+/// A file that vanishes when it is closed.
+fn unnamed_file() -> io::Result<File> {
+    let path = std::env::temp_dir().join(format!(".bochner-input-{}", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    // Open files keep their contents after losing their name; where they cannot lose it, it stays until the next clean-up.
+    let _ = std::fs::remove_file(&path);
+    Ok(file)
+}
+
+/// Fills `buffer` as far as there are bytes.
+pub(super) fn read_up_to(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match source.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(filled)
+}
+
+/// The operating system's or the decompressor's word as the end of a sentence.
+pub(super) fn cannot_read(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".into(),
+        io::ErrorKind::UnexpectedEof => "the compressed file ends too early: it is truncated".into(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => format!("the compressed file is damaged ({error})"),
+        _ => format!("cannot be read: {error}"),
+    }
+}

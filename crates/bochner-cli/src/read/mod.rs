@@ -1,0 +1,278 @@
+//! Data files as blocks of rows, one file per format; memory is a few blocks, whatever the size of the file.
+//!
+//! | format | recognised by | columns |
+//! | --- | --- | --- |
+//! | CSV, TSV, blank-separated, plain or gzip | text | named by the header; words become zeros and ones |
+//! | NPY, NPZ | magic bytes | numbered; NPZ arrays `X` and `y` |
+//! | IDX, plain or gzip | magic bytes | numbered; labels from another file |
+//! | LIBSVM, plain or gzip | `label index:value …` | numbered; the label is the target |
+//!
+//! Contents decide, not the file's name.
+
+mod chunks;
+mod csv;
+mod fault;
+mod idx;
+mod input;
+mod libsvm;
+mod npy;
+mod npz;
+mod numbers;
+mod schema;
+
+pub use fault::Fault;
+pub use input::Input;
+pub use schema::{Column, Kind, Missing, Schema, Selection};
+
+use bochner::rows::{RowBlock, RowSource};
+use bochner::scalar::Real;
+use numbers::{Body, Matrix, NumberType, Numbers};
+use std::marker::PhantomData;
+
+/// A number type rows can be read into.
+pub trait Element: Real + sealed::Sealed {
+    /// The bytes of numbers, writable.
+    fn bytes_mut(numbers: &mut [Self]) -> &mut [u8];
+}
+
+mod sealed {
+    pub trait Sealed {
+        #[allow(private_interfaces)]
+        const KIND: super::NumberType;
+    }
+}
+
+macro_rules! element {
+    ($t:ty, $kind:ident) => {
+        impl sealed::Sealed for $t {
+            #[allow(private_interfaces)]
+            const KIND: NumberType = NumberType::$kind;
+        }
+        impl Element for $t {
+            fn bytes_mut(numbers: &mut [Self]) -> &mut [u8] {
+                bytemuck::cast_slice_mut(numbers)
+            }
+        }
+    };
+}
+element!(f32, F32);
+element!(f64, F64);
+
+/// The core's result, with other errors where a place in the file is still to be added.
+type Result<T, E = bochner::Error> = std::result::Result<T, E>;
+
+/// What receives blocks of rows.
+type Visit<'a, R> = &'a mut dyn FnMut(RowBlock<'_, R>) -> Result<()>;
+
+/// How text is to be read.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Whether the first row holds names; `None` looks.
+    pub header: Option<bool>,
+    /// Byte between fields; a blank stands for any run of blanks; `None` looks.
+    pub separator: Option<u8>,
+    /// What to do with empty cells.
+    pub missing: Missing,
+}
+
+#[derive(Debug)]
+enum Format {
+    Csv(csv::Csv),
+    Matrix(Matrix),
+    Libsvm(libsvm::Libsvm),
+}
+
+/// A data file whose columns are known; rows are read as often as asked.
+#[derive(Debug)]
+pub struct Data {
+    format: Format,
+    input: Input,
+}
+
+impl Data {
+    /// Opens a file and finds the columns asked for; `labels` is a second file with one target per row.
+    ///
+    /// # Errors
+    /// One sentence about what is wrong with the file, or which column is not there.
+    pub fn open(input: Input, labels: Option<Input>, selection: &Selection, options: &Options) -> Result<Self> {
+        let kept = input.clone();
+        let format = match recognise(&input)? {
+            Recognised::Text => Format::Csv(csv::Csv::open(input, options, selection)?),
+            Recognised::Libsvm => {
+                if selection.inputs.is_some() || !selection.drop.is_empty() || !selection.targets.is_empty() {
+                    return Err(input.fault("columns of a LIBSVM file cannot be selected: the label is the target"));
+                }
+                Format::Libsvm(libsvm::Libsvm::open(input, None)?)
+            }
+            binary => Format::Matrix(open_matrix(input, binary, selection)?),
+        };
+        let format = match (format, labels) {
+            (format, None) => format,
+            (Format::Matrix(matrix), Some(labels)) => {
+                let kind = recognise(&labels)?;
+                if matches!(kind, Recognised::Text | Recognised::Libsvm) {
+                    return Err(labels.fault("labels beside an array must be an array too (NPY or IDX)"));
+                }
+                Format::Matrix(matrix.with_labels(open_matrix(labels, kind, &Selection::default())?)?)
+            }
+            (_, Some(labels)) => return Err(labels.fault("labels in a second file go with NPY and IDX files only")),
+        };
+        Ok(Data { format, input: kept })
+    }
+
+    /// Opens a file with the columns of a known schema, with or without its targets.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(input: Input, schema: &Schema, with_targets: bool, options: &Options) -> Result<Self> {
+        let kept = input.clone();
+        let format = match recognise(&input)? {
+            Recognised::Text => Format::Csv(csv::Csv::open_with(input, options, schema, with_targets)?),
+            Recognised::Libsvm => Format::Libsvm(libsvm::Libsvm::open(input, Some(schema.input_dim()))?),
+            binary => Format::Matrix(open_matrix(input, binary, &Selection::default())?),
+        };
+        let data = Data { format, input: kept };
+        let (found, expected) = (data.schema().input_dim(), schema.input_dim());
+        if found == expected {
+            Ok(data)
+        } else {
+            Err(data.input.fault(format!("there are {found} columns, expected {expected}")))
+        }
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> &Schema {
+        match &self.format {
+            Format::Csv(csv) => &csv.schema,
+            Format::Matrix(matrix) => &matrix.schema,
+            Format::Libsvm(libsvm) => &libsvm.schema,
+        }
+    }
+
+    /// Number of rows, where it is known before reading.
+    pub fn len_hint(&self) -> Option<usize> {
+        match &self.format {
+            Format::Csv(_) => None,
+            Format::Matrix(matrix) => Some(matrix.len()),
+            Format::Libsvm(libsvm) => Some(libsvm.len()),
+        }
+    }
+
+    /// The file.
+    pub fn input(&self) -> &Input {
+        &self.input
+    }
+
+    /// The rows in precision `R`.
+    pub fn rows<R: Element>(&self) -> Rows<'_, R> {
+        Rows { data: self, precision: PhantomData }
+    }
+}
+
+/// The rows of a file in one precision.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a, R> {
+    data: &'a Data,
+    precision: PhantomData<R>,
+}
+
+impl<R: Element> RowSource<R> for Rows<'_, R> {
+    fn input_dim(&self) -> usize {
+        self.data.schema().input_dim()
+    }
+
+    fn target_dim(&self) -> usize {
+        self.data.schema().targets.len()
+    }
+
+    fn len_hint(&self) -> Option<usize> {
+        self.data.len_hint()
+    }
+
+    fn for_each_block(&mut self, visit: Visit<'_, R>) -> Result<()> {
+        match &self.data.format {
+            Format::Csv(csv) => csv.read(visit),
+            Format::Matrix(matrix) => matrix.read(visit),
+            Format::Libsvm(libsvm) => libsvm.read(visit),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Recognised {
+    Text,
+    Libsvm,
+    Npy,
+    Npz,
+    Idx,
+}
+
+/// Looks at the first bytes.
+fn recognise(input: &Input) -> Result<Recognised> {
+    let mut start = vec![0; 1 << 16];
+    let n = input::read_up_to(&mut input.bytes()?, &mut start).map_err(|e| input.fault(input::cannot_read(&e)))?;
+    start.truncate(n);
+    if start.is_empty() {
+        return Err(input.fault("the file is empty"));
+    }
+    if start.starts_with(npy::MAGIC) {
+        return Ok(Recognised::Npy);
+    }
+    if start.starts_with(npz::MAGIC) {
+        return Ok(Recognised::Npz);
+    }
+    if start.starts_with(b"PAR1") {
+        return Err(input.fault("Parquet files are not supported by this build; save the table as CSV or NPY"));
+    }
+    if idx::is_magic(&start) {
+        return Ok(Recognised::Idx);
+    }
+    let mut lines =
+        start.split(|&c| c == b'\n').map(<[u8]>::trim_ascii).filter(|l| !l.is_empty() && !l.starts_with(b"#"));
+    Ok(if lines.next().is_some_and(libsvm::looks_like) { Recognised::Libsvm } else { Recognised::Text })
+}
+
+fn open_matrix(input: Input, kind: Recognised, selection: &Selection) -> Result<Matrix> {
+    let whole =
+        |numbers: &Numbers, offset: u64| numbers.check(&input, input.plain_len().map(|len| len.saturating_sub(offset)));
+    match kind {
+        Recognised::Npz => open_npz(input, selection),
+        Recognised::Idx => {
+            let (numbers, offset) = idx::read_header(&input, &mut input.bytes()?)?;
+            whole(&numbers, offset)?;
+            Matrix::new(input, Body::At(offset), numbers, selection)
+        }
+        _ => {
+            let (numbers, offset) = npy::read_header(&input, &mut input.bytes()?)?;
+            whole(&numbers, offset)?;
+            Matrix::new(input, Body::At(offset), numbers, selection)
+        }
+    }
+}
+
+/// Array `X` (or the only one, or the first two-dimensional one) with targets from array `y` or the one asked for.
+fn open_npz(input: Input, selection: &Selection) -> Result<Matrix> {
+    let members = npz::members(&input)?;
+    let names = || members.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join(", ");
+    let open = |member: &npz::Member, selection: &Selection| {
+        let (numbers, offset) = npy::read_header(&input, &mut member.open(&input)?)?;
+        numbers.check(&input, Some(member.len.saturating_sub(offset)))?;
+        Matrix::new(input.clone(), Body::Member(member.clone(), offset), numbers, selection)
+    };
+    let find = |wanted: &str| members.iter().find(|m| m.name.eq_ignore_ascii_case(wanted));
+    let rows = ["X", "data", "rows", "features", "inputs"].iter().find_map(|n| find(n));
+    let rows = rows.or(if members.len() == 1 { members.first() } else { None });
+    let Some(rows) = rows else {
+        return Err(input.fault(format!("expected an array called X, found {}", names())));
+    };
+    let mut selection = selection.clone();
+    // A target may be an array of its own: `--target y`.
+    let target = match &selection.targets[..] {
+        [one] => members.iter().find(|m| m.name == *one),
+        [] => ["y", "target", "targets", "labels"].iter().find_map(|n| find(n)),
+        _ => None,
+    };
+    let Some(target) = target.filter(|t| t.name != rows.name) else { return open(rows, &selection) };
+    selection.targets.clear();
+    open(rows, &selection)?.with_labels(open(target, &Selection::default())?)
+}

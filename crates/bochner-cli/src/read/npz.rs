@@ -1,0 +1,194 @@
+//! NPZ: a ZIP archive of NPY members, stored or deflated.
+//!
+//! Only what numpy writes is read: the central directory at the end (with its 64-bit form), methods 0 and 8. Every
+//! offset and length is checked against the file before it is used, and the checksum of a member when its end is reached.
+
+use super::Result;
+use super::input::{Bytes, Input, ReadSeek, cannot_read, read_up_to};
+use flate2::Crc;
+use flate2::read::DeflateDecoder;
+use std::io::{self, Read, Seek, SeekFrom};
+
+pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
+/// More members than any sensible archive of arrays has.
+const MOST_MEMBERS: u64 = 10_000;
+
+/// One array of an archive.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    /// Without `.npy`.
+    pub(super) name: String,
+    deflated: bool,
+    header_at: u64,
+    stored_len: u64,
+    /// Size of the NPY file inside.
+    pub(super) len: u64,
+    crc: u32,
+}
+
+impl Member {
+    /// The member's bytes, decompressed.
+    pub(super) fn open(&self, input: &Input) -> Result<Bytes> {
+        let mut file = open_archive(input)?;
+        let told = |e: io::Error| input.fault(cannot_read(&e));
+        let broken = || input.fault(format!("the archive's member {} is damaged", self.name));
+        file.seek(SeekFrom::Start(self.header_at)).map_err(told)?;
+        let mut header = [0; 30];
+        if read_up_to(&mut file, &mut header).map_err(told)? < 30 || !header.starts_with(MAGIC) {
+            return Err(broken());
+        }
+        // The name stands in the file twice; a directory that disagrees with the member is not to be trusted.
+        let mut name = vec![0; usize::from(le16(&header[26..]))];
+        if read_up_to(&mut file, &mut name).map_err(told)? < name.len()
+            || name != format!("{}.npy", self.name).as_bytes()
+        {
+            return Err(broken());
+        }
+        file.seek(SeekFrom::Current(i64::from(le16(&header[28..])))).map_err(told)?;
+        let stored = file.take(self.stored_len);
+        let inner: Bytes =
+            if self.deflated { Box::new(DeflateDecoder::new(io::BufReader::new(stored))) } else { Box::new(stored) };
+        Ok(Box::new(Checked { inner, crc: Crc::new(), left: self.len, expected: self.crc, name: self.name.clone() }))
+    }
+}
+
+/// Stops after the announced length and compares the checksum there.
+struct Checked {
+    inner: Bytes,
+    crc: Crc,
+    left: u64,
+    expected: u32,
+    name: String,
+}
+
+impl Read for Checked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let want = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let n = self.inner.read(&mut buffer[..want])?;
+        self.crc.update(&buffer[..n]);
+        self.left -= n as u64;
+        if n > 0 && self.left == 0 && self.crc.sum() != self.expected {
+            let message = format!("the checksum of {} does not fit", self.name);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        Ok(n)
+    }
+}
+
+fn open_archive(input: &Input) -> Result<Box<dyn ReadSeek>> {
+    let file = input.seekable().ok_or_else(|| input.fault("a gzip file of an archive is not supported; unpack it"))?;
+    file.map_err(|e| input.fault(cannot_read(&e)))
+}
+
+fn le16(b: &[u8]) -> u16 {
+    u16::from_le_bytes([b[0], b[1]])
+}
+
+fn le32(b: &[u8]) -> u32 {
+    u32::from_le_bytes([b[0], b[1], b[2], b[3]])
+}
+
+fn le64(b: &[u8]) -> u64 {
+    u64::from(le32(b)) | u64::from(le32(&b[4..])) << 32
+}
+
+/// The arrays of an archive.
+pub(super) fn members(input: &Input) -> Result<Vec<Member>> {
+    let mut file = open_archive(input)?;
+    directory(&mut file).map_err(|e| match e {
+        Broken::Io(e) => input.fault(cannot_read(&e)),
+        Broken::Format(message) => input.fault(format!("the archive is damaged or not an NPZ file: {message}")),
+    })
+}
+
+enum Broken {
+    Io(io::Error),
+    Format(&'static str),
+}
+
+impl From<io::Error> for Broken {
+    fn from(e: io::Error) -> Self {
+        Broken::Io(e)
+    }
+}
+
+fn directory(file: &mut dyn ReadSeek) -> Result<Vec<Member>, Broken> {
+    let len = file.seek(SeekFrom::End(0))?;
+    // The end record is 22 bytes and a comment of at most 65,535.
+    let tail_len = len.min(22 + 65_535);
+    let mut tail = vec![0; tail_len as usize];
+    file.seek(SeekFrom::Start(len - tail_len))?;
+    read_up_to(file, &mut tail)?;
+    let end = tail.windows(4).rposition(|w| w == b"PK\x05\x06").filter(|at| at + 22 <= tail.len());
+    let end = end.ok_or(Broken::Format("its directory is missing, so it is probably truncated"))?;
+    let record = &tail[end..];
+    let (mut count, mut size, mut at) =
+        (u64::from(le16(&record[10..])), u64::from(le32(&record[12..])), u64::from(le32(&record[16..])));
+    if at == u64::from(u32::MAX) || count == u64::from(u16::MAX) {
+        let locator = end.checked_sub(20).map(|l| &tail[l..]).filter(|l| l.starts_with(b"PK\x06\x07"));
+        let place = le64(&locator.ok_or(Broken::Format("its 64-bit directory is missing"))?[8..]);
+        let mut wide = [0; 56];
+        file.seek(SeekFrom::Start(place))?;
+        if read_up_to(file, &mut wide)? < 56 || !wide.starts_with(b"PK\x06\x06") {
+            return Err(Broken::Format("its 64-bit directory is not where it should be"));
+        }
+        (count, size, at) = (le64(&wide[32..]), le64(&wide[40..]), le64(&wide[48..]));
+    }
+    if count > MOST_MEMBERS || at.checked_add(size).is_none_or(|end| end > len) || size > 1 << 26 {
+        return Err(Broken::Format("its directory does not fit into the file"));
+    }
+    let mut entries = vec![0; size as usize];
+    file.seek(SeekFrom::Start(at))?;
+    if read_up_to(file, &mut entries)? < entries.len() {
+        return Err(Broken::Format("its directory is cut short"));
+    }
+    let mut rest = &entries[..];
+    let mut members = Vec::new();
+    for _ in 0..count {
+        if rest.len() < 46 || !rest.starts_with(b"PK\x01\x02") {
+            return Err(Broken::Format("an entry of its directory is cut short"));
+        }
+        let (name_len, extra_len, comment_len) =
+            (le16(&rest[28..]) as usize, le16(&rest[30..]) as usize, le16(&rest[32..]) as usize);
+        let next = 46 + name_len + extra_len + comment_len;
+        if rest.len() < next {
+            return Err(Broken::Format("an entry of its directory is cut short"));
+        }
+        let name = String::from_utf8_lossy(&rest[46..46 + name_len]).into_owned();
+        let mut sizes = [u64::from(le32(&rest[24..])), u64::from(le32(&rest[20..])), u64::from(le32(&rest[42..]))];
+        widen(&rest[46 + name_len..46 + name_len + extra_len], &mut sizes)?;
+        let [plain_len, stored_len, header_at] = sizes;
+        let method = le16(&rest[10..]);
+        if le16(&rest[8..]) & 1 != 0 {
+            return Err(Broken::Format("a member is encrypted"));
+        }
+        let Some(name) = name.strip_suffix(".npy") else { return Err(Broken::Format("a member is not an array")) };
+        if method != 0 && method != 8 {
+            return Err(Broken::Format("a member is packed with an unknown method"));
+        }
+        if header_at.checked_add(stored_len).is_none_or(|end| end > len) || (method == 0 && stored_len != plain_len) {
+            return Err(Broken::Format("a member does not fit into the file"));
+        }
+        let (deflated, crc) = (method == 8, le32(&rest[16..]));
+        members.push(Member { name: name.into(), deflated, header_at, stored_len, len: plain_len, crc });
+        rest = &rest[next..];
+    }
+    Ok(members)
+}
+
+/// Replaces sizes of all ones by those of the 64-bit extra field.
+fn widen(mut extra: &[u8], sizes: &mut [u64; 3]) -> Result<(), Broken> {
+    while extra.len() >= 4 {
+        let (tag, len) = (le16(extra), le16(&extra[2..]) as usize);
+        let Some(mut field) = extra.get(4..4 + len) else { break };
+        if tag == 1 {
+            for size in sizes.iter_mut().filter(|s| **s == u64::from(u32::MAX)) {
+                let Some(wide) = field.get(..8) else { return Err(Broken::Format("a 64-bit size is cut short")) };
+                *size = le64(wide);
+                field = &field[8..];
+            }
+        }
+        extra = &extra[4 + len..];
+    }
+    Ok(())
+}

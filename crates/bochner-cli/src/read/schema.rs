@@ -1,0 +1,190 @@
+//! Which columns a data set has, which of them are wanted, and how words become numbers.
+
+use super::Result;
+use super::fault::Fault;
+use bochner::Error;
+use serde::{Deserialize, Serialize};
+
+/// What a column holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Numbers; missing ones become `fill` where there is one.
+    Number {
+        /// Value of a missing cell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fill: Option<f64>,
+    },
+    /// Words, each one of these; as an input one column of zeros and ones per word, as a target its number.
+    Words {
+        /// All words that occur, sorted.
+        values: Vec<String>,
+    },
+}
+
+/// A column and its name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    /// From the header, or the column's number counted from 1.
+    pub name: String,
+    /// What it holds.
+    pub kind: Kind,
+}
+
+impl Column {
+    /// Number of input columns this column becomes.
+    fn width(&self) -> usize {
+        match &self.kind {
+            Kind::Number { .. } => 1,
+            Kind::Words { values } => values.len(),
+        }
+    }
+}
+
+/// The wanted columns in the order in which a model sees them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Schema {
+    /// What a model learns from.
+    pub inputs: Vec<Column>,
+    /// What it predicts.
+    pub targets: Vec<Column>,
+}
+
+impl Schema {
+    /// Length of an input row.
+    pub fn input_dim(&self) -> usize {
+        self.inputs.iter().map(Column::width).sum()
+    }
+
+    /// A name for every number of an input row: `age`, `colour=red`.
+    pub fn input_names(&self) -> Vec<String> {
+        let names = self.inputs.iter().flat_map(|c| match &c.kind {
+            Kind::Number { .. } => vec![c.name.clone()],
+            Kind::Words { values } => values.iter().map(|v| format!("{}={v}", c.name)).collect(),
+        });
+        names.collect()
+    }
+}
+
+/// What to do with empty cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Missing {
+    /// Stop and say where one is.
+    #[default]
+    Refuse,
+    /// Fill in the column's mean.
+    Mean,
+    /// Leave out rows that have one.
+    Drop,
+}
+
+/// Columns a user asks for, by name or by number (1 is the first, -1 the last).
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Columns to predict.
+    pub targets: Vec<String>,
+    /// Columns to learn from; `None` means all others.
+    pub inputs: Option<Vec<String>>,
+    /// Columns to leave out.
+    pub drop: Vec<String>,
+    /// Columns of words, even where they look like numbers.
+    pub words: Vec<String>,
+}
+
+/// Positions of the wanted columns in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Chosen {
+    pub(super) inputs: Vec<usize>,
+    pub(super) targets: Vec<usize>,
+    pub(super) words: Vec<usize>,
+}
+
+impl Selection {
+    /// Finds the columns among `names`; `file` is for messages.
+    pub(super) fn resolve(&self, file: &str, names: &[String]) -> Result<Chosen> {
+        let find = |wanted: &String| position(file, names, wanted);
+        let targets = self.targets.iter().map(find).collect::<Result<Vec<_>>>()?;
+        let drop = self.drop.iter().map(find).collect::<Result<Vec<_>>>()?;
+        let words = self.words.iter().map(find).collect::<Result<Vec<_>>>()?;
+        let inputs = match &self.inputs {
+            Some(inputs) => inputs.iter().map(find).collect::<Result<Vec<_>>>()?,
+            None => (0..names.len()).filter(|j| !targets.contains(j) && !drop.contains(j)).collect(),
+        };
+        for (i, j) in inputs.iter().enumerate() {
+            if inputs[..i].contains(j) {
+                return Err(Fault::new(file, format!("column {} is asked for twice", names[*j])).into());
+            }
+            if targets.contains(j) {
+                return Err(Fault::new(file, format!("column {} is both an input and a target", names[*j])).into());
+            }
+        }
+        if inputs.is_empty() {
+            return Err(Fault::new(file, "no column is left to learn from").into());
+        }
+        Ok(Chosen { inputs, targets, words })
+    }
+}
+
+fn position(file: &str, names: &[String], wanted: &str) -> Result<usize> {
+    if let Some(j) = names.iter().position(|n| n == wanted) {
+        return Ok(j);
+    }
+    match wanted.parse::<i64>() {
+        Ok(n) if n >= 1 && n as usize <= names.len() => return Ok(n as usize - 1),
+        Ok(n) if n < 0 && n.unsigned_abs() as usize <= names.len() => {
+            return Ok(names.len() - n.unsigned_abs() as usize);
+        }
+        _ => {}
+    }
+    let known: Vec<&str> = names.iter().take(12).map(String::as_str).collect();
+    let more = if names.len() > known.len() { ", …" } else { "" };
+    let message = format!("there is no column {wanted}; the columns are {}{more}", known.join(", "));
+    Err(Error::from(Fault::new(file, message)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Vec<String> {
+        ["age", "colour", "price"].map(String::from).to_vec()
+    }
+
+    #[test]
+    fn columns_are_found_by_name_and_by_number_from_either_end() {
+        for wanted in ["price", "3", "-1"] {
+            let selection = Selection { targets: vec![wanted.into()], ..Selection::default() };
+            let chosen = selection.resolve("f", &names()).unwrap();
+            assert_eq!((chosen.inputs, chosen.targets), (vec![0, 1], vec![2]));
+        }
+    }
+
+    #[test]
+    fn unknown_and_contradictory_columns_are_named() {
+        let message = |selection: Selection| selection.resolve("f.csv", &names()).unwrap_err().to_string();
+        let targets = |names: &[&str]| names.iter().map(|n| String::from(*n)).collect::<Vec<_>>();
+        let unknown = message(Selection { targets: targets(&["cost"]), ..Selection::default() });
+        assert_eq!(unknown, "f.csv: there is no column cost; the columns are age, colour, price");
+        for number in ["0", "4", "-4"] {
+            assert!(message(Selection { targets: targets(&[number]), ..Selection::default() }).contains("no column"));
+        }
+        let both = Selection { targets: targets(&["age"]), inputs: Some(targets(&["age"])), ..Selection::default() };
+        assert_eq!(message(both), "f.csv: column age is both an input and a target");
+        let none = Selection { drop: targets(&["1", "2", "3"]), ..Selection::default() };
+        assert_eq!(message(none), "f.csv: no column is left to learn from");
+    }
+
+    #[test]
+    fn words_become_one_column_each() {
+        let words = Kind::Words { values: vec!["blue".into(), "red".into()] };
+        let schema = Schema {
+            inputs: vec![
+                Column { name: "age".into(), kind: Kind::Number { fill: None } },
+                Column { name: "colour".into(), kind: words },
+            ],
+            targets: vec![],
+        };
+        assert_eq!(schema.input_dim(), 3);
+        assert_eq!(schema.input_names(), ["age", "colour=blue", "colour=red"]);
+    }
+}

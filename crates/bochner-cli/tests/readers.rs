@@ -1,0 +1,430 @@
+//! Every format: files written by other software, nasty files, and random ones.
+
+use bochner::rows::RowSource;
+use bochner::scalar::Real;
+use bochner_cli::read::{Data, Element, Input, Kind, Missing, Options, Selection};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+/// Rows and targets of all blocks put together.
+fn all<R: Element>(data: &Data) -> bochner::Result<(Vec<Vec<f64>>, Vec<Vec<f64>>)> {
+    let (mut rows, mut targets) = (Vec::new(), Vec::new());
+    let mut source = data.rows::<R>();
+    let (d, t) = (source.input_dim(), source.target_dim());
+    source.for_each_block(&mut |block| {
+        assert_eq!((block.rows.ncols(), block.targets.ncols()), (d, t));
+        assert_eq!(block.rows.nrows(), block.targets.nrows());
+        rows.extend(block.rows.outer_iter().map(|r| r.iter().map(|v| Real::to_f64(*v)).collect::<Vec<_>>()));
+        targets.extend(block.targets.outer_iter().map(|r| r.iter().map(|v| Real::to_f64(*v)).collect::<Vec<_>>()));
+        Ok(())
+    })?;
+    Ok((rows, targets))
+}
+
+fn targets(names: &[&str]) -> Selection {
+    Selection { targets: names.iter().map(|n| n.to_string()).collect(), ..Selection::default() }
+}
+
+fn read_bytes(bytes: impl Into<Vec<u8>>) -> bochner::Result<(Vec<Vec<f64>>, Vec<Vec<f64>>)> {
+    read_with(bytes, &Selection::default(), &Options::default())
+}
+
+fn read_with(
+    bytes: impl Into<Vec<u8>>,
+    selection: &Selection,
+    options: &Options,
+) -> bochner::Result<(Vec<Vec<f64>>, Vec<Vec<f64>>)> {
+    let input = Input::from_bytes("data", bytes.into());
+    all::<f64>(&Data::open(input, None, selection, options)?)
+}
+
+fn complaint(bytes: impl Into<Vec<u8>>) -> String {
+    read_bytes(bytes).expect_err("the file is bad").to_string()
+}
+
+/// The matrix of `tools/golden/readers.py`.
+fn matrix() -> Vec<Vec<f64>> {
+    (0..5).map(|i| (0..3).map(|j| f64::from((7 * i + 3 * j) % 11 - 5)).collect()).collect()
+}
+
+fn labels() -> Vec<Vec<f64>> {
+    (0..5).map(|i| vec![f64::from(i % 3)]).collect()
+}
+
+fn open(name: &str, selection: &Selection) -> bochner::Result<Data> {
+    Data::open(Input::open(&golden(name))?, None, selection, &Options::default())
+}
+
+#[test]
+fn npy_files_of_every_number_type_hold_the_same_matrix() {
+    for name in ["float32", "float64", "int8", "int16", "int32", "int64", "big_endian", "fortran"] {
+        let data = open(&format!("{name}.npy"), &Selection::default()).unwrap();
+        assert_eq!(all::<f64>(&data).unwrap().0, matrix(), "{name}");
+        assert_eq!(all::<f32>(&data).unwrap().0, matrix(), "{name} as f32");
+    }
+    let absolute: Vec<Vec<f64>> = matrix().iter().map(|r| r.iter().map(|v| v.abs()).collect()).collect();
+    for name in ["uint8", "uint16", "uint32", "uint64"] {
+        let data = open(&format!("{name}.npy"), &Selection::default()).unwrap();
+        assert_eq!(all::<f64>(&data).unwrap().0, absolute, "{name}");
+    }
+    let truth: Vec<Vec<f64>> = matrix().iter().map(|r| r.iter().map(|v| f64::from(*v != 0.0)).collect()).collect();
+    assert_eq!(all::<f64>(&open("bool.npy", &Selection::default()).unwrap()).unwrap().0, truth);
+    assert_eq!(all::<f32>(&open("float32.npy.gz", &Selection::default()).unwrap()).unwrap().0, matrix());
+}
+
+#[test]
+fn columns_of_an_array_are_selected_by_number() {
+    let (rows, target) = all::<f64>(&open("int16.npy", &targets(&["-1"])).unwrap()).unwrap();
+    for (i, full) in matrix().iter().enumerate() {
+        assert_eq!((&rows[i][..], &target[i][..]), (&full[..2], &full[2..]));
+    }
+}
+
+#[test]
+fn arrays_find_their_labels_in_a_second_file_or_in_the_archive() {
+    let input = |name| Input::open(&golden(name)).unwrap();
+    let data = Data::open(input("float32.npy"), Some(input("labels.npy")), &Selection::default(), &Options::default())
+        .unwrap();
+    assert_eq!(all::<f32>(&data).unwrap(), (matrix(), labels()));
+    for name in ["stored.npz", "deflated.npz"] {
+        for selection in [Selection::default(), targets(&["y"])] {
+            let data = open(name, &selection).unwrap();
+            assert_eq!(all::<f32>(&data).unwrap(), (matrix(), labels()), "{name}");
+            assert_eq!(data.len_hint(), Some(5));
+        }
+    }
+    let few =
+        Data::open(input("one_based.libsvm"), Some(input("labels.npy")), &Selection::default(), &Options::default());
+    assert!(few.unwrap_err().to_string().contains("go with NPY and IDX files only"));
+}
+
+#[test]
+fn libsvm_files_count_from_one_or_from_zero() {
+    for name in ["one_based.libsvm", "zero_based.libsvm"] {
+        assert_eq!(all::<f64>(&open(name, &Selection::default()).unwrap()).unwrap(), (matrix(), labels()), "{name}");
+    }
+}
+
+#[test]
+fn a_table_with_quotes_words_and_gaps_is_read_as_pandas_wrote_it() {
+    for name in ["table.csv", "table.tsv.gz"] {
+        let input = Input::open(&golden(name)).unwrap();
+        let mean = Options { missing: Missing::Mean, ..Options::default() };
+        let data = Data::open(input.clone(), None, &targets(&["class"]), &mean).unwrap();
+        let names = data.schema().input_names();
+        assert_eq!(
+            names,
+            [
+                "size",
+                "colour, or hue=dark \"blue\"",
+                "colour, or hue=grün",
+                "colour, or hue=red",
+                "colour, or hue=two\nlines",
+                "count"
+            ]
+        );
+        assert_eq!(data.schema().targets[0].kind, Kind::Words { values: vec!["no".into(), "yes".into()] });
+        let (rows, classes) = all::<f64>(&data).unwrap();
+        assert_eq!(classes, [[0.0], [1.0], [0.0], [0.0], [1.0]]);
+        assert_eq!(rows[0], [1.5, 0.0, 0.0, 1.0, 0.0, 3.0]);
+        assert_eq!(rows[1], [-2.25, 1.0, 0.0, 0.0, 0.0, 6.0], "the mean of 3, 5, 7, 9 fills the gap");
+        assert_eq!(rows[4], [0.1, 0.0, 0.0, 0.0, 1.0, 9.0]);
+
+        let refused = Data::open(input.clone(), None, &targets(&["class"]), &Options::default()).unwrap();
+        let message = all::<f64>(&refused).unwrap_err().to_string();
+        assert!(message.contains(&format!("{name}: line 3, column 3 (count): the value is missing")), "{message}");
+
+        let drop = Options { missing: Missing::Drop, ..Options::default() };
+        let data = Data::open(input, None, &targets(&["class"]), &drop).unwrap();
+        assert_eq!(all::<f64>(&data).unwrap().1, [[0.0], [0.0], [0.0], [1.0]]);
+    }
+}
+
+#[test]
+fn a_schema_reads_new_files_in_its_own_order_and_refuses_unknown_words() {
+    let text = "a,colour,y\n1,red,0\n2,blue,1\n";
+    let data = Data::open(Input::from_bytes("t", text.into()), None, &targets(&["y"]), &Options::default()).unwrap();
+    let schema = data.schema().clone();
+    let stored: bochner_cli::read::Schema = serde_json::from_str(&serde_json::to_string(&schema).unwrap()).unwrap();
+    assert_eq!(stored, schema);
+    let apply = |text: &str| {
+        let data = Data::open_with(Input::from_bytes("new.csv", text.into()), &schema, false, &Options::default())?;
+        all::<f64>(&data).map(|r| r.0)
+    };
+    assert_eq!(apply("extra,colour,a\n9,blue,7\n").unwrap(), [[7.0, 1.0, 0.0]]);
+    let message = apply("colour,a\ngreen,7\n").unwrap_err().to_string();
+    assert_eq!(message, "new.csv: line 2, column 1 (colour): the word \"green\" did not occur in training");
+    assert!(apply("a\n1\n").unwrap_err().to_string().contains("there is no column colour"));
+}
+
+#[test]
+fn separators_headers_comments_and_line_ends_are_recognised() {
+    let expected = vec![vec![1.0, 2.0], vec![3.5, -4.0]];
+    for text in [
+        "1,2\n3.5,-4\n",
+        "1,2\n3.5,-4",
+        "a,b\n1,2\n3.5,-4\n",
+        "a;b\r\n1;2\r\n3.5;-4\r\n",
+        "\u{feff}a\tb\n1\t2\n\n3.5\t-4\n\n",
+        "# made by hand\n\n1 2\n3.5  -4 \n",
+        "   1.000e+00   2\n   3.500e+00\t-4.0\n",
+        "\"a\",\"b\"\n\"1\", 2\n 3.5 ,\"-4\"\n",
+        "+1,2.\n35e-1,-.4e1\n",
+    ] {
+        assert_eq!(read_bytes(text).unwrap().0, expected, "{text:?}");
+    }
+}
+
+#[test]
+fn a_numeric_header_needs_to_be_announced() {
+    let options = |header| Options { header: Some(header), ..Options::default() };
+    assert_eq!(read_with("1,2\n3,4\n", &Selection::default(), &options(true)).unwrap().0, [[3.0, 4.0]]);
+    assert_eq!(read_bytes("1,2\n3,4\n").unwrap().0.len(), 2);
+    assert!(read_with("a,b\n3,4\n", &Selection::default(), &options(false)).is_ok(), "words in the first row");
+}
+
+#[test]
+fn codes_are_words_where_the_user_says_so() {
+    let selection = Selection { words: vec!["code".into()], ..targets(&["y"]) };
+    let (rows, _) = read_with("code,y\n10,1\n20,2\n10,3\n", &selection, &Options::default()).unwrap();
+    assert_eq!(rows, [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]);
+}
+
+#[test]
+fn bad_tables_get_one_sentence_with_line_and_column() {
+    for (text, sentence) in [
+        (&b""[..], "data: the file is empty"),
+        (b"\n\n \n", "data: there are no rows"),
+        (b"a,b\n", "data: there are no rows"),
+        (b"a,b,a\n1,2,3\n", "data: line 1, column 3: the name \"a\" is already taken by column 1"),
+        (b"a,b\n1,2\n3\n", "data: line 3: the row has 1 fields, expected 2"),
+        (b"a,b\n1,2\n3,4,5\n", "data: line 3: the row has more than 2 fields"),
+        (b"a,b\n1,2\n3,inf\n", "data: line 3, column 2 (b): the number \"inf\" is infinite"),
+        (b"a,b\n1,2\n3,1e999\n", "data: line 3, column 2 (b): the number \"1e999\" is infinite"),
+        (b"a,b\n\"1,2\n", "data: line 2, column 1: a quoted field is not closed"),
+        (b"a,b\n\"1\"x,2\n", "data: line 2, column 1: there is text after a closing quote"),
+        (b"\xff\xfea\0,\0b\0\n\0", "data: the text is UTF-16; save it as UTF-8"),
+        (b"a\xff,b\n1,2\n", "data: line 1, column 1: the text \"a\u{fffd}\" is not UTF-8"),
+        (b"a,b\nx\xff,2\n", "data: line 2, column 1 (a): the text \"x\u{fffd}\" is not UTF-8"),
+        (b"abc\0\0\0\0", "data: this is not a text file, and not one of the known binary formats"),
+        (b"PAR1....", "data: Parquet files are not supported by this build; save the table as CSV or NPY"),
+    ] {
+        assert_eq!(complaint(text), sentence, "{:?}", String::from_utf8_lossy(text));
+    }
+}
+
+#[test]
+fn a_word_far_down_in_a_column_of_numbers_is_found_at_its_line() {
+    let mut text = String::from("a,b\n");
+    for i in 0..150_000 {
+        text.push_str(&format!("{i},{}\n", 2 * i));
+    }
+    text.push_str("7,seven\n");
+    assert_eq!(complaint(text), "data: line 150002, column 2 (b): expected a number, found \"seven\"");
+}
+
+#[test]
+fn identifiers_are_not_categories() {
+    let text: String =
+        std::iter::once("id,y\n".to_owned()).chain((0..2000).map(|i| format!("name{i},{i}\n"))).collect();
+    let message = complaint(text);
+    assert!(message.starts_with("data: column 1 (id): more than 1000 different words"), "{message}");
+}
+
+#[test]
+fn a_gigantic_header_is_read_and_its_columns_found() {
+    let names: Vec<String> = (0..100_000).map(|j| format!("column_{j}")).collect();
+    let values: Vec<String> = (0..100_000).map(|j| j.to_string()).collect();
+    let text = format!("{}\n{}\n", names.join(","), values.join(","));
+    let selection = Selection { inputs: Some(vec!["column_99999".into()]), ..Selection::default() };
+    assert_eq!(read_with(text, &selection, &Options::default()).unwrap().0, [[99_999.0]]);
+}
+
+#[test]
+fn bad_arrays_get_one_sentence() {
+    let header = |text: &str| {
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((text.len() as u16).to_le_bytes());
+        bytes.extend(text.as_bytes());
+        bytes
+    };
+    let good = header("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }");
+    let mut full = good.clone();
+    full.extend([0; 24]);
+    assert!(read_bytes(full.clone()).is_ok());
+    for len in 6..full.len() {
+        let message = complaint(&full[..len]);
+        assert!(message.contains("truncated"), "cut at {len}: {message}");
+    }
+    let mut infinite = full.clone();
+    let at = infinite.len() - 4;
+    infinite[at..].copy_from_slice(&f32::INFINITY.to_le_bytes());
+    assert!(complaint(infinite).contains("row 2, column 3 (counted from 1): expected a finite number"));
+    let huge = header("{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999, 9999999999), }");
+    assert!(complaint(huge).contains("which no file holds"));
+    let wide = header("{'descr': '<f8', 'fortran_order': False, 'shape': (1, 9999999999), }");
+    assert!(complaint(wide.clone()).contains("truncated"));
+    assert!(complaint(gzip(&wide)).contains("too long"), "a compressed length cannot be checked beforehand");
+    assert!(complaint(header("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 3), }")).contains("no rows"));
+    assert!(complaint(header("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 0), }")).contains("no columns"));
+    let objects = open("objects.npy", &Selection::default()).unwrap_err().to_string();
+    assert!(objects.contains("Python objects (pickle), which are never loaded"), "{objects}");
+    let mut fortran = std::fs::read(golden("fortran.npy")).unwrap();
+    fortran = gzip(&fortran);
+    assert!(complaint(fortran).contains("Fortran order"));
+}
+
+#[test]
+fn bad_archives_get_one_sentence() {
+    for name in ["stored.npz", "deflated.npz"] {
+        let bytes = std::fs::read(golden(name)).unwrap();
+        for len in 4..bytes.len() {
+            let message = complaint(&bytes[..len]);
+            assert!(message.starts_with("data: the archive is damaged"), "{name} cut at {len}: {message}");
+        }
+        // Any byte may be flipped: the answer is an error or the right matrix, never another one.
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0x10;
+            if let Ok((rows, _)) = read_bytes(flipped) {
+                assert_eq!(rows, matrix(), "{name} flipped at {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bad_idx_files_get_one_sentence() {
+    let file = |sizes: &[u32], data: &[u8]| {
+        let mut bytes = vec![0, 0, 8, sizes.len() as u8];
+        sizes.iter().for_each(|s| bytes.extend(s.to_be_bytes()));
+        bytes.extend(data);
+        bytes
+    };
+    let good = file(&[2, 2, 2], &[1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(read_bytes(good.clone()).unwrap().0, [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]);
+    assert_eq!(read_bytes(gzip(&good)).unwrap().0.len(), 2);
+    for len in 4..good.len() {
+        assert!(complaint(&good[..len]).contains("truncated"), "cut at {len}");
+    }
+    let compressed = gzip(&good);
+    for len in 18..compressed.len() {
+        assert!(complaint(&compressed[..len]).contains("truncated"), "compressed, cut at {len}");
+    }
+    let little = file(&[2u32.swap_bytes(), 3u32.swap_bytes()], &[0; 6]);
+    assert_eq!(complaint(little), "data: the sizes are little-endian; IDX files are big-endian");
+    let huge = file(&[u32::MAX; 8], &[0; 6]);
+    assert!(complaint(huge).contains("more numbers than any file holds"));
+}
+
+#[test]
+fn bad_libsvm_files_get_one_sentence() {
+    for (text, sentence) in [
+        ("1 1:2\n1 2\n", "data: line 2: expected index:value, found \"2\""),
+        ("1 1:2\nx 1:2\n", "data: line 2: expected a label, found \"x\""),
+        ("1 2:1 2:3\n", "data: line 1: the index 2 comes twice or out of order"),
+        ("1 1:nan\n", "data: line 1: \"1:nan\" is not finite"),
+        ("1 4000000000:1\n", "data: the index 4000000000 makes rows of 4000000000 numbers, which is too long"),
+        ("1 1:2 # fine\n\n# comment\n2 -1:3\n", "data: line 4: expected index:value, found \"-1:3\""),
+    ] {
+        assert_eq!(complaint(text), sentence, "{text:?}");
+    }
+}
+
+#[test]
+fn missing_files_and_folders_are_named() {
+    let message = |path: &str| Input::open(Path::new(path)).unwrap_err().to_string();
+    assert_eq!(message("no/such.csv"), "no/such.csv: there is no such file");
+    assert_eq!(message("/"), "/: expected a file, found a folder");
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Finite numbers of all magnitudes.
+fn any_number() -> impl Strategy<Value = f64> {
+    prop_oneof![any::<f64>(), -1e3..1e3f64, (-1000i32..1000).prop_map(f64::from)]
+        .prop_map(|v| if v.is_finite() { v } else { 0.5 })
+}
+
+fn any_table() -> impl Strategy<Value = Vec<Vec<f64>>> {
+    (1usize..6).prop_flat_map(|d| prop::collection::vec(prop::collection::vec(any_number(), d), 1..40))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn numbers_written_with_all_digits_come_back_bit_for_bit(
+        table in any_table(), separator in prop::sample::select(vec![",", "\t", ";", " "]), header: bool, crlf: bool, exponent: bool
+    ) {
+        let line_end = if crlf { "\r\n" } else { "\n" };
+        let mut text = String::new();
+        if header {
+            text += &(0..table[0].len()).map(|j| format!("x{j}")).collect::<Vec<_>>().join(separator);
+            text += line_end;
+        }
+        for row in &table {
+            let fields: Vec<String> = row.iter().map(|v| if exponent { format!("{v:e}") } else { format!("{v}") }).collect();
+            text += &fields.join(separator);
+            text += line_end;
+        }
+        let options = Options { header: Some(header), ..Options::default() };
+        let (rows, _) = read_with(text, &Selection::default(), &options).unwrap();
+        prop_assert_eq!(rows, table);
+    }
+
+    #[test]
+    fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = read_bytes(bytes);
+    }
+
+    #[test]
+    fn no_text_makes_a_reader_panic(text in "[-0-9a-z,;:\"#.\\t \\r\\n]{0,200}") {
+        let _ = read_bytes(text.clone());
+        let _ = read_with(text, &targets(&["1"]), &Options { missing: Missing::Mean, ..Options::default() });
+    }
+
+    #[test]
+    fn no_binary_body_makes_a_reader_panic(
+        which in 0usize..6, at in prop::collection::vec((any::<u16>(), any::<u8>()), 0..6), keep in any::<u16>()
+    ) {
+        let names = ["float32.npy", "fortran.npy", "stored.npz", "deflated.npz", "float32.npy.gz", "table.tsv.gz"];
+        let mut bytes = std::fs::read(golden(names[which])).unwrap();
+        for (place, value) in at {
+            let place = usize::from(place) % bytes.len();
+            bytes[place] = value;
+        }
+        let keep = usize::from(keep) % (2 * bytes.len());
+        bytes.truncate(keep);
+        let _ = read_bytes(bytes);
+    }
+
+    #[test]
+    fn words_become_exactly_one_one(words in prop::collection::vec("[a-z \",\\n]{1,5}", 1..30)) {
+        let mut text = String::from("word,y\n");
+        for word in &words {
+            text += &format!("\"{}\",1\n", word.replace('"', "\"\""));
+        }
+        let missing = ["", "?", "na", "nan", "null", "none"];
+        prop_assume!(words.iter().all(|w| !missing.contains(&w.as_str())));
+        let selection = Selection { words: vec!["word".into()], ..targets(&["y"]) };
+        let data = Data::open(Input::from_bytes("t", text.into_bytes()), None, &selection, &Options::default()).unwrap();
+        let Kind::Words { values } = &data.schema().inputs[0].kind else { panic!("words are words") };
+        let (rows, _) = all::<f64>(&data).unwrap();
+        prop_assert_eq!(rows.len(), words.len());
+        for (row, word) in rows.iter().zip(&words) {
+            let one = row.iter().position(|v| *v == 1.0).unwrap();
+            prop_assert_eq!(&values[one], word);
+            prop_assert_eq!(row.iter().sum::<f64>(), 1.0);
+        }
+    }
+}
