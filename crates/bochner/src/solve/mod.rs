@@ -5,8 +5,10 @@
 //! | [`cholesky`] | the Gram matrix: `D²/2` doubles | it fits: exact, one pass over the rows |
 
 mod cholesky;
+mod dual_coordinate_descent;
 
 pub use cholesky::cholesky;
+pub use dual_coordinate_descent::{DualCoordinateDescent, GapReport, Hinge};
 
 use crate::accumulate::Moments;
 use crate::error::{Error, Result};
