@@ -3,9 +3,15 @@
 //! A [`Stream`] is one ChaCha8 sequence: its key is the seed and the [`Role`], its stream number the index. Any normal,
 //! sign or permutation is reached directly, without producing what comes before it.
 
+mod chacha;
+mod discrete;
+mod normal;
 mod stream;
+#[cfg(test)]
+mod tests;
 
-pub use stream::Stream;
+pub use discrete::Discrete;
+pub use stream::{Stream, fill_normals, fourth_root};
 
 /// Where all draws of a map start from.
 ///
