@@ -6,12 +6,20 @@
 //! sketches and stacked or upsampled TensorSRHT; the forms for TensorSketch and tuple sampling are derived in the
 //! documentation and confirmed by enumeration in the tests.
 
+pub mod bounds;
+mod fourier;
+mod maclaurin;
 mod moments;
 mod pair;
 mod sketch;
 mod stages;
 mod tensor_sketch;
 
+pub use fourier::{
+    Form, Softmax, compressive, compressive_matrix, fourier, fourier_complex, fourier_matrix, optical, optical_matrix,
+    softmax, softmax_matrix,
+};
+pub use maclaurin::{Degree, maclaurin, random_maclaurin, random_maclaurin_geometric};
 pub use moments::{Moments, gaussian, powdiff, rademacher};
 pub use pair::{PairStats, map_pairs, sum_pairs};
 pub use sketch::{Kind, Sketch, Weights};
