@@ -39,7 +39,7 @@ fn trapezoid(step: f64, exponent: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// `ln(1 + x) − x`.
-fn log1p_minus(x: f64) -> f64 {
+pub(crate) fn log1p_minus(x: f64) -> f64 {
     if x.abs() > 0.01 {
         return libm::log1p(x) - x;
     }

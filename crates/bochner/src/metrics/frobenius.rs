@@ -1,5 +1,3 @@
-//! How good an estimate, a prediction or a sample is.
-
 use crate::error::{Result, check_dim};
 use crate::scalar::{Real, Scalar};
 use ndarray::ArrayView2;
@@ -62,4 +60,26 @@ pub fn relative_frobenius_error<R: Real, S: Scalar>(
     let mut error = FrobeniusError::default();
     error.add(exact, estimate)?;
     Ok(error.value())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+    use num_complex::Complex;
+
+    #[test]
+    fn complex_estimates_count_with_their_real_part() {
+        let exact = array![[3.0f32, 4.0]];
+        let estimate = array![[Complex::new(3.0f32, 9.0), Complex::new(4.5, -7.0)]];
+        assert_eq!(relative_frobenius_error(exact.view(), estimate.view()).unwrap(), 0.1);
+    }
+
+    #[test]
+    fn vanishing_matrices_have_no_error_or_an_infinite_one() {
+        let zero = array![[0.0, 0.0]];
+        assert_eq!(relative_frobenius_error(zero.view(), zero.view()).unwrap(), 0.0);
+        assert_eq!(relative_frobenius_error(zero.view(), array![[0.0, 1.0]].view()).unwrap(), f64::INFINITY);
+        assert!(relative_frobenius_error(zero.view(), array![[0.0]].view()).is_err());
+    }
 }
