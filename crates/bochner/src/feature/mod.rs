@@ -5,12 +5,14 @@
 
 mod compose;
 mod drive;
+mod fourier;
 mod pooling;
 mod product_sketch;
 mod spec;
 mod tree_sketch;
 
 pub use compose::{Compact, ComplexToReal, Concat, Constant, Projected};
+pub use fourier::{ComplexFourier, Fourier, Frequencies};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
 pub use product_sketch::{Lift, MAX_DEGREE, ProductSketch};
 pub use spec::{Describe, Spec};

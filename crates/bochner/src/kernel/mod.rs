@@ -24,6 +24,7 @@ mod optical;
 mod polynomial;
 pub(crate) mod products;
 mod spherical;
+mod scaled;
 
 pub use any::Any;
 pub use compressive::{Compression, Compressive};
@@ -35,6 +36,7 @@ pub use matrix::{kernel_matrix, kernel_matrix_into};
 pub use optical::Optical;
 pub use polynomial::Polynomial;
 pub use spherical::Spherical;
+pub use scaled::Scaled;
 
 use std::fmt::Debug;
 

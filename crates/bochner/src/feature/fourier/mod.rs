@@ -1,0 +1,474 @@
+//! Fourier features: cosines and sines of random projections.
+
+use super::FeatureMap;
+use crate::error::{Error, Result, check_dim};
+use crate::linalg::{Factor, Tile, TileMut, Workspace, cis, cos_offset, cos_sin};
+use crate::preprocess::LengthScale;
+use crate::projection::{Projection, panels};
+use crate::random::{Role, Seed, Stream};
+use crate::scalar::{Real, Scalar};
+use std::sync::Arc;
+
+/// Frequencies `ωⱼ = rⱼ wⱼ / ℓ`: directions of a projection times radii, over length scales.
+///
+/// With Gaussian directions and radius 1 they are the spectrum of the Gaussian kernel; one random radius per frequency
+/// gives its scale mixtures (Matérn: `√(2ν/χ²₂ᵥ)`). A length scale per input divides the rows; a single one joins the
+/// radii, so that a drawn projection serves every length scale ([`with_length_scale`](Self::with_length_scale) shares it).
+#[derive(Debug)]
+pub struct Frequencies<P: Projection> {
+    projection: Arc<P>,
+    radii: Option<Arc<[f64]>>,
+    length_scale: LengthScale,
+    factors: Factors<P::Real>,
+    /// Reciprocal length scales, where inputs differ.
+    inverse: Option<Arc<[P::Real]>>,
+}
+
+#[derive(Debug, Clone)]
+enum Factors<R> {
+    Same(R),
+    Each(Arc<[R]>),
+}
+
+impl<P: Projection> Clone for Frequencies<P> {
+    fn clone(&self) -> Self {
+        Frequencies {
+            projection: self.projection.clone(),
+            radii: self.radii.clone(),
+            length_scale: self.length_scale.clone(),
+            factors: self.factors.clone(),
+            inverse: self.inverse.clone(),
+        }
+    }
+}
+
+impl<P: Projection> From<P> for Frequencies<P> {
+    /// Radius and length scale 1.
+    fn from(projection: P) -> Self {
+        Frequencies {
+            projection: Arc::new(projection),
+            radii: None,
+            length_scale: LengthScale::Same(1.0),
+            factors: Factors::Same(<P::Real as Scalar>::ONE),
+            inverse: None,
+        }
+    }
+}
+
+impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
+    /// Directions of `projection` with radius and length scale 1.
+    pub fn new(projection: P) -> Self {
+        projection.into()
+    }
+
+    /// The same directions with radii `rⱼ`.
+    ///
+    /// # Errors
+    /// Not one radius per direction, or one that is negative or not finite.
+    pub fn with_radii(mut self, radii: Vec<f64>) -> Result<Self> {
+        check_dim("number of radii", self.len(), radii.len())?;
+        if let Some(radius) = radii.iter().find(|r| !(r.is_finite() && **r >= 0.0)) {
+            return Err(Error::parameter("radius", "a non-negative finite number", radius));
+        }
+        self.radii = Some(radii.into());
+        self.settle()
+    }
+
+    /// The same directions and radii for another length scale; the projection is shared, not drawn again.
+    ///
+    /// # Errors
+    /// A length scale that is not positive, a list of another length than the rows, an unresolved median.
+    pub fn with_length_scale(mut self, length_scale: LengthScale) -> Result<Self> {
+        length_scale.check(self.projection.input_dim())?;
+        self.length_scale = length_scale;
+        self.settle()
+    }
+
+    /// Number of frequencies.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.projection.output_dim()
+    }
+
+    /// The projection.
+    pub fn projection(&self) -> &P {
+        &self.projection
+    }
+
+    /// The radii, where they are not all 1.
+    pub fn radii(&self) -> Option<&[f64]> {
+        self.radii.as_deref()
+    }
+
+    /// What divides the rows.
+    pub fn length_scale(&self) -> &LengthScale {
+        &self.length_scale
+    }
+
+    fn settle(mut self) -> Result<Self> {
+        let common = match &self.length_scale {
+            LengthScale::Same(scale) => *scale,
+            _ => 1.0,
+        };
+        let factor = |radius: f64| R::from_f64(radius / common);
+        self.factors = match &self.radii {
+            None => Factors::Same(factor(1.0)),
+            Some(radii) => Factors::Each(radii.iter().map(|&r| factor(r)).collect()),
+        };
+        self.inverse = match &self.length_scale {
+            LengthScale::PerInput(scales) => Some(scales.iter().map(|s| R::from_f64(1.0 / s)).collect()),
+            _ => None,
+        };
+        Ok(self)
+    }
+
+    fn factor(&self) -> Factor<'_, R> {
+        match &self.factors {
+            Factors::Same(factor) => Factor::Same(*factor),
+            Factors::Each(factors) => Factor::Each(factors),
+        }
+    }
+
+    /// Hands `wⱼᵀ(x/ℓ)` to `visit`, row by row within a panel of columns: row, columns, values, factors of the values.
+    fn for_each_row(
+        &self,
+        rows: Tile<'_, R>,
+        work: &mut Workspace<R>,
+        mut visit: impl FnMut(usize, std::ops::Range<usize>, &[R], Factor<'_, R>),
+    ) {
+        let (n, d) = (rows.rows(), rows.cols());
+        let mut scaled = Vec::new();
+        let rows = match &self.inverse {
+            None => rows,
+            Some(inverse) => {
+                scaled = work.take(n * d);
+                for i in 0..n {
+                    for ((to, from), inverse) in scaled[i * d..][..d].iter_mut().zip(rows.row(i)).zip(&**inverse) {
+                        *to = *from * *inverse;
+                    }
+                }
+                Tile::new(&scaled, n, d)
+            }
+        };
+        let panel = self.projection.panel().min(self.len());
+        let mut buffer = work.take(n * panel);
+        for columns in panels(self.len(), panel) {
+            let m = columns.len();
+            self.projection.project_tile(rows, columns.clone(), TileMut::new(&mut buffer, n, m), work);
+            for i in 0..n {
+                visit(i, columns.clone(), &buffer[i * m..][..m], self.factor().range(columns.clone()));
+            }
+        }
+        work.give(buffer);
+        if self.inverse.is_some() {
+            work.give(scaled);
+        }
+    }
+
+    /// Rows whose projections onto one panel fit into a quarter of a second-level cache of half a megabyte.
+    fn tile_rows(&self) -> usize {
+        ((1 << 17) / (size_of::<R>() * self.projection.panel().clamp(1, self.len().max(1)))).clamp(16, 64)
+    }
+}
+
+/// Random Fourier features with real output: cosine–sine pairs, or cosines with a random offset.
+///
+/// With frequencies `ω₁, …, ω_M` from the spectrum of a shift-invariant kernel,
+///
+/// - pairs: `φ(x) = M^(-1/2) (cos ωⱼᵀx)ⱼ, then (sin ωⱼᵀx)ⱼ`, so `2M` features;
+/// - offset: `φ(x) = √(2/M) (cos(ωⱼᵀx + bⱼ))ⱼ` with independent `bⱼ` uniform on `[0, 2π)`.
+///
+/// # Estimate
+/// Unbiased for `k(x - y)` with i.i.d. or Haar-orthogonal frequencies. At `τ = x - y` and with i.i.d. frequencies the
+/// variance is `(1 + k(2τ) - 2k(τ)²)/2M` for pairs and `(1 + k(2τ)/2 - k(τ)²)/M` for offsets
+/// ([`crate::variance`]). Pairs give `k̂(x, x) = 1` exactly, and less variance per feature
+/// wherever `k(2τ) ≤ 2k(τ)²`, which holds for the Gaussian kernel everywhere.
+///
+/// # Cost
+/// That of the projection, and about twenty vector operations per eight pairs. The cosines are taken while the projected
+/// panel is in cache.
+///
+/// # References
+/// Rahimi and Recht 2007, §3; Sutherland and Schneider 2015, §2 (variances of both forms).
+#[derive(Debug)]
+pub struct Fourier<P: Projection> {
+    frequencies: Frequencies<P>,
+    /// Offsets of the offset form; pairs have none.
+    offsets: Option<Arc<[P::Real]>>,
+    scale: P::Real,
+}
+
+impl<P: Projection> Clone for Fourier<P> {
+    fn clone(&self) -> Self {
+        Fourier { frequencies: self.frequencies.clone(), offsets: self.offsets.clone(), scale: self.scale }
+    }
+}
+
+impl<R: Real, P: Projection<Real = R, Output = R>> Fourier<P> {
+    /// All cosines, then all sines: two features per frequency.
+    pub fn cos_sin(frequencies: Frequencies<P>) -> Self {
+        let scale = R::from_f64(1.0 / (frequencies.len() as f64).sqrt());
+        Fourier { frequencies, offsets: None, scale }
+    }
+
+    /// Cosines with an offset: one feature per frequency.
+    ///
+    /// Offset `j` is drawn from (`seed`, [`Role::Offset`], `j`). One offset shared by all features would leave an error
+    /// that no number of features removes.
+    pub fn offset(frequencies: Frequencies<P>, seed: Seed) -> Self {
+        let m = frequencies.len();
+        let offset = |j| R::from_f64(Stream::new(seed, Role::Offset, j as u64).uniform() * std::f64::consts::TAU);
+        let scale = R::from_f64((2.0 / m as f64).sqrt());
+        Fourier { frequencies, offsets: Some((0..m).map(offset).collect()), scale }
+    }
+
+    /// The frequencies.
+    pub fn frequencies(&self) -> &Frequencies<P> {
+        &self.frequencies
+    }
+
+    /// The same map for another length scale; nothing is drawn again.
+    ///
+    /// # Errors
+    /// As [`Frequencies::with_length_scale`].
+    pub fn with_length_scale(self, length_scale: LengthScale) -> Result<Self> {
+        Ok(Fourier { frequencies: self.frequencies.with_length_scale(length_scale)?, ..self })
+    }
+}
+
+impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Fourier<P> {
+    type Real = R;
+    type Output = R;
+
+    fn input_dim(&self) -> usize {
+        self.frequencies.projection.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        if self.offsets.is_some() { self.frequencies.len() } else { 2 * self.frequencies.len() }
+    }
+
+    fn map_tile(&self, rows: Tile<'_, R>, mut out: TileMut<'_, R>, work: &mut Workspace<R>) {
+        match &self.offsets {
+            None => {
+                let (mut cos, mut sin) = out.split_columns_at(self.frequencies.len());
+                self.frequencies.for_each_row(rows, work, |i, columns, projected, factor| {
+                    let (cos, sin) = (&mut cos.row_mut(i)[columns.clone()], &mut sin.row_mut(i)[columns]);
+                    cos_sin(projected, factor, self.scale, cos, sin);
+                });
+            }
+            Some(offsets) => self.frequencies.for_each_row(rows, work, |i, columns, projected, factor| {
+                let offsets = &offsets[columns.clone()];
+                cos_offset(projected, factor, offsets, self.scale, &mut out.row_mut(i)[columns]);
+            }),
+        }
+    }
+
+    fn tile_rows(&self) -> usize {
+        self.frequencies.tile_rows()
+    }
+}
+
+/// Random Fourier features with complex output: `φ(x) = M^(-1/2) (exp(i ωⱼᵀx))ⱼ`.
+///
+/// # Estimate
+/// Unbiased like [`Fourier`]; variance `(1 - k(τ)²)/M`, pseudo-variance `(k(2τ) - k(τ)²)/M` with i.i.d. frequencies. Its
+/// real form ([`ComplexToReal`](super::ComplexToReal)) is the map of cosine–sine pairs, bit for bit.
+#[derive(Debug)]
+pub struct ComplexFourier<P: Projection> {
+    frequencies: Frequencies<P>,
+    scale: P::Real,
+}
+
+impl<P: Projection> Clone for ComplexFourier<P> {
+    fn clone(&self) -> Self {
+        ComplexFourier { frequencies: self.frequencies.clone(), scale: self.scale }
+    }
+}
+
+impl<R: Real, P: Projection<Real = R, Output = R>> ComplexFourier<P> {
+    /// One complex feature per frequency.
+    pub fn new(frequencies: Frequencies<P>) -> Self {
+        let scale = R::from_f64(1.0 / (frequencies.len() as f64).sqrt());
+        ComplexFourier { frequencies, scale }
+    }
+
+    /// The frequencies.
+    pub fn frequencies(&self) -> &Frequencies<P> {
+        &self.frequencies
+    }
+}
+
+impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for ComplexFourier<P> {
+    type Real = R;
+    type Output = R::Complex;
+
+    fn input_dim(&self) -> usize {
+        self.frequencies.projection.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        self.frequencies.len()
+    }
+
+    fn map_tile(&self, rows: Tile<'_, R>, mut out: TileMut<'_, R::Complex>, work: &mut Workspace<R>) {
+        self.frequencies.for_each_row(rows, work, |i, columns, projected, factor| {
+            cis(projected, factor, self.scale, &mut out.row_mut(i)[columns]);
+        });
+    }
+
+    fn map_tile_split(
+        &self,
+        rows: Tile<'_, R>,
+        mut re: TileMut<'_, R>,
+        mut im: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        self.frequencies.for_each_row(rows, work, |i, columns, projected, factor| {
+            let (re, im) = (&mut re.row_mut(i)[columns.clone()], &mut im.row_mut(i)[columns]);
+            cos_sin(projected, factor, self.scale, re, im);
+        });
+    }
+
+    fn tile_rows(&self) -> usize {
+        self.frequencies.tile_rows()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feature::ComplexToReal;
+    use ndarray::{Array2, array};
+    use std::ops::Range;
+
+    /// The plainest projection: normal directions, multiplied one by one, in panels of five.
+    #[derive(Debug)]
+    struct Plain {
+        weights: Array2<f64>,
+    }
+
+    impl Plain {
+        fn new(seed: u64, input_dim: usize, count: usize) -> Self {
+            let mut weights = Array2::zeros((count, input_dim));
+            for (j, mut row) in weights.rows_mut().into_iter().enumerate() {
+                let direction = Stream::new(Seed::new(seed), Role::Direction, j as u64);
+                direction.normals_from(0, row.as_slice_mut().expect("row-major"));
+            }
+            Plain { weights }
+        }
+    }
+
+    impl Projection for Plain {
+        type Real = f64;
+        type Output = f64;
+
+        fn input_dim(&self) -> usize {
+            self.weights.ncols()
+        }
+
+        fn output_dim(&self) -> usize {
+            self.weights.nrows()
+        }
+
+        fn panel(&self) -> usize {
+            5
+        }
+
+        fn project_tile(
+            &self,
+            rows: Tile<'_, f64>,
+            columns: Range<usize>,
+            mut out: TileMut<'_, f64>,
+            _: &mut Workspace<f64>,
+        ) {
+            for i in 0..rows.rows() {
+                for (to, j) in out.row_mut(i).iter_mut().zip(columns.clone()) {
+                    *to = self.weights.row(j).iter().zip(rows.row(i)).map(|(w, x)| w * x).sum();
+                }
+            }
+        }
+    }
+
+    fn rows(n: usize, d: usize) -> Array2<f64> {
+        Array2::from_shape_fn((n, d), |(i, j)| ((3 * i + 7 * j) as f64).sin())
+    }
+
+    #[test]
+    fn features_are_cosines_and_sines_of_the_phases() {
+        let (x, m) = (rows(3, 4), 12);
+        let weights = Plain::new(1, 4, m).weights;
+        let radii: Vec<f64> = (0..m).map(|j| 0.5 + 0.1 * j as f64).collect();
+        let frequencies = Frequencies::new(Plain::new(1, 4, m)).with_radii(radii.clone()).unwrap();
+        let frequencies = frequencies.with_length_scale(LengthScale::Same(0.7)).unwrap();
+        let phases = x.dot(&weights.t()) * &ndarray::aview1(&radii) / 0.7;
+        let pairs = Fourier::cos_sin(frequencies.clone()).transform(x.view()).unwrap();
+        let offset = Fourier::offset(frequencies.clone(), Seed::new(9));
+        let b: Vec<f64> = (0..m as u64)
+            .map(|j| Stream::new(Seed::new(9), Role::Offset, j).uniform() * std::f64::consts::TAU)
+            .collect();
+        let cosines = offset.transform(x.view()).unwrap();
+        for i in 0..3 {
+            for j in 0..m {
+                let phase: f64 = phases[[i, j]];
+                assert!((pairs[[i, j]] - phase.cos() / 12f64.sqrt()).abs() < 1e-14);
+                assert!((pairs[[i, m + j]] - phase.sin() / 12f64.sqrt()).abs() < 1e-14);
+                assert!((cosines[[i, j]] - (phase + b[j]).cos() / 6f64.sqrt()).abs() < 1e-14);
+            }
+        }
+    }
+
+    #[test]
+    fn the_real_form_of_complex_features_is_the_map_of_pairs() {
+        let frequencies = Frequencies::new(Plain::new(2, 3, 13));
+        let x = rows(9, 3);
+        let pairs = Fourier::cos_sin(frequencies.clone()).transform(x.view()).unwrap();
+        let complex = ComplexFourier::new(frequencies);
+        assert_eq!(ComplexToReal::new(complex.clone()).transform(x.view()).unwrap(), pairs);
+        let z = complex.transform(x.view()).unwrap();
+        for i in 0..9 {
+            for j in 0..13 {
+                assert_eq!((z[[i, j]].re, z[[i, j]].im), (pairs[[i, j]], pairs[[i, 13 + j]]));
+            }
+        }
+    }
+
+    #[test]
+    fn length_scales_divide_rows_and_share_the_projection() {
+        let map = Fourier::cos_sin(Frequencies::new(Plain::new(3, 2, 8)));
+        let x = rows(5, 2);
+        let scales = vec![0.25, 4.0];
+        let divided = &x / &ndarray::aview1(&scales);
+        let stretched = map.clone().with_length_scale(LengthScale::PerInput(scales)).unwrap();
+        // Reciprocals of powers of two are exact, so nothing is rounded differently.
+        assert_eq!(stretched.transform(x.view()).unwrap(), map.transform(divided.view()).unwrap());
+        assert!(Arc::ptr_eq(&stretched.frequencies.projection, &map.frequencies.projection));
+        let back = stretched.with_length_scale(LengthScale::Same(1.0)).unwrap();
+        assert_eq!(back.transform(x.view()).unwrap(), map.transform(x.view()).unwrap());
+    }
+
+    #[test]
+    fn pairs_have_unit_norm_whatever_the_row() {
+        let map = Fourier::cos_sin(Frequencies::new(Plain::new(4, 3, 500)));
+        for size in [0.0, 1e-300, 1e-6, 1.0, 1e3, 1e12] {
+            let z = map.transform((rows(4, 3) * size).view()).unwrap();
+            for row in z.rows() {
+                assert!((row.dot(&row) - 1.0).abs() < 1e-14);
+            }
+        }
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_refused() {
+        let frequencies = || Frequencies::new(Plain::new(5, 2, 4));
+        assert!(frequencies().with_radii(vec![1.0; 3]).is_err());
+        assert!(frequencies().with_radii(vec![1.0, 1.0, f64::NAN, 1.0]).is_err());
+        assert!(frequencies().with_radii(vec![1.0, -1.0, 1.0, 1.0]).is_err());
+        assert!(frequencies().with_length_scale(LengthScale::Same(-1.0)).is_err());
+        assert!(frequencies().with_length_scale(LengthScale::PerInput(vec![1.0; 3])).is_err());
+        assert!(frequencies().with_length_scale(LengthScale::Median).is_err());
+        let map = Fourier::cos_sin(frequencies());
+        assert!(map.transform(array![[1.0, f64::INFINITY]].view()).is_err());
+        assert!(map.transform(array![[1.0]].view()).is_err());
+    }
+}
