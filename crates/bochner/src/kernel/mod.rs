@@ -23,8 +23,8 @@ mod matrix;
 mod optical;
 mod polynomial;
 pub(crate) mod products;
-mod spherical;
 mod scaled;
+mod spherical;
 
 pub use any::Any;
 pub use compressive::{Compression, Compressive};
@@ -35,8 +35,8 @@ pub use matern::Matern;
 pub use matrix::{kernel_matrix, kernel_matrix_into};
 pub use optical::Optical;
 pub use polynomial::Polynomial;
-pub use spherical::Spherical;
 pub use scaled::Scaled;
+pub use spherical::Spherical;
 
 use std::fmt::Debug;
 
