@@ -2,7 +2,9 @@
 
 mod pages;
 mod sincos;
+pub mod hadamard;
 mod tile;
+mod vectors;
 mod workspace;
 
 pub use pages::zeroed;
@@ -22,5 +24,6 @@ pub use workspace::Workspace;
 ///
 /// Sealed by [`crate::scalar::Real`]; one implementation per type.
 pub trait Kernels: Sized + SinCos {}
+pub trait Kernels: Sized + vectors::Packed {}
 impl Kernels for f32 {}
 impl Kernels for f64 {}

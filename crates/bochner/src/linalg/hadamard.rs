@@ -1,0 +1,709 @@
+//! Walsh–Hadamard transform in natural order, unnormalised: `H₁ = (1)`, `H₂ₙ = [[Hₙ, Hₙ], [Hₙ, -Hₙ]]`, `H Hᵀ = nI`.
+//!
+//! A transform of length `n` is `log₂ n` stages of sums and differences of numbers a *stride* apart. Rounding depends on
+//! the order of the stages, so all forms in this module (rows, lanes, with and without vector instructions) keep one: the
+//! stride of half a pack first (4 for `f32`, 2 for `f64`), then 1, 2, 4, 8, … without it. Their bits are equal.
+
+use super::vectors::{Packed, VectorKernel, Vectors};
+use super::{Tile, TileMut};
+use crate::error::{Error, Result};
+use crate::scalar::Real;
+use ndarray::{ArrayViewMut2, Axis};
+use rayon::prelude::*;
+use std::hint::black_box;
+
+/// Longest row of the maps built on this transform.
+pub const LONGEST: usize = 1 << 26;
+
+/// Bytes of a block that gets all its stages before the next one is touched: the first-level cache.
+const BLOCK_BYTES: usize = 1 << 15;
+
+/// Rows this far apart share a set of the first-level cache, which has room for eight lines.
+const ALIAS_BYTES: usize = 1 << 12;
+
+/// Butterflies across eight registers `H` apart.
+#[inline(always)]
+fn stage8<R: Packed, S: Vectors<R>, const H: usize>(s: S, one: S::V, v: [S::V; 8]) -> [S::V; 8] {
+    let [a0, a1, a2, a3, a4, a5, a6, a7] = v;
+    // Half of the work goes to the multipliers, which would be idle.
+    match H {
+        1 => [
+            s.add(a0, a1),
+            s.sub_product(a0, a1, one),
+            s.add(a2, a3),
+            s.sub_product(a2, a3, one),
+            s.add(a4, a5),
+            s.sub_product(a4, a5, one),
+            s.add(a6, a7),
+            s.sub_product(a6, a7, one),
+        ],
+        2 => [
+            s.add(a0, a2),
+            s.add(a1, a3),
+            s.sub_product(a0, a2, one),
+            s.sub_product(a1, a3, one),
+            s.add(a4, a6),
+            s.add(a5, a7),
+            s.sub_product(a4, a6, one),
+            s.sub_product(a5, a7, one),
+        ],
+        _ => [
+            s.add(a0, a4),
+            s.add(a1, a5),
+            s.add(a2, a6),
+            s.add(a3, a7),
+            s.sub_product(a0, a4, one),
+            s.sub_product(a1, a5, one),
+            s.sub_product(a2, a6, one),
+            s.sub_product(a3, a7, one),
+        ],
+    }
+}
+
+#[inline(always)]
+fn butterflies8<R: Packed, S: Vectors<R>>(s: S, one: S::V, v: [S::V; 8]) -> [S::V; 8] {
+    stage8::<R, S, 4>(s, one, stage8::<R, S, 2>(s, one, stage8::<R, S, 1>(s, one, v)))
+}
+
+/// The first three stages of the lane form, in the order of this module.
+#[inline(always)]
+fn first_butterflies8<R: Packed, S: Vectors<R>>(s: S, one: S::V, v: [S::V; 8]) -> [S::V; 8] {
+    if R::WIDTH == 8 {
+        stage8::<R, S, 2>(s, one, stage8::<R, S, 1>(s, one, stage8::<R, S, 4>(s, one, v)))
+    } else {
+        stage8::<R, S, 4>(s, one, stage8::<R, S, 1>(s, one, stage8::<R, S, 2>(s, one, v)))
+    }
+}
+
+#[inline(always)]
+fn butterflies4<R: Packed, S: Vectors<R>>(s: S, one: S::V, [a0, a1, a2, a3]: [S::V; 4]) -> [S::V; 4] {
+    let (b0, b1, b2, b3) = (s.add(a0, a1), s.sub_product(a0, a1, one), s.add(a2, a3), s.sub_product(a2, a3, one));
+    [s.add(b0, b2), s.add(b1, b3), s.sub_product(b0, b2, one), s.sub_product(b1, b3, one)]
+}
+
+/// As [`butterflies4`], one register fewer.
+#[inline(always)]
+fn plain4<R: Packed, S: Vectors<R>>(s: S, [a0, a1, a2, a3]: [S::V; 4]) -> [S::V; 4] {
+    let (b0, b1, b2, b3) = (s.add(a0, a1), s.sub(a0, a1), s.add(a2, a3), s.sub(a2, a3));
+    [s.add(b0, b2), s.add(b1, b3), s.sub(b0, b2), s.sub(b1, b3)]
+}
+
+/// Cuts a slice of `N · h` into `N` slices of `h`.
+#[inline(always)]
+fn cut<T, const N: usize>(mut x: &mut [T], h: usize) -> [&mut [T]; N] {
+    std::array::from_fn(|_| {
+        let part;
+        (part, x) = std::mem::take(&mut x).split_at_mut(h);
+        part
+    })
+}
+
+/// Four stages, strides from `h` packs on.
+///
+/// Sixteen registers are full, so a few values go through the stack; rows that are not aligned to a register (any `Vec`)
+/// still gain a quarter over two passes of radix 4, since every other access of those crosses a cache line.
+#[inline(always)]
+fn pass16<R: Packed, S: Vectors<R>>(s: S, x: &mut [R::Pack], h: usize) {
+    for group in x.chunks_exact_mut(16 * h) {
+        let [x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, xa, xb, xc, xd, xe, xf] = cut(group, h);
+        for j in 0..h {
+            let a = plain4(s, [s.load(&x0[j]), s.load(&x1[j]), s.load(&x2[j]), s.load(&x3[j])]);
+            let b = plain4(s, [s.load(&x4[j]), s.load(&x5[j]), s.load(&x6[j]), s.load(&x7[j])]);
+            let c = plain4(s, [s.load(&x8[j]), s.load(&x9[j]), s.load(&xa[j]), s.load(&xb[j])]);
+            let d = plain4(s, [s.load(&xc[j]), s.load(&xd[j]), s.load(&xe[j]), s.load(&xf[j])]);
+            let v = plain4(s, [a[0], b[0], c[0], d[0]]);
+            s.store(&mut x0[j], v[0]);
+            s.store(&mut x4[j], v[1]);
+            s.store(&mut x8[j], v[2]);
+            s.store(&mut xc[j], v[3]);
+            let v = plain4(s, [a[1], b[1], c[1], d[1]]);
+            s.store(&mut x1[j], v[0]);
+            s.store(&mut x5[j], v[1]);
+            s.store(&mut x9[j], v[2]);
+            s.store(&mut xd[j], v[3]);
+            let v = plain4(s, [a[2], b[2], c[2], d[2]]);
+            s.store(&mut x2[j], v[0]);
+            s.store(&mut x6[j], v[1]);
+            s.store(&mut xa[j], v[2]);
+            s.store(&mut xe[j], v[3]);
+            let v = plain4(s, [a[3], b[3], c[3], d[3]]);
+            s.store(&mut x3[j], v[0]);
+            s.store(&mut x7[j], v[1]);
+            s.store(&mut xb[j], v[2]);
+            s.store(&mut xf[j], v[3]);
+        }
+    }
+}
+
+/// Three stages, strides from `h` packs on.
+#[inline(always)]
+fn pass8<R: Packed, S: Vectors<R>>(s: S, one: S::V, x: &mut [R::Pack], h: usize, first: bool) {
+    for group in x.chunks_exact_mut(8 * h) {
+        let [x0, x1, x2, x3, x4, x5, x6, x7] = cut(group, h);
+        for j in 0..h {
+            let (a, b, c, d) = (s.load(&x0[j]), s.load(&x1[j]), s.load(&x2[j]), s.load(&x3[j]));
+            let (e, f, g, h) = (s.load(&x4[j]), s.load(&x5[j]), s.load(&x6[j]), s.load(&x7[j]));
+            let v = [a, b, c, d, e, f, g, h];
+            let v = if first { first_butterflies8(s, one, v) } else { butterflies8(s, one, v) };
+            s.store(&mut x0[j], v[0]);
+            s.store(&mut x1[j], v[1]);
+            s.store(&mut x2[j], v[2]);
+            s.store(&mut x3[j], v[3]);
+            s.store(&mut x4[j], v[4]);
+            s.store(&mut x5[j], v[5]);
+            s.store(&mut x6[j], v[6]);
+            s.store(&mut x7[j], v[7]);
+        }
+    }
+}
+
+/// Two stages, strides from `h` packs on.
+#[inline(always)]
+fn pass4<R: Packed, S: Vectors<R>>(s: S, one: S::V, x: &mut [R::Pack], h: usize) {
+    for group in x.chunks_exact_mut(4 * h) {
+        let [x0, x1, x2, x3] = cut(group, h);
+        for j in 0..h {
+            let v = butterflies4(s, one, [s.load(&x0[j]), s.load(&x1[j]), s.load(&x2[j]), s.load(&x3[j])]);
+            s.store(&mut x0[j], v[0]);
+            s.store(&mut x1[j], v[1]);
+            s.store(&mut x2[j], v[2]);
+            s.store(&mut x3[j], v[3]);
+        }
+    }
+}
+
+/// One stage of stride `h` packs.
+#[inline(always)]
+fn pass2<R: Packed, S: Vectors<R>>(s: S, one: S::V, x: &mut [R::Pack], h: usize) {
+    for group in x.chunks_exact_mut(2 * h) {
+        let [x0, x1] = cut(group, h);
+        for j in 0..h {
+            let (a, b) = (s.load(&x0[j]), s.load(&x1[j]));
+            s.store(&mut x0[j], s.add(a, b));
+            s.store(&mut x1[j], s.sub_product(a, b, one));
+        }
+    }
+}
+
+/// The stages of strides `h`, `2h`, … below the length, in as few passes over the packs as registers allow.
+#[inline(always)]
+fn stages<R: Packed, S: Vectors<R>>(s: S, one: S::V, x: &mut [R::Pack], mut h: usize) {
+    while h < x.len() {
+        let missing = (x.len() / h).trailing_zeros();
+        let most = if h * size_of::<R::Pack>() < ALIAS_BYTES { 4 } else { 3 };
+        // Evenly shared: five stages are three and two, since a lone one costs as much memory traffic as four.
+        let now = missing.div_ceil(missing.div_ceil(most));
+        match now {
+            4 => pass16(s, x, h),
+            3 => pass8(s, one, x, h, false),
+            2 => pass4(s, one, x, h),
+            _ => pass2(s, one, x, h),
+        }
+        h <<= now;
+    }
+}
+
+/// `first` on every cache-sized block together with the stages inside it, from stride `h` packs on; then the other stages.
+#[inline(always)]
+fn blocked<R: Real, S: Vectors<R>>(s: S, x: &mut [R::Pack], h: usize, first: impl Fn(S::V, &mut [R::Pack])) {
+    // Hidden from the optimiser, which would turn the multiply-adds by one back into sums.
+    let one = s.splat(black_box(R::ONE));
+    let block = (BLOCK_BYTES / size_of::<R::Pack>()).min(x.len());
+    for block in x.chunks_exact_mut(block) {
+        first(one, block);
+        stages(s, one, block, h);
+    }
+    stages(s, one, x, block);
+}
+
+/// Transform of one row.
+#[inline(always)]
+pub(crate) fn row<R: Real, S: Vectors<R>>(s: S, row: &mut [R]) {
+    if row.len() < 8 * R::WIDTH {
+        return plain::<R, _>(row, |a, b| (*a, *b) = (*a + *b, *a - *b));
+    }
+    blocked(
+        s,
+        R::packs_mut(row),
+        8,
+        #[inline(always)]
+        |one, block| {
+            for [x0, x1, x2, x3, x4, x5, x6, x7] in block.as_chunks_mut().0 {
+                let (a, b, c, d) = (s.hadamard(x0), s.hadamard(x1), s.hadamard(x2), s.hadamard(x3));
+                let (e, f, g, h) = (s.hadamard(x4), s.hadamard(x5), s.hadamard(x6), s.hadamard(x7));
+                let v = butterflies8(s, one, [a, b, c, d, e, f, g, h]);
+                s.store(x0, v[0]);
+                s.store(x1, v[1]);
+                s.store(x2, v[2]);
+                s.store(x3, v[3]);
+                s.store(x4, v[4]);
+                s.store(x5, v[5]);
+                s.store(x6, v[6]);
+                s.store(x7, v[7]);
+            }
+        },
+    );
+}
+
+/// Transform of eight rows, element by element.
+#[inline(always)]
+pub(crate) fn lanes<R: Real, S: Vectors<R>>(s: S, data: &mut [[R; 8]]) {
+    if data.len() < 8 {
+        return plain::<R, _>(data, |a, b| {
+            for (a, b) in a.iter_mut().zip(b) {
+                (*a, *b) = (*a + *b, *a - *b);
+            }
+        });
+    }
+    let h = 8 / R::WIDTH;
+    blocked(
+        s,
+        R::packs_mut(data.as_flattened_mut()),
+        8 * h,
+        #[inline(always)]
+        |one, block| pass8(s, one, block, h, true),
+    );
+}
+
+/// Stage by stage: the order of this module written down.
+#[inline(always)]
+fn plain<R: Real, T>(x: &mut [T], butterfly: impl Fn(&mut T, &mut T)) {
+    let first = R::WIDTH / 2;
+    let others = (0..x.len().trailing_zeros()).map(|i| 1 << i).filter(|&h| h != first);
+    for h in std::iter::once(first).chain(others) {
+        for group in x.chunks_exact_mut(2 * h) {
+            let (low, high) = group.split_at_mut(h);
+            for (a, b) in low.iter_mut().zip(high) {
+                butterfly(a, b);
+            }
+        }
+    }
+}
+
+fn check_power(len: usize) {
+    assert!(len.is_power_of_two(), "the Walsh–Hadamard transform needs a power of two, got {len}");
+}
+
+/// Packs `i` of a block of eight columns: [`WIDTH`](Packed::WIDTH) rows from `first` on, as [`Vectors::rows_to_columns`]
+/// wants them.
+#[inline(always)]
+fn load_rows<R: Real, S: Vectors<R>>(s: S, rows: &[&[R::Pack]; 8], first: usize, block: usize) -> [S::V; 8] {
+    let (per_row, at) = (8 / R::WIDTH, block * (8 / R::WIDTH));
+    [
+        s.load(&rows[first][at]),
+        s.load(&rows[first + 1 / per_row][at + 1 % per_row]),
+        s.load(&rows[first + 2 / per_row][at + 2 % per_row]),
+        s.load(&rows[first + 3 / per_row][at + 3 % per_row]),
+        s.load(&rows[first + 4 / per_row][at + 4 % per_row]),
+        s.load(&rows[first + 5 / per_row][at + 5 % per_row]),
+        s.load(&rows[first + 6 / per_row][at + 6 % per_row]),
+        s.load(&rows[first + 7 / per_row][at + 7 % per_row]),
+    ]
+}
+
+/// Rows to lanes; see [`rows_to_lanes`].
+#[inline(always)]
+pub(crate) fn gather_lanes<R: Real, S: Vectors<R>>(s: S, rows: Tile<'_, R>, lanes: &mut [[R; 8]]) {
+    let (n, d) = (rows.rows(), rows.cols());
+    let mut done = 0;
+    if n == 8 {
+        let per_element = 8 / R::WIDTH;
+        let whole = d / 8;
+        let packs: [&[R::Pack]; 8] = std::array::from_fn(|i| &R::packs(rows.row(i))[..whole * per_element]);
+        for (block, out) in
+            R::packs_mut(lanes.as_flattened_mut()).chunks_exact_mut(8 * per_element).take(whole).enumerate()
+        {
+            for half in 0..per_element {
+                let v = s.rows_to_columns(load_rows(s, &packs, half * R::WIDTH, block));
+                s.store(&mut out[half], v[0]);
+                s.store(&mut out[per_element + half], v[1]);
+                s.store(&mut out[2 * per_element + half], v[2]);
+                s.store(&mut out[3 * per_element + half], v[3]);
+                s.store(&mut out[4 * per_element + half], v[4]);
+                s.store(&mut out[5 * per_element + half], v[5]);
+                s.store(&mut out[6 * per_element + half], v[6]);
+                s.store(&mut out[7 * per_element + half], v[7]);
+            }
+        }
+        done = 8 * whole;
+    }
+    lanes[done..].fill([R::ZERO; 8]);
+    for i in 0..n {
+        for (lane, x) in lanes[done..].iter_mut().zip(&rows.row(i)[done..]) {
+            lane[i] = *x;
+        }
+    }
+}
+
+/// Lanes to rows; see [`lanes_to_rows`].
+#[inline(always)]
+fn scatter_lanes<R: Real, S: Vectors<R>>(s: S, lanes: &[[R; 8]], mut rows: TileMut<'_, R>) {
+    let (n, d) = (rows.rows(), rows.cols());
+    let per_element = 8 / R::WIDTH;
+    let blocks = R::packs(lanes.as_flattened()).chunks_exact(8 * per_element);
+    let mut rest = d;
+    for (from, block) in blocks.zip(0..d / 8) {
+        for half in 0..per_element {
+            let v = s.columns_to_rows([
+                s.load(&from[half]),
+                s.load(&from[per_element + half]),
+                s.load(&from[2 * per_element + half]),
+                s.load(&from[3 * per_element + half]),
+                s.load(&from[4 * per_element + half]),
+                s.load(&from[5 * per_element + half]),
+                s.load(&from[6 * per_element + half]),
+                s.load(&from[7 * per_element + half]),
+            ]);
+            for (i, v) in v.into_iter().enumerate() {
+                let row = half * R::WIDTH + i / per_element;
+                if row < n {
+                    s.store(&mut R::packs_mut(rows.row_mut(row))[block * per_element + i % per_element], v);
+                }
+            }
+        }
+        rest -= 8;
+    }
+    for i in 0..n {
+        for (x, lane) in rows.row_mut(i)[d - rest..].iter_mut().zip(&lanes[d - rest..]) {
+            *x = lane[i];
+        }
+    }
+}
+
+struct Rows<'a, R>(TileMut<'a, R>);
+
+impl<R: Real> VectorKernel<R> for Rows<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Vectors<R>>(mut self, vectors: S) {
+        for i in 0..self.0.rows() {
+            row(vectors, self.0.row_mut(i));
+        }
+    }
+}
+
+struct Lanes<'a, R>(&'a mut [[R; 8]]);
+
+impl<R: Real> VectorKernel<R> for Lanes<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Vectors<R>>(self, vectors: S) {
+        lanes(vectors, self.0);
+    }
+}
+
+/// Replaces a row by its Walsh–Hadamard transform.
+///
+/// # Panics
+/// If the length is not a power of two.
+pub fn fwht<R: Real>(row: &mut [R]) {
+    check_power(row.len());
+    let len = row.len();
+    R::dispatch(Rows(TileMut::new(row, 1, len)));
+}
+
+/// Replaces every row of a window by its transform.
+///
+/// # Panics
+/// If the number of columns is not a power of two.
+pub fn fwht_rows<R: Real>(tile: TileMut<'_, R>) {
+    check_power(tile.cols());
+    R::dispatch(Rows(tile));
+}
+
+/// Transforms eight rows at once; `data[j]` holds element `j` of each.
+///
+/// # Panics
+/// If the length is not a power of two.
+pub fn fwht_lanes<R: Real>(data: &mut [[R; 8]]) {
+    check_power(data.len());
+    R::dispatch(Lanes(data));
+}
+
+/// Transforms every row of a block in place, sharing the rows among threads.
+///
+/// # Errors
+/// If the number of columns is not a power of two.
+///
+/// ```
+/// use bochner::linalg::hadamard::fwht_block;
+/// let mut block = ndarray::array![[1.0, 2.0, 3.0, 4.0], [1.0, 0.0, 0.0, 0.0]];
+/// fwht_block(block.view_mut())?;
+/// assert_eq!(block, ndarray::array![[10.0, -2.0, -4.0, 0.0], [1.0, 1.0, 1.0, 1.0]]);
+/// # Ok::<(), bochner::Error>(())
+/// ```
+pub fn fwht_block<R: Real>(mut block: ArrayViewMut2<'_, R>) -> Result<()> {
+    let (n, d) = block.dim();
+    if !d.is_power_of_two() {
+        return Err(Error::parameter("number of columns", "a power of two", d));
+    }
+    // A share is a few cache-sized pieces: large enough to hide its start, small enough to balance two threads.
+    let share = (8 * BLOCK_BYTES / size_of::<R>() / d).max(1);
+    let job = |mut rows: ArrayViewMut2<'_, R>| match rows.as_slice_mut() {
+        Some(data) => {
+            let n = data.len() / d;
+            fwht_rows(TileMut::new(data, n, d));
+        }
+        None => {
+            let mut copy = Vec::with_capacity(d);
+            for mut row in rows.rows_mut() {
+                copy.clear();
+                copy.extend(row.iter());
+                fwht(&mut copy);
+                row.iter_mut().zip(&copy).for_each(|(to, from)| *to = *from);
+            }
+        }
+    };
+    if n <= share || rayon::current_num_threads() == 1 {
+        block.axis_chunks_iter_mut(Axis(0), share).for_each(job);
+    } else {
+        let shares: Vec<_> = block.axis_chunks_iter_mut(Axis(0), share).collect();
+        shares.into_par_iter().for_each(job);
+    }
+    Ok(())
+}
+
+struct ToLanes<'a, R>(Tile<'a, R>, &'a mut [[R; 8]]);
+
+impl<R: Real> VectorKernel<R> for ToLanes<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Vectors<R>>(self, vectors: S) {
+        gather_lanes(vectors, self.0, self.1);
+    }
+}
+
+struct ToRows<'a, R>(&'a [[R; 8]], TileMut<'a, R>);
+
+impl<R: Real> VectorKernel<R> for ToRows<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Vectors<R>>(self, vectors: S) {
+        scatter_lanes(vectors, self.0, self.1);
+    }
+}
+
+/// Puts up to eight rows side by side: `lanes[j][i]` becomes element `j` of row `i`, and 0 where there is none.
+///
+/// # Panics
+/// If there are more than eight rows, or more columns than lanes.
+pub fn rows_to_lanes<R: Real>(rows: Tile<'_, R>, lanes: &mut [[R; 8]]) {
+    assert!(rows.rows() <= 8 && rows.cols() <= lanes.len(), "at most 8 rows of at most {} numbers", lanes.len());
+    R::dispatch(ToLanes(rows, lanes));
+}
+
+/// The inverse of [`rows_to_lanes`]: element `j` of row `i` becomes `lanes[j][i]`.
+///
+/// # Panics
+/// If there are more than eight rows, or more columns than lanes.
+pub fn lanes_to_rows<R: Real>(lanes: &[[R; 8]], rows: TileMut<'_, R>) {
+    assert!(rows.rows() <= 8 && rows.cols() <= lanes.len(), "at most 8 rows of at most {} numbers", lanes.len());
+    R::dispatch(ToRows(lanes, rows));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{Role, Seed, Stream};
+    use proptest::prelude::*;
+
+    fn normals<R: Real>(index: u64, len: usize) -> Vec<R> {
+        let mut out = vec![R::ZERO; len];
+        Stream::new(Seed::new(11), Role::Direction, index).normals_from(0, &mut out);
+        out
+    }
+
+    fn bits<R: Real>(x: &[R]) -> Vec<u64> {
+        x.iter().map(|&v| Real::to_f64(v).to_bits()).collect()
+    }
+
+    /// One sum or difference at a time, in the documented order of strides.
+    fn reference<R: Real>(x: &mut [R]) {
+        let first = if R::NAME == "f32" { 4 } else { 2 };
+        let mut strides: Vec<usize> = (0..x.len().ilog2()).map(|i| 1 << i).collect();
+        if let Some(at) = strides.iter().position(|&h| h == first) {
+            strides[..=at].rotate_right(1);
+        }
+        for h in strides {
+            for i in (0..x.len()).filter(|i| i & h == 0) {
+                (x[i], x[i + h]) = (x[i] + x[i + h], x[i] - x[i + h]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_transform_is_the_sum_with_signs_of_common_bits() {
+        for log in 0..9 {
+            let n = 1usize << log;
+            let x: Vec<f32> = (0..n).map(|i| ((7 * i + 3) % 11) as f32 - 5.0).collect();
+            let mut y = x.clone();
+            fwht(&mut y);
+            for i in 0..n {
+                let sum: f32 = (0..n).map(|j| if (i & j).count_ones() % 2 == 0 { x[j] } else { -x[j] }).sum();
+                assert_eq!(y[i], sum, "n = {n}, coefficient {i}");
+            }
+        }
+    }
+
+    fn all_forms_agree<R: Real>(log: u32, offset: usize) {
+        let n = 1usize << log;
+        let x = normals::<R>(u64::from(log), n);
+        let mut expected = x.clone();
+        reference(&mut expected);
+        // An offset moves the row off the alignment of a register.
+        let mut row = vec![R::ZERO; offset + n];
+        row[offset..].copy_from_slice(&x);
+        fwht(&mut row[offset..]);
+        assert_eq!(bits(&row[offset..]), bits(&expected), "row of {n}");
+        row[offset..].copy_from_slice(&x);
+        R::portable(Rows(TileMut::new(&mut row[offset..], 1, n)));
+        assert_eq!(bits(&row[offset..]), bits(&expected), "portable row of {n}");
+        if log > 18 {
+            return; // eight such rows would only test the memory
+        }
+        let mut lanes: Vec<[R; 8]> =
+            x.iter().map(|&v| std::array::from_fn(|i| v * R::from_f64(f64::from(1 << i)))).collect();
+        let before = lanes.clone();
+        fwht_lanes(&mut lanes);
+        for i in 0..8 {
+            let scale = R::from_f64(0.5f64.powi(i as i32)); // a power of two commutes with rounding
+            let lane: Vec<R> = lanes.iter().map(|v| v[i] * scale).collect();
+            assert_eq!(bits(&lane), bits(&expected), "lane {i} of {n}");
+        }
+        let mut portable = before;
+        R::portable(Lanes(&mut portable));
+        assert_eq!(bits(portable.as_flattened()), bits(lanes.as_flattened()), "portable lanes of {n}");
+    }
+
+    #[test]
+    fn rows_lanes_and_portable_code_give_the_same_bits() {
+        for log in 0..=13 {
+            for offset in [0, 1, 4] {
+                all_forms_agree::<f32>(log, offset);
+                all_forms_agree::<f64>(log, offset);
+            }
+        }
+        for log in [14, 15, 16, 18, 22] {
+            all_forms_agree::<f32>(log, 0);
+        }
+        for log in [14, 17, 21] {
+            all_forms_agree::<f64>(log, 0);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn twice_the_transform_of_integers_is_their_multiple(log in 0u32..=10, seed in any::<u64>()) {
+            let n = 1usize << log;
+            let mut draw = Stream::new(Seed::new(seed), Role::Order, 0);
+            // At most 2^4 · 2^20 in any partial sum: exact in f32.
+            let x: Vec<f32> = (0..n).map(|_| draw.below(33) as f32 - 16.0).collect();
+            let mut y = x.clone();
+            fwht(&mut y);
+            fwht(&mut y);
+            prop_assert_eq!(y, x.iter().map(|v| v * n as f32).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn long_transforms_of_integers_are_exact_in_double_precision(log in 11u32..=17, seed in any::<u64>()) {
+            let n = 1usize << log;
+            let mut draw = Stream::new(Seed::new(seed), Role::Order, 0);
+            let x: Vec<f64> = (0..n).map(|_| draw.below(2001) as f64 - 1000.0).collect();
+            let mut y = x.clone();
+            fwht(&mut y);
+            prop_assert_eq!(y[0], x.iter().sum::<f64>());
+            fwht(&mut y);
+            prop_assert_eq!(y, x.iter().map(|v| v * n as f64).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn transposing_there_and_back_changes_nothing(rows in 1usize..=8, cols in 1usize..70, stride in 0usize..5, more in 0usize..9) {
+            let x = normals::<f32>(1, rows * (cols + stride));
+            let tile = Tile::with_stride(&x, rows, cols, cols + stride);
+            let mut lanes = vec![[f32::NAN; 8]; cols + more];
+            rows_to_lanes(tile, &mut lanes);
+            for (j, lane) in lanes.iter().enumerate() {
+                for i in 0..8 {
+                    prop_assert_eq!(lane[i], if i < rows && j < cols { tile.row(i)[j] } else { 0.0 });
+                }
+            }
+            let mut back = vec![f32::NAN; rows * (cols + stride)];
+            lanes_to_rows(&lanes, TileMut::with_stride(&mut back, rows, cols, cols + stride));
+            for i in 0..rows {
+                prop_assert_eq!(&back[i * (cols + stride)..][..cols], tile.row(i));
+            }
+        }
+    }
+
+    fn transposes_agree_with_portable_code<R: Real>() {
+        let x = normals::<R>(2, 8 * 45);
+        let tile = Tile::new(&x, 8, 45);
+        let (mut lanes, mut portable) = (vec![[R::nan(); 8]; 45], vec![[R::nan(); 8]; 45]);
+        rows_to_lanes(tile, &mut lanes);
+        R::portable(ToLanes(tile, &mut portable));
+        assert_eq!(lanes, portable);
+        let (mut rows, mut portable) = (vec![R::nan(); 8 * 45], vec![R::nan(); 8 * 45]);
+        lanes_to_rows(&lanes, TileMut::new(&mut rows, 8, 45));
+        R::portable(ToRows(&lanes, TileMut::new(&mut portable, 8, 45)));
+        assert_eq!((&rows, &rows), (&portable, &x));
+    }
+
+    #[test]
+    fn transposes_are_the_same_with_and_without_vector_instructions() {
+        transposes_agree_with_portable_code::<f32>();
+        transposes_agree_with_portable_code::<f64>();
+    }
+
+    #[test]
+    fn streamed_copies_reach_their_destination_at_every_alignment() {
+        struct Copy<'a>(&'a mut [f32], &'a [f32]);
+        impl VectorKernel<f32> for Copy<'_> {
+            type Output = ();
+            #[inline(always)]
+            fn run<S: Vectors<f32>>(self, s: S) {
+                s.stream(self.0, self.1);
+                s.fence();
+            }
+        }
+        let x = normals::<f32>(3, 80);
+        for offset in 0..16 {
+            for len in [0, 7, 8, 16, 24, 64] {
+                let mut to = vec![0.0; 80];
+                f32::dispatch(Copy(&mut to[offset..offset + len], &x[..len]));
+                assert_eq!(to[offset..offset + len], x[..len]);
+                assert!(to[..offset].iter().chain(&to[offset + len..]).all(|&v| v == 0.0));
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_in_any_layout_are_transformed_row_by_row() {
+        let (n, d) = (700, 64);
+        let x = ndarray::Array2::from_shape_vec((n, d), normals::<f64>(4, n * d)).unwrap();
+        let mut expected = x.clone();
+        for mut row in expected.rows_mut() {
+            fwht(row.as_slice_mut().unwrap());
+        }
+        let mut standard = x.clone();
+        fwht_block(standard.view_mut()).unwrap();
+        assert_eq!(standard, expected);
+        let mut columns = x.t().as_standard_layout().into_owned();
+        fwht_block(columns.view_mut().reversed_axes()).unwrap();
+        assert_eq!(columns.t(), expected);
+        fwht_block(ndarray::Array2::<f32>::zeros((0, 4)).view_mut()).unwrap();
+        let error = fwht_block(ndarray::Array2::<f32>::zeros((2, 6)).view_mut()).unwrap_err();
+        assert_eq!(error.to_string(), "number of columns must be a power of two, got 6");
+        assert!(fwht_block(ndarray::Array2::<f32>::zeros((2, 0)).view_mut()).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "needs a power of two, got 12")]
+    fn rows_of_other_lengths_are_refused() {
+        fwht(&mut [0.0f32; 12]);
+    }
+}
