@@ -1,0 +1,114 @@
+//! The rooms of the house stand in a line: a room uses those before it, never those behind.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Rooms in the order of the data's way. Rooms on one line stand side by side and do not know each other, but for the
+/// number types and the kernels compiled for them, which are one thing in two folders.
+const ORDER: &[&[&str]] = &[
+    &["error"],
+    &["special"],
+    &["scalar", "linalg"],
+    &["random"],
+    &["rows"],
+    &["preprocess"],
+    &["kernel", "projection"],
+    &["variance", "metrics"],
+    &["feature"],
+    &["accumulate"],
+    &["solve"],
+    &["model"],
+    &["tune"],
+    &["persist"],
+];
+const TOGETHER: [&str; 2] = ["scalar", "linalg"];
+
+fn level(room: &str) -> usize {
+    let found = ORDER.iter().position(|rooms| rooms.contains(&room));
+    found.unwrap_or_else(|| panic!("{room} is a new room: give it a place in ORDER"))
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") && path.file_stem().is_none_or(|s| s != "tests") {
+            found.push(path);
+        }
+    }
+}
+
+/// The file without its test modules, comments and documentation: those may look anywhere.
+fn code(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// First names after `crate::`, also of `use crate::{a, b}`.
+fn used(code: &str) -> BTreeSet<String> {
+    let name = |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
+    let mut names = BTreeSet::new();
+    for rest in code.split("crate::").skip(1) {
+        match rest.strip_prefix('{') {
+            None => {
+                names.insert(name(rest));
+            }
+            Some(list) => {
+                let (mut depth, mut start) = (0, 0);
+                for (i, c) in list.char_indices() {
+                    match c {
+                        '{' => depth += 1,
+                        '}' if depth == 0 => {
+                            names.insert(name(list[start..i].trim()));
+                            break;
+                        }
+                        '}' => depth -= 1,
+                        ',' if depth == 0 => {
+                            names.insert(name(list[start..i].trim()));
+                            start = i + 1;
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    names
+}
+
+#[test]
+fn names_are_found_in_every_kind_of_path() {
+    let code = "use crate::error::Result;\nuse crate::{linalg::{Tile, TileMut}, random::Seed};\nlet x = crate::rows::f(1);";
+    assert_eq!(used(code).into_iter().collect::<Vec<_>>(), ["error", "linalg", "random", "rows"]);
+}
+
+#[test]
+fn every_room_uses_rooms_before_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let mut mistakes = Vec::new();
+    let mut uses = 0;
+    for file in files {
+        let path = file.strip_prefix(&root).unwrap();
+        let first = path.components().next().unwrap().as_os_str().to_string_lossy();
+        let room = first.trim_end_matches(".rs").to_owned();
+        if room == "lib" {
+            continue;
+        }
+        let here = level(&room);
+        // Names that start with a capital letter are what lib.rs exports again, such as `crate::Error`.
+        for other in used(&code(&file)).iter().filter(|name| name.starts_with(|c: char| c.is_lowercase())) {
+            uses += 1;
+            let together = TOGETHER.contains(&room.as_str()) && TOGETHER.contains(&other.as_str());
+            if *other != room && !together && level(other) >= here {
+                mistakes.push(format!("{} uses {other}", path.display()));
+            }
+        }
+    }
+    assert!(uses > 50, "only {uses} paths found: the test no longer reads the sources");
+    assert!(mistakes.is_empty(), "{mistakes:#?}");
+}
