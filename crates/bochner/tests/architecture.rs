@@ -81,7 +81,8 @@ fn used(code: &str) -> BTreeSet<String> {
 
 #[test]
 fn names_are_found_in_every_kind_of_path() {
-    let code = "use crate::error::Result;\nuse crate::{linalg::{Tile, TileMut}, random::Seed};\nlet x = crate::rows::f(1);";
+    let code =
+        "use crate::error::Result;\nuse crate::{linalg::{Tile, TileMut}, random::Seed};\nlet x = crate::rows::f(1);";
     assert_eq!(used(code).into_iter().collect::<Vec<_>>(), ["error", "linalg", "random", "rows"]);
 }
 

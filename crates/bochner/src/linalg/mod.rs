@@ -1,8 +1,8 @@
 //! The only door to faer and rustfft: tiles, products, factorisations, transforms.
 
+pub mod hadamard;
 mod pages;
 mod sincos;
-pub mod hadamard;
 mod tile;
 mod vectors;
 mod workspace;
@@ -23,7 +23,6 @@ pub use workspace::Workspace;
 /// What the compiled kernels of this folder need to know about a number type.
 ///
 /// Sealed by [`crate::scalar::Real`]; one implementation per type.
-pub trait Kernels: Sized + SinCos {}
-pub trait Kernels: Sized + vectors::Packed {}
+pub trait Kernels: Sized + SinCos + vectors::Packed {}
 impl Kernels for f32 {}
 impl Kernels for f64 {}

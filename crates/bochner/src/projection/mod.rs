@@ -1,5 +1,9 @@
 //! Random linear maps, drawn once at unit scale.
 
+mod hadamard_chain;
+
+pub use hadamard_chain::{ComplexChain, HadamardChain};
+
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::scalar::{Real, Scalar};
 use std::fmt::Debug;
