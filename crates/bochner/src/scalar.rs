@@ -2,7 +2,7 @@
 //!
 //! Both traits are sealed: kernels are compiled for exactly these four types.
 
-use crate::linalg::Workspace;
+use crate::linalg::{TileMut, Workspace};
 use num_complex::Complex;
 use std::fmt::{Debug, Display};
 use std::iter::Sum;
@@ -59,6 +59,8 @@ pub trait Scalar:
     fn lend(work: &mut Workspace<Self::Real>, len: usize) -> Vec<Self>;
     /// Gives a lent buffer back.
     fn give_back(work: &mut Workspace<Self::Real>, buffer: Vec<Self>);
+    /// The same window as one of real numbers, where these are real.
+    fn as_real(tile: TileMut<'_, Self>) -> Result<TileMut<'_, Self::Real>, TileMut<'_, Self>>;
     /// Squared modulus.
     fn abs_sq(self) -> Self::Real {
         self.re() * self.re() + self.im() * self.im()
@@ -112,6 +114,9 @@ macro_rules! real {
             fn give_back(work: &mut Workspace<$t>, buffer: Vec<Self>) {
                 work.give(buffer);
             }
+            fn as_real(tile: TileMut<'_, Self>) -> Result<TileMut<'_, $t>, TileMut<'_, Self>> {
+                Ok(tile)
+            }
         }
         impl Real for $t {
             #[inline(always)]
@@ -155,6 +160,9 @@ macro_rules! real {
             }
             fn give_back(work: &mut Workspace<$t>, buffer: Vec<Self>) {
                 work.give_complex(buffer);
+            }
+            fn as_real(tile: TileMut<'_, Self>) -> Result<TileMut<'_, $t>, TileMut<'_, Self>> {
+                Err(tile)
             }
         }
     };

@@ -1,13 +1,17 @@
 //! The only door to faer and rustfft: tiles, products, factorisations, transforms.
 
+pub mod gemm;
 pub mod hadamard;
+pub(crate) mod memory;
 mod pages;
+mod qr;
 mod sincos;
 mod tile;
 mod vectors;
 mod workspace;
 
 pub use pages::zeroed;
+pub use qr::orthonormal_rows;
 pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};
 mod cholesky;
 mod eigen;
@@ -23,6 +27,21 @@ pub use workspace::Workspace;
 /// What the compiled kernels of this folder need to know about a number type.
 ///
 /// Sealed by [`crate::scalar::Real`]; one implementation per type.
-pub trait Kernels: Sized + SinCos + vectors::Packed {}
-impl Kernels for f32 {}
-impl Kernels for f64 {}
+pub trait Kernels: Sized + SinCos + vectors::Packed {
+    /// Columns of a panel of the right factor of a product: two vectors of 32 bytes.
+    const PANEL: usize;
+    #[doc(hidden)]
+    fn sweep(instructions: gemm::Instructions, job: gemm::Sweep<'_, '_, Self>);
+}
+macro_rules! kernels {
+    ($t:ident, $panel:literal) => {
+        impl Kernels for $t {
+            const PANEL: usize = $panel;
+            fn sweep(instructions: gemm::Instructions, job: gemm::Sweep<'_, '_, Self>) {
+                job.run::<$panel>(instructions);
+            }
+        }
+    };
+}
+kernels!(f32, 16);
+kernels!(f64, 8);

@@ -1,7 +1,9 @@
 //! Random linear maps, drawn once at unit scale.
 
+mod dense;
 mod hadamard_chain;
 
+pub use dense::{Dense, Entries, Gaussian, MatrixFree, Orthogonal, Orthoprojector, Rademacher};
 pub use hadamard_chain::{ComplexChain, HadamardChain};
 
 use crate::linalg::{Tile, TileMut, Workspace};

@@ -1,0 +1,554 @@
+use super::Projection;
+use crate::error::{Error, Result, check_count};
+use crate::linalg::gemm::{Packed, Panels, product};
+use crate::linalg::memory::zeros;
+use crate::linalg::{Tile, TileMut, Workspace, orthonormal_rows};
+use crate::random::{Role, Seed, Stream};
+use crate::scalar::{Real, Scalar};
+use rayon::prelude::*;
+use std::f64::consts::FRAC_1_SQRT_2;
+use std::fmt::Debug;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Columns made before whatever follows reads them: 64 rows of them stay in the second-level cache.
+const PANEL: usize = 512;
+
+/// A projection by a matrix product; `W` says where the weights come from.
+///
+/// One product serves stored weights, signs expanded from bits and normals drawn on the way, so that equal weights give
+/// equal bits.
+#[derive(Debug, Clone)]
+pub struct Dense<R, O, W> {
+    input_dim: usize,
+    output_dim: usize,
+    weights: Arc<W>,
+    numbers: PhantomData<fn() -> (R, O)>,
+}
+
+/// Independent standard normal entries, stored: `w ~ N(0, I)`, or `(g + ih)/√2` for complex outputs.
+///
+/// Entry `i` of direction `j` is normal `i` of stream `j` (complex: of streams `2j` and `2j + 1`), so the first directions
+/// of a large projection are the directions of a small one.
+pub type Gaussian<R, O = R> = Dense<R, O, Stored<R, Normals>>;
+
+/// The weights of [`Gaussian`] with nothing stored: drawn again for every block of rows, bit for bit.
+///
+/// Drawing hides behind the product when hundreds of rows share it: maps over this projection should ask for tiles of
+/// several hundred rows ([`MatrixFree::TILE_ROWS`]).
+pub type MatrixFree<R, O = R> = Dense<R, O, Normals>;
+
+/// Independent signs `±1`, or `{1, -1, i, -i}` for complex outputs; stored as bits.
+///
+/// The product multiplies by `±1`, which is an addition with the sign flipped; bits become numbers in cache, one panel at
+/// a time.
+pub type Rademacher<R, O = R> = Dense<R, O, Signs>;
+
+/// Haar-orthogonal blocks of `d` directions with independent `χ_d` lengths: each direction is standard normal, the
+/// directions of a block are orthogonal (Yu et al. 2016).
+pub type Orthogonal<R> = Dense<R, R, Stored<R, Rows>>;
+
+/// Where weights come from.
+pub trait Weights<R: Real>: Debug + Send + Sync {
+    /// Writes columns `columns` of the projected rows; real weights leave `im` alone.
+    fn project(
+        &self,
+        rows: Tile<'_, R>,
+        columns: Range<usize>,
+        re: TileMut<'_, R>,
+        im: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    );
+}
+
+/// A source of weights written panel by panel.
+pub trait Source: Debug + Send + Sync {
+    /// Length of a direction.
+    fn depth(&self) -> usize;
+    /// Number of directions.
+    fn directions(&self) -> usize;
+    /// Whether directions are complex.
+    fn is_complex(&self) -> bool;
+    /// Writes entries `depths` of directions `first..`, `width` of them side by side, part after part; past the last
+    /// direction zeros.
+    fn write<R: Real>(&self, first: usize, width: usize, depths: Range<usize>, out: &mut [R]);
+}
+
+/// A [`Source`] as the right factor of a product.
+struct OnTheWay<'a, S>(&'a S);
+
+impl<R: Real, S: Source, const P: usize> Panels<R, P> for OnTheWay<'_, S> {
+    fn depth(&self) -> usize {
+        self.0.depth()
+    }
+
+    fn columns(&self) -> usize {
+        self.0.directions()
+    }
+
+    fn write(&self, panel: usize, depths: Range<usize>, out: &mut [R]) {
+        self.0.write(panel * R::PANEL, R::PANEL, depths, out);
+    }
+}
+
+macro_rules! drawn_on_the_way {
+    ($($source:ty),*) => {$(
+        impl<R: Real> Weights<R> for $source {
+            fn project(
+                &self,
+                rows: Tile<'_, R>,
+                columns: Range<usize>,
+                re: TileMut<'_, R>,
+                im: TileMut<'_, R>,
+                work: &mut Workspace<R>,
+            ) {
+                if self.is_complex() {
+                    product::<R, _, 2>(rows, &OnTheWay(self), columns, [re, im], work);
+                } else {
+                    product::<R, _, 1>(rows, &OnTheWay(self), columns, [re], work);
+                }
+            }
+        }
+    )*};
+}
+drawn_on_the_way!(Normals, Signs);
+
+/// Weights of a [`Source`], written once and kept in the order of the product.
+#[derive(Debug, Clone)]
+pub struct Stored<R, S> {
+    parts: Parts<R>,
+    source: PhantomData<fn() -> S>,
+}
+
+#[derive(Debug, Clone)]
+enum Parts<R> {
+    Real(Packed<R, 1>),
+    Complex(Packed<R, 2>),
+}
+
+impl<R: Real, S: Source> Stored<R, S> {
+    fn new(source: &S) -> Result<Self> {
+        let panels = OnTheWay(source);
+        let parts = match source.is_complex() {
+            true => Parts::Complex(Packed::new(&panels)?),
+            false => Parts::Real(Packed::new(&panels)?),
+        };
+        Ok(Stored { parts, source: PhantomData })
+    }
+}
+
+impl<R: Real, S: Source> Weights<R> for Stored<R, S> {
+    fn project(
+        &self,
+        rows: Tile<'_, R>,
+        columns: Range<usize>,
+        re: TileMut<'_, R>,
+        im: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        match &self.parts {
+            Parts::Real(packed) => product(rows, packed, columns, [re], work),
+            Parts::Complex(packed) => product(rows, packed, columns, [re, im], work),
+        }
+    }
+}
+
+impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Dense<R, O, W> {
+    fn with_weights(input_dim: usize, output_dim: usize, weights: W) -> Self {
+        Dense { input_dim, output_dim, weights: Arc::new(weights), numbers: PhantomData }
+    }
+}
+
+fn check_dims(input_dim: usize, output_dim: usize) -> Result<()> {
+    check_count("input_dim", input_dim)?;
+    check_count("output_dim", output_dim)
+}
+
+impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Projection for Dense<R, O, W> {
+    type Real = R;
+    type Output = O;
+
+    fn input_dim(&self) -> usize {
+        self.input_dim
+    }
+
+    fn output_dim(&self) -> usize {
+        self.output_dim
+    }
+
+    fn panel(&self) -> usize {
+        PANEL
+    }
+
+    fn project_tile(&self, rows: Tile<'_, R>, columns: Range<usize>, out: TileMut<'_, O>, work: &mut Workspace<R>) {
+        match O::as_real(out) {
+            Ok(out) => self.weights.project(rows, columns, out, TileMut::new(&mut [], 0, 0), work),
+            Err(mut out) => {
+                let (n, m) = (rows.rows(), columns.len());
+                let (mut re, mut im) = (work.take(n * m), work.take(n * m));
+                let windows = (TileMut::new(&mut re, n, m), TileMut::new(&mut im, n, m));
+                self.weights.project(rows, columns, windows.0, windows.1, work);
+                for i in 0..n {
+                    let parts = re[i * m..][..m].iter().zip(&im[i * m..][..m]);
+                    out.row_mut(i).iter_mut().zip(parts).for_each(|(o, (re, im))| *o = O::from_parts(*re, *im));
+                }
+                work.give(re);
+                work.give(im);
+            }
+        }
+    }
+
+    fn project_tile_split(
+        &self,
+        rows: Tile<'_, R>,
+        columns: Range<usize>,
+        re: TileMut<'_, R>,
+        im: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        self.weights.project(rows, columns, re, im, work);
+    }
+}
+
+/// Standard normal weights as functions of the seed.
+#[derive(Debug, Clone)]
+pub struct Normals {
+    seed: Seed,
+    depth: usize,
+    directions: usize,
+    is_complex: bool,
+}
+
+impl Source for Normals {
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn directions(&self) -> usize {
+        self.directions
+    }
+
+    fn is_complex(&self) -> bool {
+        self.is_complex
+    }
+
+    fn write<R: Real>(&self, first: usize, width: usize, depths: Range<usize>, out: &mut [R]) {
+        let parts = 1 + usize::from(self.is_complex);
+        let mut column = vec![0.0; depths.len()];
+        for (part, out) in out.chunks_exact_mut(depths.len() * width).enumerate() {
+            for k in 0..width {
+                let direction = first + k;
+                if direction < self.directions {
+                    let index = (parts * direction + part) as u64;
+                    Stream::new(self.seed, Role::Direction, index).normals_from(depths.start, &mut column);
+                } else {
+                    column.fill(0.0);
+                }
+                // Scaled before rounding: a weight is rounded once, in either precision.
+                let scale = if self.is_complex { FRAC_1_SQRT_2 } else { 1.0 };
+                for (row, value) in out.chunks_exact_mut(width).zip(&column) {
+                    row[k] = R::from_f64(scale * *value);
+                }
+            }
+        }
+    }
+}
+
+impl<R: Real, O: Scalar<Real = R>> Gaussian<R, O> {
+    /// Draws and stores the weights.
+    ///
+    /// # Errors
+    /// A dimension of 0, or weights that do not fit in memory ([`MatrixFree`] needs none).
+    pub fn new(seed: Seed, input_dim: usize, output_dim: usize) -> Result<Self> {
+        check_dims(input_dim, output_dim)?;
+        let normals = Normals { seed, depth: input_dim, directions: output_dim, is_complex: O::IS_COMPLEX };
+        Ok(Dense::with_weights(input_dim, output_dim, Stored::new(&normals)?))
+    }
+}
+
+impl<R: Real, O: Scalar<Real = R>> MatrixFree<R, O> {
+    /// Rows per tile at which drawing the weights hides behind the product.
+    pub const TILE_ROWS: usize = 512;
+
+    /// Remembers the seed.
+    ///
+    /// # Errors
+    /// A dimension of 0.
+    pub fn new(seed: Seed, input_dim: usize, output_dim: usize) -> Result<Self> {
+        check_dims(input_dim, output_dim)?;
+        let normals = Normals { seed, depth: input_dim, directions: output_dim, is_complex: O::IS_COMPLEX };
+        Ok(Dense::with_weights(input_dim, output_dim, normals))
+    }
+}
+
+/// Signs as bits, 64 directions to a word.
+#[derive(Debug, Clone)]
+pub struct Signs {
+    depth: usize,
+    directions: usize,
+    /// Word `g · depth + i`: bit `k` is set where entry `i` of direction `64 g + k` is negative.
+    minus: Vec<u64>,
+    /// The same for entries turned by a right angle; empty for real signs.
+    turned: Vec<u64>,
+}
+
+impl Signs {
+    fn new(seed: Seed, depth: usize, directions: usize, turn_probability: Option<f64>) -> Result<Self> {
+        let words = directions.div_ceil(64).checked_mul(depth);
+        let draw = |part: u64| -> Result<Vec<u64>> {
+            let mut bits: Vec<u64> = zeros("random signs", words, "ask for fewer directions")?;
+            for (group, words) in bits.chunks_exact_mut(depth).enumerate() {
+                Stream::new(seed, Role::Sign, 2 * group as u64 + part).fill_sign_bits(words);
+            }
+            Ok(bits)
+        };
+        let turned = match turn_probability {
+            None => Vec::new(),
+            Some(0.5) => draw(1)?,
+            Some(probability) => {
+                let mut bits: Vec<u64> = zeros("random turns", words, "ask for fewer directions")?;
+                for (group, words) in bits.chunks_exact_mut(depth).enumerate() {
+                    let mut draw = Stream::new(seed, Role::Sign, 2 * group as u64 + 1);
+                    for word in words {
+                        *word = (0..64).fold(0, |w, k| w | u64::from(draw.uniform() < probability) << k);
+                    }
+                }
+                bits
+            }
+        };
+        Ok(Signs { depth, directions, minus: draw(0)?, turned })
+    }
+}
+
+/// `±1` from a bit.
+#[inline(always)]
+fn sign<R: Real>(minus: bool) -> R {
+    if minus { -R::ONE } else { R::ONE }
+}
+
+#[inline(always)]
+fn expand<R: Real>(signs: &Signs, first: usize, width: usize, depths: Range<usize>, out: &mut [R]) {
+    let count = width.min(signs.directions - first);
+    let (group, shift) = (first / 64, first % 64);
+    let size = depths.len() * width;
+    for (p, i) in depths.enumerate() {
+        let minus = signs.minus[group * signs.depth + i] >> shift;
+        if signs.turned.is_empty() {
+            for (k, o) in out[p * width..][..width].iter_mut().enumerate() {
+                *o = if k < count { sign(minus >> k & 1 == 1) } else { R::ZERO };
+            }
+        } else {
+            let turned = signs.turned[group * signs.depth + i] >> shift;
+            let (re, im) = out.split_at_mut(size);
+            for k in 0..width {
+                let value = if k < count { sign(minus >> k & 1 == 1) } else { R::ZERO };
+                let turned = turned >> k & 1 == 1;
+                re[p * width + k] = if turned { R::ZERO } else { value };
+                im[p * width + k] = if turned { value } else { R::ZERO };
+            }
+        }
+    }
+}
+
+impl Source for Signs {
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn directions(&self) -> usize {
+        self.directions
+    }
+
+    fn is_complex(&self) -> bool {
+        !self.turned.is_empty()
+    }
+
+    fn write<R: Real>(&self, first: usize, width: usize, depths: Range<usize>, out: &mut [R]) {
+        // Panels are at most 16 wide and start at multiples of their width: a panel never straddles two words.
+        pulp::Arch::new().dispatch(|| expand(self, first, width, depths, out));
+    }
+}
+
+impl<R: Real, O: Scalar<Real = R>> Rademacher<R, O> {
+    /// Draws the signs; complex ones are uniform on `{1, -1, i, -i}`.
+    ///
+    /// # Errors
+    /// A dimension of 0, or bits that do not fit in memory.
+    pub fn new(seed: Seed, input_dim: usize, output_dim: usize) -> Result<Self> {
+        check_dims(input_dim, output_dim)?;
+        let signs = Signs::new(seed, input_dim, output_dim, O::IS_COMPLEX.then_some(0.5))?;
+        Ok(Dense::with_weights(input_dim, output_dim, signs))
+    }
+
+    /// Complex signs that are real (`±1`) with probability `q` and imaginary (`±i`) otherwise (thesis 3.3).
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); a real output type, or `q` outside `[0, 1]`.
+    pub fn with_real_probability(seed: Seed, q: f64, input_dim: usize, output_dim: usize) -> Result<Self> {
+        check_dims(input_dim, output_dim)?;
+        if !(0.0..=1.0).contains(&q) {
+            return Err(Error::parameter("q", "between 0 and 1", q));
+        }
+        if !O::IS_COMPLEX {
+            return Err(Error::Unsupported { what: "q", reason: "real weights have q = 1".into() });
+        }
+        let signs = Signs::new(seed, input_dim, output_dim, Some(1.0 - q))?;
+        Ok(Dense::with_weights(input_dim, output_dim, signs))
+    }
+}
+
+/// Directions given row by row.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    depth: usize,
+    rows: Vec<f64>,
+}
+
+impl Source for Rows {
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn directions(&self) -> usize {
+        self.rows.len() / self.depth
+    }
+
+    fn is_complex(&self) -> bool {
+        false
+    }
+
+    fn write<R: Real>(&self, first: usize, width: usize, depths: Range<usize>, out: &mut [R]) {
+        let count = width.min(self.directions() - first);
+        for (p, i) in depths.enumerate() {
+            for k in 0..width {
+                let value = if k < count { self.rows[(first + k) * self.depth + i] } else { 0.0 };
+                out[p * width + k] = R::from_f64(value);
+            }
+        }
+    }
+}
+
+/// Draws `count` orthonormal rows: those of a random matrix, made orthonormal; dependent ones are drawn again.
+fn orthonormal(seed: Seed, dim: usize, count: usize, signs: bool, rows: &mut [f64]) -> Result<()> {
+    // Sign matrices of small order are singular often; a hundred failures in a row mean something else is wrong.
+    for attempt in 0..100 {
+        let seed = if attempt == 0 { seed } else { seed.child(attempt) };
+        for (j, row) in rows.chunks_exact_mut(dim).enumerate() {
+            let mut draw = Stream::new(seed, Role::Direction, j as u64);
+            if signs {
+                row.iter_mut().for_each(|w| *w = if draw.next_u64() >> 63 == 1 { -1.0 } else { 1.0 });
+            } else {
+                draw.normals_from(0, row);
+            }
+        }
+        if orthonormal_rows(rows, count, dim) > 1e-10 {
+            return Ok(());
+        }
+    }
+    Err(Error::Unsupported { what: "orthogonal directions", reason: "a hundred draws in a row were singular".into() })
+}
+
+impl<R: Real> Orthogonal<R> {
+    /// Draws blocks of orthogonal directions, each direction standard normal on its own.
+    ///
+    /// # Errors
+    /// A dimension of 0, or weights that do not fit in memory.
+    pub fn new(seed: Seed, input_dim: usize, output_dim: usize) -> Result<Self> {
+        Self::with_lengths(seed, input_dim, output_dim, |j| {
+            Stream::new(seed, Role::Radius, j as u64).chi(input_dim as f64)
+        })
+    }
+
+    /// Orthogonal directions of given lengths.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_lengths(
+        seed: Seed,
+        input_dim: usize,
+        output_dim: usize,
+        length: impl Fn(usize) -> f64 + Sync,
+    ) -> Result<Self> {
+        check_dims(input_dim, output_dim)?;
+        let d = input_dim;
+        let mut rows: Vec<f64> = zeros("orthogonal directions", output_dim.checked_mul(d), "use a Hadamard chain")?;
+        rows.par_chunks_mut(d * d).enumerate().try_for_each(|(block, rows)| {
+            let count = rows.len() / d;
+            orthonormal(seed.child(block as u64), d, count, false, rows)?;
+            for (k, row) in rows.chunks_exact_mut(d).enumerate() {
+                let length = length(block * d + k);
+                row.iter_mut().for_each(|w| *w *= length);
+            }
+            Ok::<_, Error>(())
+        })?;
+        Ok(Dense::with_weights(d, output_dim, Stored::new(&Rows { depth: d, rows })?))
+    }
+}
+
+/// The entries an orthoprojector is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entries {
+    /// Normals: the row space is uniformly distributed.
+    #[default]
+    Gaussian,
+    /// Signs.
+    Sign,
+}
+
+/// `m ≤ d` orthogonal directions of length `√d`: a random orthoprojector.
+///
+/// As a [`Projection`] its directions have the length of normal ones. The matrix `P` of compressive sensing, with
+/// `P Pᵀ = (d/m) I` and `E|Px|² = |x|²`, is this projection times [`scale`](Self::scale) `= m^{-1/2}`.
+///
+/// # References
+/// Chang et al. 2016, section 3; relative variance of `|Px|²` is `2(d - m)/(m(d + 2))` for normal entries.
+#[derive(Debug, Clone)]
+pub struct Orthoprojector<R>(Dense<R, R, Stored<R, Rows>>);
+
+impl<R: Real> Orthoprojector<R> {
+    /// Draws `output_dim` orthogonal directions in `input_dim` dimensions.
+    ///
+    /// # Errors
+    /// A dimension of 0, or more directions than dimensions.
+    pub fn new(seed: Seed, input_dim: usize, output_dim: usize, entries: Entries) -> Result<Self> {
+        check_dims(input_dim, output_dim)?;
+        if output_dim > input_dim {
+            return Err(Error::parameter("output_dim", "at most the number of input columns", output_dim));
+        }
+        let mut rows: Vec<f64> =
+            zeros("orthogonal directions", output_dim.checked_mul(input_dim), "project to fewer dimensions")?;
+        orthonormal(seed, input_dim, output_dim, entries == Entries::Sign, &mut rows)?;
+        let length = (input_dim as f64).sqrt();
+        rows.iter_mut().for_each(|w| *w *= length);
+        let weights = Stored::new(&Rows { depth: input_dim, rows })?;
+        Ok(Orthoprojector(Dense::with_weights(input_dim, output_dim, weights)))
+    }
+
+    /// `m^{-1/2}`: what makes the projection an orthoprojector `P`.
+    pub fn scale(&self) -> f64 {
+        1.0 / (self.0.output_dim as f64).sqrt()
+    }
+}
+
+impl<R: Real> Projection for Orthoprojector<R> {
+    type Real = R;
+    type Output = R;
+
+    fn input_dim(&self) -> usize {
+        self.0.input_dim
+    }
+
+    fn output_dim(&self) -> usize {
+        self.0.output_dim
+    }
+
+    fn panel(&self) -> usize {
+        PANEL
+    }
+
+    fn project_tile(&self, rows: Tile<'_, R>, columns: Range<usize>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
+        self.0.project_tile(rows, columns, out, work);
+    }
+}
