@@ -5,6 +5,9 @@ mod hadamard_chain;
 
 pub use dense::{Dense, Entries, Gaussian, MatrixFree, Orthogonal, Orthoprojector, Rademacher};
 pub use hadamard_chain::{ComplexChain, HadamardChain};
+mod count_sketch;
+
+pub use count_sketch::CountSketch;
 
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::scalar::{Real, Scalar};
