@@ -77,7 +77,7 @@ fn every_projection_is_isotropic() {
     check_projection("hadamard chain", 4.0, |s| HadamardChain::<f64>::new(s, 3, 6).unwrap());
     check_projection("complex chain", 4.0, |s| HadamardChain::<f64, Complex<f64>>::new(s, 3, 6).unwrap());
     // An entry is ±√D with probability 1/D: fourth moment D.
-    check_projection("count sketch", 5.0, |s| CountSketch::<f64, f64>::new(s, 3, 5).unwrap());
+    check_projection("count sketch", 5.0, |s| CountSketch::<f64>::new(3, 5, s).unwrap());
 }
 
 #[test]
