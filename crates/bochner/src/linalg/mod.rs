@@ -3,6 +3,10 @@
 pub mod gemm;
 pub mod hadamard;
 pub(crate) mod memory;
+mod cholesky;
+mod eigen;
+pub(crate) mod field;
+mod lower;
 mod pages;
 mod qr;
 mod sincos;
@@ -10,6 +14,9 @@ mod tile;
 mod vectors;
 mod workspace;
 
+pub use cholesky::{Cholesky, Indefinite};
+pub use eigen::Eigen;
+pub use lower::Lower;
 pub use pages::zeroed;
 pub use qr::orthonormal_rows;
 pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};

@@ -10,6 +10,8 @@ mod dual_coordinate_descent;
 pub use cholesky::cholesky;
 pub use dual_coordinate_descent::{DualCoordinateDescent, GapReport, Hinge};
 
+pub use cholesky::cholesky;
+
 use crate::accumulate::Moments;
 use crate::error::{Error, Result};
 use ndarray::Array2;
