@@ -98,6 +98,14 @@ impl Error {
     pub fn parameter(name: &'static str, expected: &'static str, found: impl std::fmt::Display) -> Self {
         Error::Parameter { name, expected, found: found.to_string() }
     }
+
+    /// The same error with rows counted from `first` rows earlier.
+    pub(crate) fn rows_from(self, first: usize) -> Self {
+        match self {
+            Error::NonFinite { what, row, column } => Error::NonFinite { what, row: row + first, column },
+            other => other,
+        }
+    }
 }
 
 /// Accepts `found` if it equals `expected`.

@@ -7,6 +7,7 @@ use bochner::feature::{DynMap, FeatureMap};
 use bochner::model::{Fit, Predict, Ridge, RidgeClassifier, RidgeModel};
 use bochner::rows::{InMemory, RowSource, Watched};
 use bochner::scalar::Real;
+use bochner::solve::{ConjugateGradients, Path, Preconditioner, Solver, StochasticGradient};
 use bochner::{Complex, Error, solve};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, array, concatenate, s};
 use waves::{columns, data, normals, waves};
@@ -138,17 +139,17 @@ fn merged_accumulators_equal_a_single_pass() {
         let mut merged = part(0..cut);
         merged.merge(&part(cut..3000)).unwrap();
         let merged = merged.finish();
-        assert_eq!((merged.count, whole.count), (3000, 3000));
+        assert_eq!((merged.totals.count, whole.totals.count), (3000, 3000));
         for i in 0..9 {
             for (a, b) in merged.gram.row(i).iter().zip(whole.gram.row(i)) {
                 assert!((a - b).abs() < 1e-9, "cut at {cut}: {a} {b}");
             }
         }
         close(merged.cross.view(), whole.cross.view(), 1e-9);
-        assert!((merged.weight_sum - whole.weight_sum).abs() < 1e-9);
-        assert!((merged.log_weight_sum - whole.log_weight_sum).abs() < 1e-9);
+        assert!((merged.totals.weight_sum - whole.totals.weight_sum).abs() < 1e-9);
+        assert!((merged.totals.log_weight_sum - whole.totals.log_weight_sum).abs() < 1e-9);
         for j in 0..2 {
-            assert!((merged.target_squares[j] - whole.target_squares[j]).abs() < 1e-8);
+            assert!((merged.totals.target_squares[j] - whole.totals.target_squares[j]).abs() < 1e-8);
         }
     }
     let other = Gram::<f64>::new(9, 1).unwrap();
@@ -334,7 +335,8 @@ fn a_budget_is_respected_and_says_what_would_fit() {
     let (x, y, _) = data::<f32>(50, 4, 1);
     let map = waves::<f32>(4, 600);
     let ridge = Ridge::new(std::sync::Arc::new(map) as DynMap<f32>, 1.0).unwrap();
-    let needed = ridge.bytes(1);
+    let ridge = ridge.with_solver(Solver::Cholesky);
+    let needed = ridge.bytes(None, 1).unwrap();
     assert!(ridge.clone().with_memory_budget(needed).unwrap().fit(&mut source(&x, &y, None, 10)).is_ok());
     let error = ridge.with_memory_budget(needed - 1_000_000).unwrap().fit(&mut source(&x, &y, None, 10)).unwrap_err();
     let Error::Budget { needed: found, remedy, .. } = error else { panic!("{error}") };
@@ -354,4 +356,244 @@ fn moments_from_elsewhere_make_the_same_model() {
     assert_eq!(solution.coefficients, direct.coefficients());
     assert_eq!(report.solver, "cholesky");
     assert_eq!(bits(&ridge.fit_moments(moments).unwrap()), bits(&direct));
+}
+
+const NYSTROM: Preconditioner = Preconditioner::Nystrom(20);
+
+fn cg(preconditioner: Preconditioner, tolerance: f64) -> Solver {
+    Solver::ConjugateGradients(ConjugateGradients { tolerance: Some(tolerance), preconditioner, ..Default::default() })
+}
+
+#[test]
+fn every_solver_finds_the_same_coefficients() {
+    for (n, dim) in [(150, 40), (30, 60), (1100, 33)] {
+        let (x, y, w) = data::<f64>(n, 4, 3);
+        for intercept in [true, false] {
+            let ridge = Ridge::new(waves::<f64>(4, dim), 0.05).unwrap().with_intercept(intercept);
+            let fit = |solver| ridge.clone().with_solver(solver).fit(&mut source(&x, &y, Some(&w), 64)).unwrap();
+            let expected = fit(Solver::Cholesky);
+            assert_eq!(expected.report().solver, "cholesky");
+            let solvers = [
+                (Solver::Dual, "dual"),
+                (cg(Preconditioner::None, 1e-13), "cg"),
+                (cg(Preconditioner::Diagonal, 1e-13), "cg"),
+                (cg(NYSTROM, 1e-13), "cg"),
+            ];
+            for (solver, name) in solvers {
+                let model = fit(solver);
+                assert_eq!(model.report().solver, name);
+                close(model.coefficients(), expected.coefficients(), 1e-8);
+                close(row(model.intercept()).view(), row(expected.intercept()).view(), 1e-8);
+            }
+            let penalties = [1e-3, 0.05, 7.0];
+            let many: Vec<f64> = (0..15).map(|k| 0.05 * 2f64.powi(k - 3)).collect();
+            for penalties in [&penalties[..], &many[..]] {
+                let models = ridge.fit_path(penalties, &mut source(&x, &y, Some(&w), 64)).unwrap();
+                for (penalty, model) in penalties.iter().zip(models) {
+                    let one = Ridge::new(waves::<f64>(4, dim), *penalty).unwrap().with_intercept(intercept);
+                    let one = one.with_solver(Solver::Cholesky).fit(&mut source(&x, &y, Some(&w), 64)).unwrap();
+                    close(model.coefficients(), one.coefficients(), 1e-8);
+                    close(row(model.intercept()).view(), row(one.intercept()).view(), 1e-8);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn iterations_in_single_precision_reach_its_precision() {
+    let (x, y, w) = data::<f32>(1500, 4, 2);
+    let ridge = Ridge::new(waves::<f32>(4, 64), 1.0).unwrap();
+    let fit = |solver| ridge.clone().with_solver(solver).fit(&mut source(&x, &y, Some(&w), 100)).unwrap();
+    let exact = fit(Solver::Cholesky).predict(x.view()).unwrap();
+    for solver in [cg(NYSTROM, 1e-6), cg(Preconditioner::Diagonal, 1e-6), Solver::Dual] {
+        let model = fit(solver);
+        assert!(model.report().residual.unwrap_or(0.0) < 1e-5, "{:?}", model.report());
+        let worst = (&model.predict(x.view()).unwrap() - &exact).iter().fold(0f32, |a, v| a.max(v.abs()));
+        assert!(worst < 1e-3, "{solver:?}: {worst}");
+    }
+}
+
+#[test]
+fn a_low_rank_model_saves_steps() {
+    // Smooth waves: a steep spectrum, on which plain conjugate gradients crawl.
+    let (x, y, _) = data::<f64>(600, 2, 1);
+    let ridge = Ridge::new(waves::<f64>(2, 150), 1e-4).unwrap();
+    let steps = |preconditioner| {
+        let options = ConjugateGradients { tolerance: Some(1e-8), max_iterations: 20_000, preconditioner };
+        let solver = Solver::ConjugateGradients(options);
+        let model = ridge.clone().with_solver(solver).fit(&mut source(&x, &y, None, 600)).unwrap();
+        model.report().iterations
+    };
+    let (plain, helped) = (steps(Preconditioner::None), steps(Preconditioner::Nystrom(60)));
+    assert!(10 * helped < plain, "{helped} steps with, {plain} without");
+}
+
+#[test]
+fn features_kept_in_memory_change_no_bit() {
+    let (x, y, w) = data::<f64>(2500, 3, 2);
+    let ridge = Ridge::new(waves::<f64>(3, 50), 0.1).unwrap();
+    for solver in [cg(NYSTROM, 1e-3), Solver::StochasticGradient(StochasticGradient { passes: 3, rank: 10 })] {
+        let passes = std::cell::Cell::new(0);
+        let fit = |ridge: &Ridge<waves::Waves<f64>>, block| {
+            let mut watched = Watched::new(source(&x, &y, Some(&w), block), |at| {
+                passes.set(at.pass);
+                Ok(())
+            });
+            ridge.fit(&mut watched).unwrap()
+        };
+        let streamed = ridge.clone().with_solver(solver);
+        let kept = streamed.clone().with_memory_budget(1 << 30).unwrap();
+        let expected = fit(&streamed, 2500);
+        assert!(passes.get() > 3, "{}", passes.get());
+        for block in [7, 100, 1030] {
+            assert_eq!(bits(&fit(&streamed, block)), bits(&expected), "blocks of {block}");
+        }
+        assert_eq!(bits(&fit(&kept, 77)), bits(&expected));
+        assert_eq!(passes.get(), 1);
+    }
+}
+
+#[test]
+fn stochastic_gradients_come_close_in_a_few_passes() {
+    let (x, y, w) = data::<f32>(6000, 3, 2);
+    let ridge = Ridge::new(waves::<f32>(3, 80), 1.0).unwrap();
+    let fit = |solver| ridge.clone().with_solver(solver).fit(&mut source(&x, &y, Some(&w), 500)).unwrap();
+    let exact = fit(Solver::Cholesky).predict(x.view()).unwrap();
+    let model = fit(Solver::StochasticGradient(StochasticGradient { passes: 10, rank: 40 }));
+    let report = model.report();
+    assert!(report.residual.unwrap() < 1e-2, "{report:?}");
+    let difference = &model.predict(x.view()).unwrap() - &exact;
+    let (error, spread) = (difference.mapv(|v| v * v).mean().unwrap(), exact.var(0.0));
+    assert!(error < 1e-2 * spread, "{error} of {spread}");
+    // Without help it still descends.
+    let model = fit(Solver::StochasticGradient(StochasticGradient { passes: 10, rank: 0 }));
+    assert!(model.report().residual.unwrap() < 0.5, "{:?}", model.report());
+}
+
+#[test]
+fn iterations_that_cannot_finish_say_so() {
+    let (x, y, _) = data::<f64>(300, 3, 1);
+    let options =
+        ConjugateGradients { max_iterations: 2, preconditioner: Preconditioner::None, tolerance: Some(1e-12) };
+    let ridge = Ridge::new(waves::<f64>(3, 50), 1e-6).unwrap().with_solver(Solver::ConjugateGradients(options));
+    let error = ridge.fit(&mut source(&x, &y, None, 64)).unwrap_err();
+    assert!(matches!(error, Error::NotConverged { iterations: 2, .. }), "{error}");
+    for bad in [f64::NAN, 0.0, -1.0] {
+        let solver = cg(Preconditioner::None, bad);
+        assert!(ridge.clone().with_solver(solver).fit(&mut source(&x, &y, None, 64)).is_err());
+    }
+}
+
+#[test]
+fn degenerate_data_are_survived_by_every_solver() {
+    let solvers = [
+        Solver::Auto,
+        Solver::Cholesky,
+        Solver::Dual,
+        cg(NYSTROM, 1e-8),
+        cg(Preconditioner::Diagonal, 1e-8),
+        Solver::StochasticGradient(StochasticGradient::default()),
+    ];
+    let (x, y, _) = data::<f64>(40, 2, 2);
+    let doubled = concatenate(Axis(1), &[x.view(), x.view(), Array2::zeros((40, 1)).view()]).unwrap();
+    let constant = Array2::from_elem((40, 5), 2.0);
+    let (x1, y1) = (doubled.slice(s![..1, ..]).to_owned(), y.slice(s![..1, ..]).to_owned());
+    let (x0, y0) = (doubled.slice(s![..0, ..]).to_owned(), y.slice(s![..0, ..]).to_owned());
+    let level = Array2::from_elem((40, 2), 7.0);
+    for solver in solvers {
+        for penalty in [0.0, 1e-3] {
+            for intercept in [true, false] {
+                let ridge =
+                    Ridge::new(columns::<f64>(5), penalty).unwrap().with_solver(solver).with_intercept(intercept);
+                for (x, y) in [(&doubled, &y), (&constant, &y), (&x1, &y1), (&doubled, &level)] {
+                    match ridge.fit(&mut source(x, y, None, 16)) {
+                        Ok(model) => {
+                            let predicted = model.predict(x.view()).unwrap();
+                            assert!(predicted.iter().all(|v| v.abs() < 1e3), "{solver:?} {penalty} {intercept}");
+                        }
+                        Err(Error::NotPositiveDefinite { .. } | Error::NotConverged { .. }) => {}
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+                let error = ridge.fit(&mut source(&x0, &y0, None, 16)).unwrap_err();
+                assert!(error.to_string().contains("rows must be at least one row"), "{solver:?}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn validation_takes_the_penalty_with_the_smallest_loss() {
+    let (x, y, w) = data::<f64>(400, 3, 2);
+    let (train, held) = (0..300, 300..400);
+    let part = |a: &Array2<f64>, r: &std::ops::Range<usize>| a.slice(s![r.clone(), ..]).to_owned();
+    let (xt, yt, xh, yh) = (part(&x, &train), part(&y, &train), part(&x, &held), part(&y, &held));
+    let (wt, wh) = (w.slice(s![train]).to_owned(), w.slice(s![held]).to_owned());
+    let penalties = [1e-8, 1e-2, 1.0, 1e6];
+    let ridge = Ridge::new(waves::<f64>(3, 60), 123.0).unwrap();
+    let found =
+        ridge.validate(&penalties, &mut source(&xt, &yt, Some(&wt), 50), &mut source(&xh, &yh, Some(&wh), 33)).unwrap();
+    for (k, &penalty) in penalties.iter().enumerate() {
+        let one = Ridge::new(waves::<f64>(3, 60), penalty).unwrap().with_solver(Solver::Cholesky);
+        let predicted = one.fit(&mut source(&xt, &yt, Some(&wt), 50)).unwrap().predict(xh.view()).unwrap();
+        let squares = (&predicted - &yh).mapv(|v| v * v).mean_axis(Axis(1)).unwrap();
+        let loss = (&squares * &wh).sum() / wh.sum();
+        assert!((found.losses[k] - loss).abs() < 1e-6 * loss, "{k}: {} {loss}", found.losses[k]);
+        assert!(found.losses[found.best] <= found.losses[k]);
+    }
+    assert!(found.best == 1 || found.best == 2);
+    assert!(ridge.validate(&[], &mut source(&xt, &yt, None, 50), &mut source(&xh, &yh, None, 33)).is_err());
+
+    let labels = |y: &Array2<f64>| {
+        y.slice(s![.., ..1]).mapv(|v| {
+            if v > 3.5 {
+                2.0
+            } else if v > 2.5 {
+                1.0
+            } else {
+                0.0
+            }
+        })
+    };
+    let (lt, lh) = (labels(&yt), labels(&yh));
+    let classifier = RidgeClassifier::new(ridge);
+    let found =
+        classifier.validate(&penalties, &mut source(&xt, &lt, None, 50), &mut source(&xh, &lh, None, 33)).unwrap();
+    let predicted = found.model.predict_classes(xh.view()).unwrap();
+    let wrong = predicted.iter().zip(&lh).filter(|(p, l)| **p as f64 != **l).count();
+    assert_eq!(found.losses[found.best], wrong as f64 / 100.0);
+    assert!(found.losses[found.best] < 0.3 && found.losses[3] > found.losses[found.best]);
+}
+
+#[test]
+fn a_path_without_penalty_leaves_out_what_it_cannot_see() {
+    let (x, y, _) = data::<f64>(100, 3, 1);
+    let doubled = concatenate(Axis(1), &[x.view(), x.view()]).unwrap();
+    let path = Path::new(gram(doubled.view(), y.view(), None).finish(), true).unwrap();
+    let (solution, _) = path.solution(0.0).unwrap();
+    // The shortest solution shares every coefficient equally between the copies.
+    close(solution.coefficients.slice(s![..3, ..]), solution.coefficients.slice(s![3.., ..]), 1e-10);
+    let single = Path::new(gram(x.view(), y.view(), None).finish(), true).unwrap().solution(0.0).unwrap().0;
+    close((&solution.coefficients * 2.0).slice(s![..3, ..]), single.coefficients.view(), 1e-10);
+    assert_eq!(path.eigenvalues().len(), 6);
+}
+
+#[test]
+fn the_automatic_choice_is_named_and_explained() {
+    let (x, y, _) = data::<f64>(50, 3, 1);
+    let fit = |dim: usize, budget: Option<u64>| {
+        let ridge = Ridge::new(waves::<f64>(3, dim), 0.1).unwrap();
+        let ridge = match budget {
+            Some(bytes) => ridge.with_memory_budget(bytes).unwrap(),
+            None => ridge,
+        };
+        ridge.fit(&mut source(&x, &y, None, 20)).unwrap().report().clone()
+    };
+    let report = fit(20, None);
+    assert_eq!(report.solver, "cholesky");
+    assert!(report.reason.contains("20 features fits"), "{}", report.reason);
+    let report = fit(80, None);
+    assert_eq!(report.solver, "dual");
+    assert!(report.reason.contains("50 rows are fewer than 80 features"), "{}", report.reason);
 }

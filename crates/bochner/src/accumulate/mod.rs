@@ -3,6 +3,9 @@
 //! [`Gram`] takes rows as they come, in blocks of any size, and forgets them; [`Moments`] is what remains. Memory depends
 //! on the number of features and never on the number of rows.
 
+mod collect;
 mod gram;
 
-pub use gram::{Gram, Moments};
+pub(crate) use collect::{Collector, Gathered};
+pub(crate) use gram::adjoint_times;
+pub use gram::{Gram, Moments, Totals};

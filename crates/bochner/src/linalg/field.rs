@@ -12,11 +12,12 @@ use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_uppe
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 use num_complex::Complex;
 use std::marker::PhantomData;
+use std::ops::Range;
 
-/// Rows of single-precision products that are summed before the sum is added in double precision.
+/// Terms of a single-precision product that are summed before the sum is added in double precision.
 ///
 /// The relative error of an n-term sum of like signs is then about `2⁻²⁴ · 256 / √n` instead of growing with √n.
-const SINGLE_ROWS: usize = 256;
+const SINGLE_TERMS: usize = 256;
 
 /// A window to read from: any layout, conjugated on the way where asked for.
 #[derive(Debug, Clone, Copy)]
@@ -52,9 +53,18 @@ impl<'a, T> Window<'a, T> {
         }
     }
 
-    /// Number of columns.
-    pub fn columns(&self) -> usize {
-        self.cols
+    /// The columns in `range`.
+    fn columns_in(self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.cols);
+        let first = self.first.wrapping_offset(range.start as isize * self.col_stride);
+        Window { first, cols: range.len(), ..self }
+    }
+
+    /// The rows in `range`.
+    fn rows_in(self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.rows);
+        let first = self.first.wrapping_offset(range.start as isize * self.row_stride);
+        Window { first, rows: range.len(), ..self }
     }
 
     /// The conjugate transpose.
@@ -102,8 +112,8 @@ pub trait Field: Sized {
     /// Rounds once.
     fn narrow(wide: Self::Wide) -> Self;
 
-    /// `out += aᴴ b`, summed in double precision; `scratch` may have any length.
-    fn add_gram(out: TileMut<'_, Self::Wide>, a: Tile<'_, Self>, b: Tile<'_, Self>, scratch: &mut Vec<Self>);
+    /// `out += a b`, summed in double precision; `scratch` may have any length.
+    fn add_product(out: TileMut<'_, Self::Wide>, a: Window<'_, Self>, b: Window<'_, Self>, scratch: &mut Vec<Self>);
 
     /// `out = factor · a b`, added to what is there where `keep` is set.
     fn product(out: TileMut<'_, Self>, keep: bool, factor: f64, a: Window<'_, Self>, b: Window<'_, Self>);
@@ -170,8 +180,8 @@ macro_rules! double {
                 wide
             }
 
-            fn add_gram(out: TileMut<'_, $t>, a: Tile<'_, $t>, b: Tile<'_, $t>, _scratch: &mut Vec<$t>) {
-                Self::product(out, true, 1.0, Window::from(a).adjoint(), b.into());
+            fn add_product(out: TileMut<'_, $t>, a: Window<'_, $t>, b: Window<'_, $t>, _scratch: &mut Vec<$t>) {
+                Self::product(out, true, 1.0, a, b);
             }
 
             kernels!($t);
@@ -194,14 +204,13 @@ macro_rules! single {
                 $narrow(wide)
             }
 
-            fn add_gram(mut out: TileMut<'_, $wide>, a: Tile<'_, $t>, b: Tile<'_, $t>, scratch: &mut Vec<$t>) {
+            fn add_product(mut out: TileMut<'_, $wide>, a: Window<'_, $t>, b: Window<'_, $t>, scratch: &mut Vec<$t>) {
                 let (m, n) = (out.rows(), out.cols());
                 scratch.resize(m * n, <$t>::ZERO);
-                for start in (0..a.rows()).step_by(SINGLE_ROWS) {
-                    let rows = start..(start + SINGLE_ROWS).min(a.rows());
-                    let (a, b) = (Window::from(a.rows_in(rows.clone())), Window::from(b.rows_in(rows)));
+                for start in (0..a.cols).step_by(SINGLE_TERMS) {
+                    let terms = start..(start + SINGLE_TERMS).min(a.cols);
                     let mut part = TileMut::new(&mut scratch[..m * n], m, n);
-                    Self::product(part.reborrow(), false, 1.0, a.adjoint(), b);
+                    Self::product(part.reborrow(), false, 1.0, a.columns_in(terms.clone()), b.rows_in(terms));
                     for i in 0..m {
                         for (sum, term) in out.row_mut(i).iter_mut().zip(part.row(i)) {
                             *sum += term.widen();

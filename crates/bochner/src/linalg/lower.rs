@@ -1,10 +1,12 @@
 //! Half of a Hermitian matrix.
 
-use super::field::Field;
+use super::field::{Field, Window};
+use super::pages::zeroed;
 use super::tile::{Tile, TileMut};
 use crate::error::{Result, check_dim};
 use crate::scalar::{Real, Scalar};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// The lower triangle of a Hermitian (or triangular) matrix, in half the memory of the square.
 ///
@@ -49,10 +51,9 @@ impl<T: Scalar> Lower<T> {
         let panel = panel_rows(order).max(8);
         let too_large = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
         let len = stored(order, panel).ok_or_else(too_large)?;
-        let mut values = Vec::new();
-        values.try_reserve_exact(len).map_err(|_| too_large())?;
-        values.resize(len, T::ZERO);
-        Ok(Lower { order, panel, values })
+        // Tried before it is asked for, since a failed request ends the process.
+        Vec::<T>::new().try_reserve_exact(len).map_err(|_| too_large())?;
+        Ok(Lower { order, panel, values: zeroed(len) })
     }
 
     /// The lower triangle of a row-major square.
@@ -156,19 +157,39 @@ impl<T: Scalar> Lower<T> {
     /// `self += blockᴴ block` for a block of feature rows, summed in double precision.
     pub(crate) fn add_gram<F: Scalar + Field<Wide = T>>(&mut self, block: Tile<'_, F>) {
         assert_eq!(block.cols(), self.order);
+        self.add_products(|rows, columns, window, scratch| {
+            let left = Window::from(block.columns(rows)).adjoint();
+            F::add_product(window, left, block.columns(columns).into(), scratch);
+        });
+    }
+
+    /// `self += rows rowsᴴ`: inner products of all pairs of rows, summed in double precision.
+    pub(crate) fn add_kernel<F: Scalar + Field<Wide = T>>(&mut self, features: Tile<'_, F>) {
+        assert_eq!(features.rows(), self.order);
+        self.add_products(|rows, columns, window, scratch| {
+            let right = Window::from(features.rows_in(columns)).adjoint();
+            F::add_product(window, features.rows_in(rows).into(), right, scratch);
+        });
+    }
+
+    /// Runs `add` on every window of every panel, in parallel.
+    fn add_products<F: Scalar>(
+        &mut self,
+        add: impl Fn(Range<usize>, Range<usize>, TileMut<'_, T>, &mut Vec<F>) + Sync,
+    ) {
         let t = self.panel;
         let mut tasks = Vec::new();
         for (p, mut rest) in self.panels_mut().into_iter().enumerate() {
             let rows = p * t..p * t + rest.rows();
             for q in 0..=p {
-                let width = t.min(rest.cols()).min(self_width(q, t, block.cols()));
+                let width = t.min(rest.cols());
                 let (window, right) = rest.split_columns_at(width);
                 rest = right;
                 tasks.push((window, rows.clone(), q * t..q * t + width));
             }
         }
         tasks.into_par_iter().for_each_init(Vec::new, |scratch, (window, rows, columns)| {
-            F::add_gram(window, block.columns(rows), block.columns(columns), scratch);
+            add(rows, columns, window, scratch);
         });
     }
 
@@ -200,10 +221,6 @@ impl<T: Scalar> Lower<T> {
     }
 }
 
-fn self_width(q: usize, t: usize, order: usize) -> usize {
-    t.min(order - q * t)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,6 +241,22 @@ mod tests {
             }
             let windows: usize = lower.panels_mut().iter().map(|p| p.rows()).sum();
             assert_eq!(windows, order);
+        }
+    }
+
+    #[test]
+    fn kernels_of_features_are_inner_products_of_rows() {
+        let (n, d) = (131, 300);
+        let entry =
+            |i: usize, j: usize| Complex::new(((i * 7 + j * 3) % 11) as f32 - 5.0, ((i + j * j) % 7) as f32 - 3.0);
+        let block: Vec<_> = (0..n * d).map(|k| entry(k / d, k % d)).collect();
+        let mut lower = Lower::zeros(n).unwrap();
+        lower.add_kernel(Tile::new(&block, n, d));
+        for i in 0..n {
+            for j in 0..=i {
+                let exact: Complex<f64> = (0..d).map(|k| entry(i, k).widen() * entry(j, k).conj().widen()).sum();
+                assert_eq!(lower.row(i)[j], exact);
+            }
         }
     }
 

@@ -60,7 +60,7 @@ impl<R: Real> Linear<R> {
                 let n = rows.nrows();
                 // Rows past the last keep numbers of an earlier tile: they are computed and not read.
                 map.transform_into(rows, features.slice_mut(ndarray::s![..n, ..]))
-                    .map_err(|error| shifted(error, index * tile))?;
+                    .map_err(|error| error.rows_from(index * tile))?;
                 let height = n.next_multiple_of(8).min(tile);
                 let left = Tile::new(features.as_slice().expect("standard layout"), height, dim);
                 let product = &mut product[..height * width];
@@ -73,13 +73,5 @@ impl<R: Real> Linear<R> {
                 Ok(())
             },
         )
-    }
-}
-
-/// The same error with rows counted from `first` rows earlier.
-pub(super) fn shifted(error: Error, first: usize) -> Error {
-    match error {
-        Error::NonFinite { what, row, column } => Error::NonFinite { what, row: row + first, column },
-        other => other,
     }
 }

@@ -5,8 +5,10 @@
 
 mod linear;
 mod ridge;
+mod validation;
 
 pub use ridge::{Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
+pub use validation::Validation;
 
 use crate::error::Result;
 use crate::rows::RowSource;

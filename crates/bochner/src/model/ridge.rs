@@ -3,9 +3,10 @@ use super::{Fit, Predict};
 use crate::accumulate::{Gram, Moments};
 use crate::error::{Error, Result, check_count, check_dim, check_non_negative};
 use crate::feature::FeatureMap;
+use crate::linalg::Lower;
 use crate::rows::{OneAgainstRest, RowSource, count_classes};
 use crate::scalar::Real;
-use crate::solve::{self, Solution, SolveReport, Solver};
+use crate::solve::{self, Choice, Normal, Size, Solution, SolveReport, Solver};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 /// Ridge regression on features: `min Σ wᵢ |Xᵀφ(xᵢ) + b - yᵢ|² + α|X|²`.
@@ -14,7 +15,8 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
 /// sums about the mean. The penalty `α` multiplies the plain sum of squares: a mean loss with `λ` is `α = nλ`.
 ///
 /// # Cost
-/// One pass, `O(nD²)` for the Gram matrix and `O(D³/3)` for its factorisation, `D²/2` doubles of memory.
+/// By Cholesky factorisation one pass, `O(nD²)` for the Gram matrix and `O(D³/3)` for its factorisation, `D²/2` doubles of
+/// memory; [`solve`] compares the other solvers.
 ///
 /// # References
 /// Hoerl and Kennard 1970; thesis, section 2.3, for features in place of kernels.
@@ -71,9 +73,19 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
         self.penalty
     }
 
-    /// Bytes a fit with `outputs` targets takes at its peak, whatever the number of rows.
-    pub fn bytes(&self, outputs: usize) -> u64 {
-        cholesky_bytes(&self.map, outputs)
+    /// Bytes a fit of `rows` rows (where known) with `outputs` targets takes at its peak, besides the rows themselves.
+    ///
+    /// Of the solvers only [`Solver::Dual`] takes more memory for more rows.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] if that is more than the budget.
+    pub fn bytes(&self, rows: Option<usize>, outputs: usize) -> Result<u64> {
+        Ok(self.plan(rows, outputs)?.bytes)
+    }
+
+    fn plan(&self, rows: Option<usize>, outputs: usize) -> Result<solve::Plan> {
+        let size = Size { rows, dim: self.map.output_dim(), outputs, overhead: overhead(&self.map) };
+        solve::plan::<R>(self.solver, size, self.budget)
     }
 
     /// An accumulator for this model's features: what a stream is pushed to before [`fit_moments`](Self::fit_moments).
@@ -84,34 +96,12 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
         if outputs == 0 {
             return Err(Error::parameter("targets", "at least one column", "none"));
         }
-        self.check_budget(outputs)?;
+        let size = Size { rows: None, dim: self.map.output_dim(), outputs, overhead: overhead(&self.map) };
+        solve::plan::<R>(Solver::Cholesky, size, self.budget)?;
         Gram::new(self.map.output_dim(), outputs)
     }
 
-    fn check_budget(&self, outputs: usize) -> Result<()> {
-        let Some(budget) = self.budget else { return Ok(()) };
-        let needed = self.bytes(outputs);
-        if needed <= budget {
-            return Ok(());
-        }
-        // Bytes grow with the number of features: the largest number that fits is found by halving.
-        let scaled = |dim: usize| {
-            let slack = needed.saturating_sub(Gram::<R>::bytes(self.map.output_dim(), outputs));
-            Gram::<R>::bytes(dim, outputs).saturating_add(slack)
-        };
-        let (mut fits, mut too_large) = (0, self.map.output_dim());
-        while too_large - fits > 1 {
-            let middle = fits + (too_large - fits) / 2;
-            if scaled(middle) <= budget { fits = middle } else { too_large = middle }
-        }
-        let remedy = match fits {
-            0 => format!("a budget of {needed} bytes would do"),
-            _ => format!("{fits} features would fit, or a budget of {needed} bytes"),
-        };
-        Err(Error::Budget { what: "the Gram matrix", needed, budget, remedy })
-    }
-
-    /// Fits from sums collected elsewhere, in their memory.
+    /// Fits from sums collected elsewhere, in their memory, by Cholesky factorisation.
     ///
     /// # Errors
     /// Sums over other features, nothing to fit, or a matrix that stays indefinite.
@@ -121,24 +111,78 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
     {
         check_dim("number of features", self.map.output_dim(), moments.dim())?;
         let (solution, report) = solve::cholesky(moments, self.penalty, self.intercept)?;
-        let reason = match self.solver {
-            Solver::Auto => "the Gram matrix fits into memory",
-            _ => "asked for",
-        };
-        RidgeModel::from_solution(self.map.clone(), &solution, report.because(reason))
+        RidgeModel::from_solution(self.map.clone(), &solution, report.because("sums were given"))
+    }
+
+    fn accumulate(&self, source: &mut dyn RowSource<R>) -> Result<Moments<f64>> {
+        check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
+        let mut gram = self.accumulator(source.target_dim())?;
+        source.for_each_block(&mut |block| gram.push_rows(&self.map, block))?;
+        Ok(gram.finish())
+    }
+
+    /// Models for many penalties from a single pass over the rows; the penalty of this description is not used.
+    ///
+    /// # Errors
+    /// As [`fit`](Fit::fit) with [`Solver::Cholesky`].
+    pub fn fit_path(&self, penalties: &[f64], source: &mut dyn RowSource<R>) -> Result<Vec<RidgeModel<M>>>
+    where
+        M: Clone,
+    {
+        let moments = self.accumulate(source)?;
+        let used = Lower::<f64>::bytes(moments.dim()).saturating_add(overhead(&self.map));
+        let room = self.budget.unwrap_or(u64::MAX).saturating_sub(used);
+        solve::path(moments, penalties, self.intercept, room)?
+            .into_iter()
+            .map(|(solution, report)| RidgeModel::from_solution(self.map.clone(), &solution, report))
+            .collect()
+    }
+
+    /// Features of all rows, kept, for the dual form.
+    fn fit_dual(&self, source: &mut dyn RowSource<R>) -> Result<(Solution, SolveReport)> {
+        let (dim, outputs) = (self.map.output_dim(), source.target_dim());
+        let expected = source.len_hint().unwrap_or(0);
+        let (mut features, mut targets) = (Vec::new(), Vec::new());
+        let memory = |_| Error::from(std::io::Error::from(std::io::ErrorKind::OutOfMemory));
+        features.try_reserve_exact(expected.saturating_mul(dim)).map_err(memory)?;
+        targets.try_reserve_exact(expected.saturating_mul(outputs)).map_err(memory)?;
+        let (mut weights, mut weighted) = (Vec::new(), false);
+        source.for_each_block(&mut |block| {
+            let (first, n) = (weights.len(), block.rows.nrows());
+            // The source may know its length only now.
+            self.plan(Some(first + n), outputs)?;
+            check_dim("number of rows of targets", n, block.targets.nrows())?;
+            check_dim("number of columns of targets", outputs, block.targets.ncols())?;
+            crate::rows::check_finite("targets", block.targets, first)?;
+            features.resize((first + n) * dim, R::ZERO);
+            let window = ArrayViewMut2::from_shape((n, dim), &mut features[first * dim..]).expect("n rows");
+            self.map.transform_into(block.rows, window).map_err(|error| error.rows_from(first))?;
+            targets.extend(block.targets.iter().copied());
+            match block.weights {
+                Some(given) => {
+                    check_dim("number of weights", n, given.len())?;
+                    weighted = true;
+                    weights.extend(given.iter().copied());
+                }
+                None => weights.resize(first + n, R::ONE),
+            }
+            Ok(())
+        })?;
+        let n = weights.len();
+        let features = Array2::from_shape_vec((n, dim), features).expect("n rows");
+        let targets = Array2::from_shape_vec((n, outputs), targets).expect("n rows");
+        let weights = weighted.then(|| ndarray::aview1(&weights));
+        solve::dual(features, targets, weights, self.penalty, self.intercept)
     }
 }
 
-/// Peak of a fit through the Gram matrix: the accumulator, tiles of the map, and vectors of the solver.
-fn cholesky_bytes<R: Real, M: FeatureMap<Real = R, Output = R>>(map: &M, outputs: usize) -> u64 {
+/// Bytes of tiles and windows: what every fit needs besides its solver.
+fn overhead<R: Real, M: FeatureMap<Real = R, Output = R>>(map: &M) -> u64 {
     let (inputs, dim) = (map.input_dim() as u64, map.output_dim() as u64);
     let threads = rayon::current_num_threads() as u64;
-    let size = size_of::<R>() as u64;
     // A thread of a map holds a copy of its rows and up to four images of them; products hold one window of 256 by 256.
-    let tiles = threads.saturating_mul(map.tile_rows() as u64 * size).saturating_mul(inputs + 4 * dim);
-    let windows = threads * 4 * 256 * 256 * 8;
-    let vectors = (dim * 8).saturating_mul(3 * (outputs as u64).next_multiple_of(8) + 64);
-    [tiles, windows, vectors, 1 << 20].iter().fold(Gram::<R>::bytes(dim as usize, outputs), |a, &b| a.saturating_add(b))
+    let tiles = threads.saturating_mul(map.tile_rows() as u64 * size_of::<R>() as u64).saturating_mul(inputs + 4 * dim);
+    tiles.saturating_add(threads * 4 * 256 * 256 * 8).saturating_add(1 << 20)
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for Ridge<M> {
@@ -147,9 +191,31 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for Ridge<M> {
 
     fn fit(&self, source: &mut dyn RowSource<R>) -> Result<RidgeModel<M>> {
         check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
-        let mut gram = self.accumulator(source.target_dim())?;
-        source.for_each_block(&mut |block| gram.push_rows(&self.map, block))?;
-        self.fit_moments(gram.finish())
+        let outputs = source.target_dim();
+        if outputs == 0 {
+            return Err(Error::parameter("targets", "at least one column", "none"));
+        }
+        let plan = self.plan(source.len_hint(), outputs)?;
+        // Features that fit into what the budget leaves need not be computed in every pass.
+        let room = self.budget.map_or(0, |budget| budget - plan.bytes);
+        let (solution, report) = match plan.choice {
+            Choice::Cholesky => solve::cholesky(self.accumulate(source)?, self.penalty, self.intercept)?,
+            Choice::Dual => self.fit_dual(source)?,
+            Choice::ConjugateGradients(options) => {
+                let mut normal = Normal::new(&self.map, source, self.intercept, room)?;
+                let (rhs, diagonal) = normal.system();
+                let epsilon = Real::to_f64(R::epsilon());
+                let (coefficients, report) =
+                    solve::conjugate_gradients(&mut normal, &rhs, self.penalty, &options, Some(&diagonal), epsilon)?;
+                (normal.solution(coefficients)?, report)
+            }
+            Choice::StochasticGradient(options) => {
+                let mut normal = Normal::new(&self.map, source, self.intercept, room)?;
+                let (coefficients, report) = solve::stochastic_gradient(&mut normal, self.penalty, &options)?;
+                (normal.solution(coefficients)?, report)
+            }
+        };
+        RidgeModel::from_solution(self.map.clone(), &solution, report.because(plan.reason))
     }
 }
 
@@ -241,6 +307,11 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> RidgeClassifier<M> {
         Ok(self)
     }
 
+    /// The number of classes, where it was given.
+    pub(super) fn known_classes(&self) -> Option<usize> {
+        self.classes
+    }
+
     /// The regression underneath.
     pub fn ridge(&self) -> &Ridge<M> {
         &self.ridge
@@ -295,14 +366,14 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> RidgeClassifierModel<M> {
         for start in (0..rows.nrows()).step_by(piece) {
             let rows = rows.slice(s![start..(start + piece).min(rows.nrows()), ..]);
             let mut values = values.slice_mut(s![..rows.nrows(), ..]);
-            self.ridge.predict_into(rows, values.view_mut()).map_err(|error| super::linear::shifted(error, start))?;
+            self.ridge.predict_into(rows, values.view_mut()).map_err(|error| error.rows_from(start))?;
             classes.extend(values.rows().into_iter().map(|row| first_largest(row)));
         }
         Ok(classes)
     }
 }
 
-fn first_largest<R: Real>(row: ArrayView1<'_, R>) -> usize {
+pub(super) fn first_largest<R: Real>(row: ArrayView1<'_, R>) -> usize {
     let mut best = 0;
     for (i, &value) in row.iter().enumerate() {
         if value > row[best] {

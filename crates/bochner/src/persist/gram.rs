@@ -1,7 +1,7 @@
 use super::container::{Array, Header, Stored, malformed, save};
-use crate::accumulate::{Gram, Moments};
+use crate::accumulate::{Gram, Moments, Totals};
 use crate::error::{Result, check_dim};
-use crate::linalg::Lower;
+use crate::linalg::{Lower, Tile};
 use crate::scalar::{Real, Scalar};
 use ndarray::Array2;
 use serde_json::Value;
@@ -47,9 +47,9 @@ impl<T: Scalar> Gram<T> {
     /// # Errors
     /// What the operating system says.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let (sums, features, sides) = self.parts();
-        let (dim, outputs) = (sums.dim(), sums.outputs());
-        let pending = features.len() / dim;
+        let (gram, cross, feature_sums, totals, rows) = self.parts();
+        let (dim, outputs) = (self.dim(), self.outputs());
+        let pending = rows.features.rows();
         let header = Header {
             kind: KIND.to_owned(),
             dtype: T::Real::NAME.to_owned(),
@@ -57,9 +57,8 @@ impl<T: Scalar> Gram<T> {
             map: Value::Null,
             preprocessing: Value::Null,
             classes: None,
-            extra: serde_json::json!({ "complex": T::IS_COMPLEX, "outputs": outputs, "count": sums.count }),
+            extra: serde_json::json!({ "complex": T::IS_COMPLEX, "outputs": outputs, "count": totals.count }),
         };
-        let gram = &sums.gram;
         let triangle = Array::double("gram", shape::<T>(&[dim * (dim + 1) / 2]), move |emit| {
             let mut flat = Vec::new();
             (0..dim).try_for_each(|i| {
@@ -67,16 +66,17 @@ impl<T: Scalar> Gram<T> {
                 emit(&flat)
             })
         });
-        let wide = |values: &[T]| values.iter().map(|v| v.widen()).collect::<Vec<T::Wide>>();
+        let wide =
+            |rows: Tile<'_, T>| (0..rows.rows()).flat_map(|i| rows.row(i)).map(|v| v.widen()).collect::<Vec<T::Wide>>();
         let arrays = [
-            array("collected", &[pending, dim], wide(features)),
-            array("collected_sides", &[pending, outputs + 1], wide(sides)),
-            array("cross", &[dim, outputs], sums.cross.iter().copied().collect()),
-            array("feature_sums", &[dim], sums.feature_sums.clone()),
+            array("collected", &[pending, dim], wide(rows.features)),
+            array("collected_sides", &[pending, outputs + 1], wide(rows.sides)),
+            array("cross", &[dim, outputs], cross.iter().copied().collect()),
+            array("feature_sums", &[dim], feature_sums.to_vec()),
             triangle,
-            array("target_squares", &[outputs], sums.target_squares.clone()),
-            array("target_sums", &[outputs], sums.target_sums.clone()),
-            array("weight_sums", &[2], vec![sums.weight_sum, sums.log_weight_sum]),
+            array("target_squares", &[outputs], totals.target_squares.clone()),
+            array("target_sums", &[outputs], totals.target_sums.clone()),
+            array("weight_sums", &[2], vec![totals.weight_sum, totals.log_weight_sum]),
         ];
         save(path.as_ref(), &header, &arrays)
     }
@@ -128,11 +128,13 @@ impl<T: Scalar> Gram<T> {
             gram,
             cross,
             feature_sums: wide("feature_sums", Some(dim))?,
-            target_sums: real("target_sums", outputs)?,
-            target_squares: real("target_squares", outputs)?,
-            weight_sum: weight_sums[0],
-            log_weight_sum: weight_sums[1],
-            count,
+            totals: Totals {
+                target_sums: real("target_sums", outputs)?,
+                target_squares: real("target_squares", outputs)?,
+                weight_sum: weight_sums[0],
+                log_weight_sum: weight_sums[1],
+                count,
+            },
         };
         let narrow = |values: Vec<T::Wide>| values.into_iter().map(T::narrow).collect::<Vec<T>>();
         Gram::from_parts(sums, &narrow(wide("collected", None)?), &narrow(wide("collected_sides", None)?))

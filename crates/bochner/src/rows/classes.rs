@@ -7,7 +7,7 @@ use ndarray::{Array2, s};
 const PIECE: usize = 1024;
 
 /// The class a target names: a whole number below `classes`.
-fn class_of<R: Real>(target: R, classes: usize, row: usize) -> Result<usize> {
+pub(crate) fn class_of<R: Real>(target: R, classes: usize, row: usize) -> Result<usize> {
     let value = target.to_f64();
     if value >= 0.0 && value.fract() == 0.0 && value < classes as f64 {
         return Ok(value as usize);

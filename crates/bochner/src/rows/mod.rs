@@ -3,6 +3,7 @@
 mod classes;
 mod watched;
 
+pub(crate) use classes::class_of;
 pub use classes::{OneAgainstRest, count_classes};
 pub use watched::{Progress, Watched};
 

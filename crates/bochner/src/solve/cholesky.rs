@@ -2,6 +2,7 @@ use super::{Means, Solution, SolveReport, centre, check_moments, check_solution}
 use crate::accumulate::Moments;
 use crate::error::{Error, Result, check_non_negative};
 use crate::linalg::{Cholesky, Lower, TileMut};
+use ndarray::Array2;
 
 /// A matrix whose condition is worse than this has no correct digit in its solution.
 const WORST_CONDITION: f64 = 0.1 / f64::EPSILON;
@@ -20,17 +21,22 @@ const SHIFTS: usize = 5;
 pub fn cholesky(mut moments: Moments<f64>, penalty: f64, intercept: bool) -> Result<(Solution, SolveReport)> {
     check_non_negative("penalty", penalty)?;
     check_moments(&moments)?;
-    let means = if intercept { centre(&mut moments)? } else { Means::zeros(&moments) };
+    let means = if intercept { centre(&mut moments)? } else { Means::zeros(moments.dim(), moments.outputs()) };
     let Moments { mut gram, cross, .. } = moments;
     gram.add_to_diagonal(penalty);
     let (factor, jitter, condition) = factorise(gram)?;
-    let mut coefficients = cross;
+    let solution = substitute(&factor, cross, &means)?;
+    Ok((solution, SolveReport::direct("cholesky", jitter, condition)))
+}
+
+/// The solution from a factor, in the memory of the right-hand sides.
+pub(super) fn substitute(factor: &Cholesky<f64>, rhs: Array2<f64>, means: &Means) -> Result<Solution> {
+    let mut coefficients = rhs;
     let (rows, cols) = coefficients.dim();
     let values = coefficients.as_slice_mut().expect("sums are stored in standard layout");
     factor.solve_in_place(TileMut::new(values, rows, cols))?;
     let intercept = means.intercept(&coefficients);
-    let solution = check_solution(Solution { coefficients, intercept })?;
-    Ok((solution, SolveReport::direct("cholesky", jitter, condition)))
+    check_solution(Solution { coefficients, intercept })
 }
 
 /// The factor, the shift that was needed, and the estimated condition.

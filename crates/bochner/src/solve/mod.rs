@@ -1,22 +1,46 @@
-//! Ridge equations `(FᴴWF + αI) X = FᴴWY`, solved from moments or from an operator.
+//! Ridge equations `(FᴴWF + αI) X = FᴴWY`, solved from moments, from features or from an operator.
 //!
 //! | solver | needs | take it when |
 //! |---|---|---|
-//! | [`cholesky`] | the Gram matrix: `D²/2` doubles | it fits: exact, one pass over the rows |
+//! | [`cholesky()`] | the Gram matrix: `D²/2` doubles | it fits: exact, one pass over the rows |
+//! | [`dual()`] | all features: `nD` numbers and `n²/2` doubles | there are fewer rows than features |
+//! | [`Path`] | three squares: `3D²` doubles | many penalties are compared |
+//! | [`conjugate_gradients`] | some vectors of length `D` | the Gram matrix does not fit; a pass per step |
+//! | [`StochasticGradient`] | some vectors of length `D` | an approximate answer after a few passes is enough |
+//!
+//! All of them report what they did ([`SolveReport`]), and none returns a number that is not finite.
 
 mod cholesky;
 mod dual_coordinate_descent;
 
 pub use cholesky::cholesky;
 pub use dual_coordinate_descent::{DualCoordinateDescent, GapReport, Hinge};
+mod conjugate;
+mod dual;
+mod nystrom;
+mod operator;
+mod path;
+mod plan;
+mod stochastic;
 
 pub use cholesky::cholesky;
+pub use conjugate::{ConjugateGradients, Preconditioner, conjugate_gradients};
+pub use dual::dual;
+pub use operator::Operator;
+pub use path::Path;
+pub use stochastic::StochasticGradient;
 
-use crate::accumulate::Moments;
+pub(crate) use operator::Normal;
+pub(crate) use path::path;
+pub(crate) use plan::{Choice, Plan, Size, plan};
+pub(crate) use stochastic::stochastic_gradient;
+
+use crate::accumulate::{Moments, Totals};
 use crate::error::{Error, Result};
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
 
-/// Coefficients of a linear model `x ↦ Xᵀφ(x) + b`.
+/// Coefficients of a linear model `φ ↦ Xᵀφ + b`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
     /// `X`: one row per feature, one column per target.
@@ -26,19 +50,25 @@ pub struct Solution {
 }
 
 /// Which solver a model uses.
-#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Solver {
-    /// The cheapest one that fits into the memory budget; the report names it.
+    /// The cheapest exact one that fits into the memory budget, else conjugate gradients; the report names it.
     #[default]
     Auto,
     /// Gram matrix and Cholesky factorisation.
     Cholesky,
+    /// Inner products of all pairs of rows and Cholesky factorisation.
+    Dual,
+    /// Conjugate gradients on features that are computed again in every pass.
+    ConjugateGradients(ConjugateGradients),
+    /// Averaged stochastic gradients.
+    StochasticGradient(StochasticGradient),
 }
 
 /// How a solution was found.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SolveReport {
     /// Name of the solver: `cholesky`, `dual`, `cg`, `sgd` or `path`.
     pub solver: String,
@@ -50,19 +80,32 @@ pub struct SolveReport {
     pub condition: Option<f64>,
     /// Steps of an iteration; 1 for direct solvers.
     pub iterations: usize,
-    /// Relative residual at the end of an iteration.
+    /// Relative residual `|B - (A + α)X|/|B|` at the end of an iteration, of the worst target.
     pub residual: Option<f64>,
 }
 
 impl SolveReport {
     fn direct(solver: &str, jitter: f64, condition: f64) -> Self {
+        let condition = Some(condition);
         SolveReport {
             solver: solver.to_owned(),
-            reason: "asked for".to_owned(),
+            reason: ASKED.to_owned(),
             jitter,
-            condition: Some(condition),
+            condition,
             iterations: 1,
             residual: None,
+        }
+    }
+
+    fn iterative(solver: &str, iterations: usize, residual: f64) -> Self {
+        let (jitter, residual) = (0.0, Some(residual));
+        SolveReport {
+            solver: solver.to_owned(),
+            reason: ASKED.to_owned(),
+            jitter,
+            condition: None,
+            iterations,
+            residual,
         }
     }
 
@@ -73,40 +116,51 @@ impl SolveReport {
     }
 }
 
+const ASKED: &str = "asked for";
+
 /// Means of features and targets under the weights.
-struct Means {
+#[derive(Debug, Clone)]
+pub(crate) struct Means {
     features: Vec<f64>,
     targets: Vec<f64>,
 }
 
-/// Refuses moments no model can be fitted to.
-fn check_moments(moments: &Moments<f64>) -> Result<()> {
-    if moments.outputs() == 0 {
+/// Refuses totals of nothing.
+fn check_totals(totals: &Totals) -> Result<()> {
+    if totals.target_sums.is_empty() {
         return Err(Error::parameter("targets", "at least one column", "none"));
     }
-    if moments.count == 0 {
+    if totals.count == 0 {
         return Err(Error::parameter("rows", "at least one row", "none"));
     }
-    if moments.weight_sum <= 0.0 {
+    if totals.weight_sum <= 0.0 {
         return Err(Error::parameter("weights", "positive for at least one row", "only zeros"));
     }
-    let sums = moments.target_squares.iter().chain(&moments.feature_sums).chain(moments.cross.iter());
-    if !sums.chain([&moments.weight_sum]).all(|v| v.is_finite()) || !moments.gram.diagonal().all(f64::is_finite) {
-        return Err(Error::parameter(
-            "features, targets and weights",
-            "small enough that their squares can be summed",
-            "an overflow to infinity",
-        ));
-    }
-    Ok(())
+    let finite = totals.target_squares.iter().chain([&totals.weight_sum]).all(|v| v.is_finite());
+    if finite { Ok(()) } else { Err(overflow()) }
+}
+
+/// Refuses moments no model can be fitted to.
+fn check_moments(moments: &Moments<f64>) -> Result<()> {
+    check_totals(&moments.totals)?;
+    let finite = moments.feature_sums.iter().chain(moments.cross.iter()).all(|v| v.is_finite());
+    if finite && moments.gram.diagonal().all(f64::is_finite) { Ok(()) } else { Err(overflow()) }
+}
+
+fn overflow() -> Error {
+    Error::parameter(
+        "features, targets and weights",
+        "small enough that their squares can be summed",
+        "an overflow to infinity",
+    )
 }
 
 /// Turns sums about 0 into sums about the means: a linear model with an unpenalised constant is one without, on centred
 /// features and targets.
 fn centre(moments: &mut Moments<f64>) -> Result<Means> {
-    let total = moments.weight_sum;
+    let total = moments.totals.weight_sum;
     let features: Vec<f64> = moments.feature_sums.iter().map(|s| s / total).collect();
-    let targets: Vec<f64> = moments.target_sums.iter().map(|s| s / total).collect();
+    let targets: Vec<f64> = moments.totals.target_sums.iter().map(|s| s / total).collect();
     moments.gram.subtract_rank_one(total, &features)?;
     for (mut row, &sum) in moments.cross.rows_mut().into_iter().zip(&moments.feature_sums) {
         for (value, mean) in row.iter_mut().zip(&targets) {
@@ -117,15 +171,18 @@ fn centre(moments: &mut Moments<f64>) -> Result<Means> {
 }
 
 impl Means {
-    fn zeros(moments: &Moments<f64>) -> Self {
-        Means { features: vec![0.0; moments.dim()], targets: vec![0.0; moments.outputs()] }
+    fn zeros(dim: usize, outputs: usize) -> Self {
+        Means { features: vec![0.0; dim], targets: vec![0.0; outputs] }
+    }
+
+    /// `Vᵀ φ̄`.
+    fn of(&self, v: ArrayView2<'_, f64>) -> Vec<f64> {
+        v.columns().into_iter().map(|c| c.iter().zip(&self.features).map(|(x, m)| x * m).sum()).collect()
     }
 
     /// `b = ȳ - Xᵀ φ̄`.
-    fn intercept(&self, coefficients: &Array2<f64>) -> Vec<f64> {
-        let dot =
-            |column: usize| coefficients.column(column).iter().zip(&self.features).map(|(x, m)| x * m).sum::<f64>();
-        self.targets.iter().enumerate().map(|(j, mean)| mean - dot(j)).collect()
+    pub(crate) fn intercept(&self, coefficients: &Array2<f64>) -> Vec<f64> {
+        self.targets.iter().zip(self.of(coefficients.view())).map(|(mean, part)| mean - part).collect()
     }
 }
 

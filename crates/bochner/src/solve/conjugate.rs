@@ -1,0 +1,195 @@
+use super::nystrom::Nystrom;
+use super::{Operator, SolveReport};
+use crate::error::{Error, Result, check_dim, check_non_negative};
+use ndarray::{Array2, Zip};
+use serde::{Deserialize, Serialize};
+
+/// Options of [`conjugate_gradients`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConjugateGradients {
+    /// Relative residual to reach; `None` means 1e-6 for single and 1e-10 for double precision.
+    pub tolerance: Option<f64>,
+    /// Steps at most; every step is a pass over the rows.
+    pub max_iterations: usize,
+    /// What the iteration is helped with.
+    pub preconditioner: Preconditioner,
+}
+
+/// What an iteration is helped with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Preconditioner {
+    /// Nothing.
+    None,
+    /// The diagonal, where the operator knows it.
+    Diagonal,
+    /// A random low-rank model with this many vectors, made in one pass: for the steep spectra of kernels.
+    Nystrom(usize),
+}
+
+impl Default for ConjugateGradients {
+    fn default() -> Self {
+        ConjugateGradients { tolerance: None, max_iterations: 500, preconditioner: Preconditioner::Nystrom(100) }
+    }
+}
+
+impl ConjugateGradients {
+    pub(super) fn check(&self) -> Result<()> {
+        if let Some(tolerance) = self.tolerance {
+            crate::error::check_positive("tolerance", tolerance)?;
+        }
+        crate::error::check_count("max_iterations", self.max_iterations)
+    }
+}
+
+/// Times the iteration starts afresh from the true residual before the precision is taken to be exhausted.
+const RESTARTS: usize = 3;
+
+enum Help {
+    None,
+    Diagonal(Vec<f64>),
+    Nystrom(Nystrom),
+}
+
+impl Help {
+    fn apply(&self, r: &Array2<f64>) -> Array2<f64> {
+        match self {
+            Help::None => r.clone(),
+            Help::Diagonal(inverse) => {
+                let mut z = r.clone();
+                for (mut row, factor) in z.rows_mut().into_iter().zip(inverse) {
+                    row.mapv_inplace(|v| v * factor);
+                }
+                z
+            }
+            Help::Nystrom(model) => model.apply(r),
+        }
+    }
+}
+
+/// `(A + αI) X = B` by preconditioned conjugate gradients, all columns of `B` in the same passes.
+///
+/// `epsilon` is the relative precision of the operator's products. The residual that is reported is computed from the
+/// solution and not carried along; where the carried one has drifted away from it the iteration starts afresh.
+///
+/// # Errors
+/// [`Error::NotConverged`] after the last step, unless what is left is the precision of the products.
+pub fn conjugate_gradients(
+    operator: &mut dyn Operator,
+    rhs: &Array2<f64>,
+    penalty: f64,
+    options: &ConjugateGradients,
+    diagonal: Option<&[f64]>,
+    epsilon: f64,
+) -> Result<(Array2<f64>, SolveReport)> {
+    check_non_negative("penalty", penalty)?;
+    options.check()?;
+    check_dim("number of rows of the right-hand side", operator.dim(), rhs.nrows())?;
+    let tolerance = options.tolerance.unwrap_or(if epsilon > 1e-10 { 1e-6 } else { 1e-10 });
+    let help = match (options.preconditioner, diagonal) {
+        (Preconditioner::Nystrom(rank), _) => match Nystrom::new(operator, rank, penalty, epsilon)? {
+            Some(model) => Help::Nystrom(model),
+            None => Help::None,
+        },
+        (Preconditioner::Diagonal, Some(diagonal)) => {
+            Help::Diagonal(diagonal.iter().map(|d| if d + penalty > 0.0 { 1.0 / (d + penalty) } else { 1.0 }).collect())
+        }
+        _ => Help::None,
+    };
+    let sizes = dots(rhs, rhs).into_iter().map(f64::sqrt).collect::<Vec<_>>();
+    let mut x = Array2::zeros(rhs.dim());
+    let mut r = rhs.clone();
+    let (mut iterations, mut residual) = (0, 1.0);
+    for restart in 0..=RESTARTS {
+        let carried = descend(operator, penalty, &help, &sizes, tolerance, options, &mut x, &mut r, &mut iterations)?;
+        // What the solution leaves, computed afresh.
+        let mut image = operator.apply(x.view())?;
+        image.scaled_add(penalty, &x);
+        r = rhs - &image;
+        let before = residual;
+        residual = relative(&r, &sizes);
+        if !residual.is_finite() {
+            break;
+        }
+        let exhausted = restart > 0 && residual > 0.5 * before;
+        let precise = residual <= 1e3 * epsilon;
+        if residual <= tolerance || (exhausted && precise) || (carried <= tolerance && restart == RESTARTS && precise) {
+            return Ok((x, SolveReport::iterative("cg", iterations, residual)));
+        }
+        if iterations >= options.max_iterations || exhausted {
+            break;
+        }
+    }
+    Err(Error::NotConverged { iterations, residual, tolerance })
+}
+
+/// Runs until every column's carried residual is small, or steps run out; gives the largest relative one.
+fn descend(
+    operator: &mut dyn Operator,
+    penalty: f64,
+    help: &Help,
+    sizes: &[f64],
+    tolerance: f64,
+    options: &ConjugateGradients,
+    x: &mut Array2<f64>,
+    r: &mut Array2<f64>,
+    iterations: &mut usize,
+) -> Result<f64> {
+    let mut z = help.apply(r);
+    let mut p = z.clone();
+    let mut rho = dots(r, &z);
+    loop {
+        let left = relative(r, sizes);
+        // A little below what is asked for, since the true residual is the one that counts.
+        if left <= 0.5 * tolerance || *iterations >= options.max_iterations || !left.is_finite() {
+            return Ok(left);
+        }
+        let mut image = operator.apply(p.view())?;
+        image.scaled_add(penalty, &p);
+        let curvature = dots(&p, &image);
+        // A column that is solved, or whose direction the operator does not see, stands still.
+        let steps: Vec<f64> =
+            rho.iter().zip(&curvature).map(|(r, c)| if *r > 0.0 && *c > 0.0 { r / c } else { 0.0 }).collect();
+        if steps.iter().all(|&s| s == 0.0) {
+            return Ok(left);
+        }
+        add_scaled(x, &steps, &p);
+        add_scaled(r, &steps.iter().map(|s| -s).collect::<Vec<_>>(), &image);
+        *iterations += 1;
+        z = help.apply(r);
+        let next = dots(r, &z);
+        let turn: Vec<f64> = next.iter().zip(&rho).map(|(n, o)| if *o > 0.0 { n / o } else { 0.0 }).collect();
+        for (mut p, z) in p.rows_mut().into_iter().zip(z.rows()) {
+            Zip::from(&mut p).and(&z).and(&ndarray::aview1(&turn)).for_each(|p, z, t| *p = z + t * *p);
+        }
+        rho = next;
+    }
+}
+
+fn relative(r: &Array2<f64>, sizes: &[f64]) -> f64 {
+    let left = dots(r, r);
+    left.iter()
+        .zip(sizes)
+        .map(|(l, s)| if *s > 0.0 { l.sqrt() / s } else { 0.0 })
+        .fold(0.0, |a: f64, b| if b.is_nan() || b > a { b } else { a })
+}
+
+/// Inner products of corresponding columns.
+fn dots(a: &Array2<f64>, b: &Array2<f64>) -> Vec<f64> {
+    let mut sums = vec![0.0; a.ncols()];
+    for (a, b) in a.rows().into_iter().zip(b.rows()) {
+        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+            *sum += a * b;
+        }
+    }
+    sums
+}
+
+fn add_scaled(to: &mut Array2<f64>, factors: &[f64], what: &Array2<f64>) {
+    for (mut to, what) in to.rows_mut().into_iter().zip(what.rows()) {
+        for ((to, what), factor) in to.iter_mut().zip(what).zip(factors) {
+            *to += factor * what;
+        }
+    }
+}

@@ -1,0 +1,221 @@
+use super::{Means, Solution, check_solution, check_totals, overflow};
+use crate::accumulate::{Collector, Gathered, Totals, adjoint_times};
+use crate::error::{Error, Result, check_dim};
+use crate::feature::FeatureMap;
+use crate::linalg::field::Window;
+use crate::linalg::{Tile, TileMut};
+use crate::rows::RowSource;
+use crate::scalar::Real;
+use ndarray::{Array2, ArrayView2};
+use rayon::prelude::*;
+
+/// A symmetric, positive semi-definite matrix known by what it does to vectors.
+pub trait Operator {
+    /// Number of rows.
+    fn dim(&self) -> usize;
+
+    /// The product with the columns of `v`.
+    ///
+    /// # Errors
+    /// Those of whatever the product is computed from.
+    fn apply(&mut self, v: ArrayView2<'_, f64>) -> Result<Array2<f64>>;
+}
+
+/// The normal equations of a source: products with `FᵀWF` (centred where an intercept is asked for), for which features
+/// are computed again in every pass, or kept where they fit.
+pub(crate) struct Normal<'a, R: Real, M> {
+    map: &'a M,
+    source: &'a mut dyn RowSource<R>,
+    collector: Collector<R>,
+    kept: Option<Vec<Kept<R>>>,
+    pub(super) totals: Totals,
+    pub(super) means: Means,
+    /// `FᵀWY`, centred.
+    pub(super) rhs: Array2<f64>,
+    /// Diagonal of the operator.
+    pub(super) diagonal: Vec<f64>,
+}
+
+struct Kept<R> {
+    features: Vec<R>,
+    sides: Vec<R>,
+}
+
+impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
+    /// Reads the source once: means, right-hand sides, diagonal. Features that take less than `keep` bytes in all are
+    /// kept for the passes to come.
+    pub(crate) fn new(map: &'a M, source: &'a mut dyn RowSource<R>, intercept: bool, keep: u64) -> Result<Self> {
+        let (dim, outputs) = (map.output_dim(), source.target_dim());
+        check_dim("number of input columns", map.input_dim(), source.input_dim())?;
+        if outputs == 0 {
+            return Err(Error::parameter("targets", "at least one column", "none"));
+        }
+        let mut collector = Collector::new(dim, outputs)?;
+        let mut totals = Totals::zeros(outputs);
+        let mut cross = Array2::zeros((dim, outputs));
+        let (mut sums, mut diagonal) = (vec![0.0; dim], vec![0.0; dim]);
+        let mut kept = (keep > 0).then(Vec::new);
+        let mut room = keep;
+        let mut full = |block: Gathered<'_, R>| {
+            let columns = outputs + 1;
+            for (i, row) in adjoint_times(block).chunks(columns).enumerate() {
+                for (sum, value) in cross.row_mut(i).iter_mut().zip(row) {
+                    *sum += value;
+                }
+                sums[i] += row[outputs];
+            }
+            for i in 0..block.features.rows() {
+                for (sum, value) in diagonal.iter_mut().zip(block.features.row(i)) {
+                    *sum += Real::to_f64(*value) * Real::to_f64(*value);
+                }
+            }
+            let bytes = (block.features.rows() * (dim + columns) * size_of::<R>()) as u64;
+            if let Some(blocks) = kept.as_mut().filter(|_| bytes <= room) {
+                room -= bytes;
+                let copy = |tile: Tile<'_, R>| (0..tile.rows()).flat_map(|i| tile.row(i)).copied().collect();
+                blocks.push(Kept { features: copy(block.features), sides: copy(block.sides) });
+            } else {
+                kept = None;
+            }
+            Ok(())
+        };
+        source.for_each_block(&mut |block| {
+            let each = &mut |weight, row: ndarray::ArrayView1<'_, R>| totals.add_row(weight, row);
+            collector.push_rows(map, block, each, &mut full)
+        })?;
+        collector.finish(&mut full)?;
+        check_totals(&totals)?;
+        if !diagonal.iter().chain(&sums).chain(&cross).all(|v| v.is_finite()) {
+            return Err(overflow());
+        }
+        let total = totals.weight_sum;
+        let means = if intercept {
+            let means = Means {
+                features: sums.iter().map(|s| s / total).collect(),
+                targets: totals.target_sums.iter().map(|s| s / total).collect(),
+            };
+            for (i, mut row) in cross.rows_mut().into_iter().enumerate() {
+                row.iter_mut().zip(&means.targets).for_each(|(value, mean)| *value -= sums[i] * mean);
+                diagonal[i] = (diagonal[i] - sums[i] * means.features[i]).max(0.0);
+            }
+            means
+        } else {
+            Means::zeros(dim, outputs)
+        };
+        Ok(Normal { map, source, collector, kept, totals, means, rhs: cross, diagonal })
+    }
+
+    /// Right-hand sides and diagonal.
+    pub(crate) fn system(&self) -> (Array2<f64>, Vec<f64>) {
+        (self.rhs.clone(), self.diagonal.clone())
+    }
+
+    /// Coefficients with the intercept that belongs to them.
+    pub(crate) fn solution(&self, coefficients: Array2<f64>) -> Result<Solution> {
+        let intercept = self.means.intercept(&coefficients);
+        check_solution(Solution { coefficients, intercept })
+    }
+
+    /// Hands out all rows in blocks, from memory or by computing them again.
+    pub(super) fn for_each(&mut self, full: &mut dyn FnMut(Gathered<'_, R>) -> Result<()>) -> Result<()> {
+        let (dim, columns) = (self.collector.dim(), self.collector.outputs() + 1);
+        if let Some(kept) = &self.kept {
+            return kept.iter().try_for_each(|block| {
+                let rows = block.features.len() / dim;
+                full(Gathered {
+                    features: Tile::new(&block.features, rows, dim),
+                    sides: Tile::new(&block.sides, rows, columns),
+                })
+            });
+        }
+        let (map, collector) = (self.map, &mut self.collector);
+        collector.restart();
+        self.source.for_each_block(&mut |block| collector.push_rows(map, block, &mut |_, _| (), full))?;
+        collector.finish(full)?;
+        if collector.count() != self.totals.count {
+            let (first, now) = (self.totals.count, collector.count());
+            return Err(Error::Format {
+                what: "rows",
+                detail: format!("the source delivered {first} rows at first and {now} rows when read again"),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Numbers in precision `R`, with zero columns up to a multiple of 8: products then round alike for any number of columns.
+pub(super) fn padded<R: Real>(v: ArrayView2<'_, f64>) -> (Vec<R>, usize) {
+    let width = v.ncols().next_multiple_of(8);
+    let mut values = vec![R::ZERO; v.nrows() * width];
+    for (to, from) in values.chunks_mut(width).zip(v.rows()) {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = R::from_f64(*from));
+    }
+    (values, width)
+}
+
+/// `features · v - √w · shift`, summed in double precision: what a linear function says about the rows of a block.
+pub(super) fn evaluate<R: Real>(features: Tile<'_, R>, v: Tile<'_, R>, roots: &[R], shift: &[f64]) -> Vec<R> {
+    // Rows per task.
+    const STRIP: usize = 64;
+    let width = v.cols();
+    let mut out = vec![R::ZERO; features.rows() * width];
+    out.par_chunks_mut(STRIP * width).enumerate().for_each_init(
+        || (Vec::new(), Vec::new()),
+        |(scratch, wide), (index, out)| {
+            let rows = out.len() / width;
+            wide.clear();
+            wide.resize(rows * width, 0.0);
+            let left = features.rows_in(index * STRIP..index * STRIP + rows);
+            R::add_product(TileMut::new(wide, rows, width), Window::from(left), v.into(), scratch);
+            for (i, (to, from)) in out.chunks_mut(width).zip(wide.chunks(width)).enumerate() {
+                let root = Real::to_f64(roots[index * STRIP + i]);
+                for (j, (to, from)) in to.iter_mut().zip(from).enumerate() {
+                    *to = R::from_f64(from - root * shift.get(j).copied().unwrap_or(0.0));
+                }
+            }
+        },
+    );
+    out
+}
+
+/// The square roots of the weights of a block's rows.
+pub(super) fn roots<R: Real>(block: &Gathered<'_, R>) -> Vec<R> {
+    let last = block.sides.cols() - 1;
+    (0..block.sides.rows()).map(|i| block.sides.row(i)[last]).collect()
+}
+
+impl<R: Real, M: FeatureMap<Real = R, Output = R>> Operator for Normal<'_, R, M> {
+    fn dim(&self) -> usize {
+        self.map.output_dim()
+    }
+
+    fn apply(&mut self, v: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let (dim, cols) = v.dim();
+        check_dim("number of rows of the vectors", self.dim(), dim)?;
+        let (values, width) = padded::<R>(v);
+        let tile = Tile::new(&values, dim, width);
+        let shift = self.means.of(v);
+        let mut out = Array2::zeros((dim, cols));
+        let mut remainder = vec![0.0; width];
+        self.for_each(&mut |block| {
+            let roots = roots(&block);
+            let images = evaluate(block.features, tile, &roots, &shift);
+            let sides = Tile::new(&images, roots.len(), width);
+            for (i, root) in roots.iter().enumerate() {
+                for (sum, value) in remainder.iter_mut().zip(sides.row(i)) {
+                    *sum += Real::to_f64(*root) * Real::to_f64(*value);
+                }
+            }
+            let product = adjoint_times(Gathered { features: block.features, sides });
+            for (mut out, row) in out.rows_mut().into_iter().zip(product.chunks(width)) {
+                out.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+            }
+            Ok(())
+        })?;
+        // Zero but for rounding; without it the operator would not be quite symmetric.
+        for (mut out, mean) in out.rows_mut().into_iter().zip(&self.means.features) {
+            out.iter_mut().zip(&remainder).for_each(|(value, sum)| *value -= mean * sum);
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,156 @@
+use super::nystrom::Nystrom;
+use super::operator::{Normal, evaluate, padded, roots};
+use super::{Operator, SolveReport};
+use crate::accumulate::{Gathered, adjoint_times};
+use crate::error::{Error, Result, check_count};
+use crate::feature::FeatureMap;
+use crate::linalg::Tile;
+use crate::scalar::Real;
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+/// Options of averaged stochastic gradients.
+///
+/// Rows are taken in the order of the source, in batches of 256: data sorted by target should be shuffled first.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StochasticGradient {
+    /// Passes over the rows that take steps.
+    pub passes: usize,
+    /// Vectors of the low-rank model that evens out the spectrum; 0 for none.
+    pub rank: usize,
+}
+
+impl Default for StochasticGradient {
+    fn default() -> Self {
+        StochasticGradient { passes: 10, rank: 100 }
+    }
+}
+
+/// Rows of a batch.
+const BATCH: usize = 256;
+
+/// Steps that are halved before giving up.
+const HALVINGS: usize = 6;
+
+/// Averaged stochastic gradients with a preconditioned, constant step.
+///
+/// The step is the largest that batches of this size bear: `1/(nβ/m + λᵣ + α)` for `β` the largest preconditioned squared
+/// length of a row (Ma, Bassily and Belkin 2018, theorem 4); iterates of the second half of all passes are averaged.
+pub(crate) fn stochastic_gradient<R: Real, M: FeatureMap<Real = R, Output = R>>(
+    normal: &mut Normal<'_, R, M>,
+    penalty: f64,
+    options: &StochasticGradient,
+) -> Result<(Array2<f64>, SolveReport)> {
+    check_count("passes", options.passes)?;
+    let epsilon = Real::to_f64(R::epsilon());
+    let model = Nystrom::new(normal, options.rank, penalty, epsilon)?;
+    let total = normal.totals.weight_sum;
+    let top = match &model {
+        Some(model) => model.tail,
+        None => normal.diagonal.iter().sum(),
+    };
+    let longest = longest_row(normal, model.as_ref())?;
+    let mut step = 1.0 / (total * longest / BATCH as f64 + top + penalty).max(f64::MIN_POSITIVE);
+    let size = normal.rhs.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let mut residual = f64::INFINITY;
+    for _ in 0..HALVINGS {
+        let x = descend(normal, penalty, options.passes, step, model.as_ref())?;
+        let mut image = normal.apply(x.view())?;
+        image.scaled_add(penalty, &x);
+        let left = (&normal.rhs - &image).iter().map(|v| v * v).sum::<f64>().sqrt();
+        residual = if size > 0.0 { left / size } else { 0.0 };
+        // Zero coefficients would leave 1: more than that is not a descent.
+        if residual.is_finite() && residual < 1.0 {
+            return Ok((x, SolveReport::iterative("sgd", options.passes, residual)));
+        }
+        step *= 0.5;
+    }
+    Err(Error::NotConverged { iterations: options.passes, residual, tolerance: 1.0 })
+}
+
+/// Largest preconditioned squared length of a centred row of the first block.
+fn longest_row<R: Real, M: FeatureMap<Real = R, Output = R>>(
+    normal: &mut Normal<'_, R, M>,
+    model: Option<&Nystrom>,
+) -> Result<f64> {
+    let means = normal.means.features.clone();
+    let mut longest: Option<f64> = None;
+    let done = normal.for_each(&mut |block| {
+        let (dim, rows) = (block.features.cols(), block.features.rows().min(BATCH));
+        let centred = Array2::from_shape_fn((dim, rows), |(j, i)| {
+            let root = Real::to_f64(block.sides.row(i)[block.sides.cols() - 1]);
+            if root > 0.0 { Real::to_f64(block.features.row(i)[j]) / root - means[j] } else { 0.0 }
+        });
+        let image = model.map_or_else(|| centred.clone(), |model| model.apply(&centred));
+        let mut sizes = vec![0.0; rows];
+        for (a, b) in centred.rows().into_iter().zip(image.rows()) {
+            sizes.iter_mut().zip(a).zip(b).for_each(|((s, a), b)| *s += a * b);
+        }
+        longest = Some(sizes.into_iter().fold(0.0, f64::max));
+        // One block says enough.
+        Err(Error::Interrupted)
+    });
+    match (done, longest) {
+        (_, Some(longest)) => Ok(longest),
+        (done, None) => done.map(|()| 0.0),
+    }
+}
+
+fn descend<R: Real, M: FeatureMap<Real = R, Output = R>>(
+    normal: &mut Normal<'_, R, M>,
+    penalty: f64,
+    passes: usize,
+    step: f64,
+    model: Option<&Nystrom>,
+) -> Result<Array2<f64>> {
+    let (dim, outputs) = normal.rhs.dim();
+    let total = normal.totals.weight_sum;
+    let target_means = normal.means.targets.clone();
+    let means = normal.means.clone();
+    let mut x = Array2::<f64>::zeros((dim, outputs));
+    let mut average = x.clone();
+    let mut averaged = 0.0;
+    for pass in 0..passes {
+        let late = 2 * pass >= passes;
+        normal.for_each(&mut |block| {
+            for start in (0..block.features.rows()).step_by(BATCH) {
+                let range = start..(start + BATCH).min(block.features.rows());
+                let batch =
+                    Gathered { features: block.features.rows_in(range.clone()), sides: block.sides.rows_in(range) };
+                let roots = roots(&batch);
+                let weight: f64 = roots.iter().map(|r| Real::to_f64(*r) * Real::to_f64(*r)).sum();
+                if weight <= 0.0 {
+                    continue;
+                }
+                let (values, width) = padded::<R>(x.view());
+                let mut errors = evaluate(batch.features, Tile::new(&values, dim, width), &roots, &means.of(x.view()));
+                let mut sums = vec![0.0; outputs];
+                for (i, row) in errors.chunks_mut(width).enumerate() {
+                    let root = Real::to_f64(roots[i]);
+                    for j in 0..outputs {
+                        let target = Real::to_f64(batch.sides.row(i)[j]) - root * target_means[j];
+                        let error = Real::to_f64(row[j]) - target;
+                        row[j] = R::from_f64(error);
+                        sums[j] += root * error;
+                    }
+                }
+                let sides = Tile::new(&errors, roots.len(), width);
+                let product = adjoint_times(Gathered { features: batch.features, sides });
+                let scale = total / weight;
+                let mut gradient = Array2::from_shape_fn((dim, outputs), |(i, j)| {
+                    scale * (product[i * width + j] - means.features[i] * sums[j])
+                });
+                gradient.scaled_add(penalty, &x);
+                let direction = model.map_or_else(|| gradient.clone(), |model| model.apply(&gradient));
+                x.scaled_add(-step, &direction);
+                if late {
+                    averaged += 1.0;
+                    average.zip_mut_with(&x, |mean, value| *mean += (value - *mean) / averaged);
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(average)
+}
