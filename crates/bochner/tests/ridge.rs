@@ -419,11 +419,14 @@ fn a_low_rank_model_saves_steps() {
     // Smooth waves: a steep spectrum, on which plain conjugate gradients crawl.
     let (x, y, _) = data::<f64>(600, 2, 1);
     let ridge = Ridge::new(waves::<f64>(2, 150), 1e-4).unwrap();
-    let steps = |preconditioner| {
-        let options = ConjugateGradients { tolerance: Some(1e-8), max_iterations: 20_000, preconditioner };
-        let solver = Solver::ConjugateGradients(options);
-        let model = ridge.clone().with_solver(solver).fit(&mut source(&x, &y, None, 600)).unwrap();
-        model.report().iterations
+    let steps = |preconditioner| match ridge
+        .clone()
+        .with_solver(cg(preconditioner, 1e-8))
+        .fit(&mut source(&x, &y, None, 600))
+    {
+        Ok(model) => model.report().iterations,
+        Err(Error::NotConverged { iterations, .. }) => iterations,
+        Err(other) => panic!("{other}"),
     };
     let (plain, helped) = (steps(Preconditioner::None), steps(Preconditioner::Nystrom(60)));
     assert!(10 * helped < plain, "{helped} steps with, {plain} without");
@@ -431,9 +434,9 @@ fn a_low_rank_model_saves_steps() {
 
 #[test]
 fn features_kept_in_memory_change_no_bit() {
-    let (x, y, w) = data::<f64>(2500, 3, 2);
+    let (x, y, w) = data::<f64>(1300, 3, 2);
     let ridge = Ridge::new(waves::<f64>(3, 50), 0.1).unwrap();
-    for solver in [cg(NYSTROM, 1e-3), Solver::StochasticGradient(StochasticGradient { passes: 3, rank: 10 })] {
+    for solver in [cg(NYSTROM, 1e-2), Solver::StochasticGradient(StochasticGradient { passes: 2, rank: 10 })] {
         let passes = std::cell::Cell::new(0);
         let fit = |ridge: &Ridge<waves::Waves<f64>>, block| {
             let mut watched = Watched::new(source(&x, &y, Some(&w), block), |at| {
@@ -444,7 +447,7 @@ fn features_kept_in_memory_change_no_bit() {
         };
         let streamed = ridge.clone().with_solver(solver);
         let kept = streamed.clone().with_memory_budget(1 << 30).unwrap();
-        let expected = fit(&streamed, 2500);
+        let expected = fit(&streamed, 1300);
         assert!(passes.get() > 3, "{}", passes.get());
         for block in [7, 100, 1030] {
             assert_eq!(bits(&fit(&streamed, block)), bits(&expected), "blocks of {block}");
