@@ -22,8 +22,10 @@ pub enum Compression {
 ///
 /// ```
 /// use bochner::kernel::{Compression, Compressive, Kernel};
-/// let k = Compressive::new(Compression::Orthoprojector, 8, 8, 1.0)?;
-/// assert_eq!(k.of_distance_sq(2.0), Some((-1f64).exp()));
+/// let all = Compressive::new(Compression::Orthoprojector, 8, 8, 1.0)?;
+/// let half = Compressive::new(Compression::Orthoprojector, 8, 4, 1.0)?;
+/// assert!((all.evaluate(&[1.0; 8], &[0.5; 8]) - (-1f64).exp()).abs() < 1e-15);
+/// assert!(half.evaluate(&[1.0; 8], &[0.5; 8]) > all.evaluate(&[1.0; 8], &[0.5; 8]));
 /// # Ok::<(), bochner::Error>(())
 /// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```
 /// use bochner::kernel::{Kernel, Laplacian};
-/// assert_eq!(Laplacian::new(1.0, 2)?.evaluate(&[0.0, 0.0], &[3.0, 4.0]), (-5f64).exp());
-/// assert_eq!(Laplacian::new(1.0, 1)?.evaluate(&[0.0, 0.0], &[3.0, 4.0]), (-7f64).exp());
+/// let (x, y) = ([0.0, 0.0], [3.0, 4.0]);
+/// assert!((Laplacian::new(1.0, 2)?.evaluate(&x, &y) - (-5f64).exp()).abs() < 1e-15);
+/// assert!((Laplacian::new(1.0, 1)?.evaluate(&x, &y) - (-7f64).exp()).abs() < 1e-15);
 /// # Ok::<(), bochner::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-use super::{Kernel, dot};
+use super::{Kernel, dot, powu};
 use crate::error::{Error, Result, check_non_negative, check_positive};
 use crate::special::{Table, binomial_square_sum, gamma};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,9 @@ use std::sync::{Arc, OnceLock};
 pub struct Optical {
     exponent: f64,
     bias: f64,
+    /// `Γ(m/2 + 1)²`, the kernel of orthogonal unit rows.
+    #[serde(skip)]
+    at_right_angle: f64,
     #[serde(skip)]
     table: Arc<OnceLock<Table>>,
 }
@@ -57,7 +60,12 @@ impl Optical {
     pub fn new(exponent: f64, bias: f64) -> Result<Self> {
         check_positive("exponent", exponent)?;
         check_non_negative("bias", bias)?;
-        Ok(Optical { exponent, bias, table: Arc::default() })
+        Ok(Self::with(exponent, bias))
+    }
+
+    fn with(exponent: f64, bias: f64) -> Self {
+        let factor = gamma(0.5 * exponent + 1.0);
+        Optical { exponent, bias, at_right_angle: factor * factor, table: Arc::default() }
     }
 
     /// `m`.
@@ -72,7 +80,7 @@ impl Optical {
 
     /// The kernel of twice the exponent: `Var = (k_{2m} − k_m²)/D`.
     pub fn doubled(&self) -> Self {
-        Optical { exponent: 2.0 * self.exponent, bias: self.bias, table: Arc::default() }
+        Self::with(2.0 * self.exponent, self.bias)
     }
 
     fn polynomial_order(&self) -> Option<u32> {
@@ -89,11 +97,15 @@ impl Optical {
         if x == 0.0 || y == 0.0 {
             return 0.0;
         }
-        let half = 0.5 * self.exponent;
-        let cosine = (dot / (x.sqrt() * y.sqrt())).abs().min(1.0);
-        let factor = gamma(half + 1.0);
-        // One norm at a time: the product of the squares may leave the range where the result does not.
-        (libm::pow(x, half) * factor) * (libm::pow(y, half) * factor) * sum(cosine * cosine)
+        // The product of norms, not of their squares, which may leave the range where the result does not.
+        let norms = x.sqrt() * y.sqrt();
+        let cosine = (dot / norms).abs().min(1.0);
+        let power = if self.exponent.fract() == 0.0 && self.exponent <= 64.0 {
+            powu(norms, self.exponent as u32)
+        } else {
+            libm::pow(norms, self.exponent)
+        };
+        power * self.at_right_angle * sum(cosine * cosine)
     }
 }
 

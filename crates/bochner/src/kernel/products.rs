@@ -3,10 +3,10 @@
 use crate::error::{Result, check_dim};
 use crate::rows::check_finite;
 use crate::scalar::Real;
-use ndarray::{ArrayView2, ArrayViewMut2, Axis, s};
+use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 
-/// Rows of `x` per task. Sums over pairs are added block by block, so this number is part of their bits.
+/// Rows of `x` per block. Sums over pairs are added block by block, so these two numbers are part of their bits.
 const BLOCK: usize = 128;
 /// Rows of `y` per panel: 128 × 1,024 products are 1 MB, which stays in the second-level cache.
 const PANEL: usize = 1024;
@@ -67,37 +67,34 @@ fn multiply_nt(a: &[f64], b: &[f64], dim: usize, out: &mut [f64], out_cols: usiz
     ndarray::linalg::general_mat_mul(1.0, &a, &b.t(), 0.0, &mut out);
 }
 
-fn visit_block<R: Real>(
+/// Visits all pairs of a block of rows of `x` and a panel of rows of `y`, row by row.
+fn visit_pairs<R: Real>(
     x: ArrayView2<'_, R>,
     first_row: usize,
     y: &Wide,
+    first: usize,
     squares: bool,
     mut visit: impl FnMut(&mut Panel<'_>),
 ) {
-    let (dim, y_rows) = (x.ncols(), y.norms_sq.len());
+    let (dim, width) = (x.ncols(), y.norms_sq.len());
     let x = Wide::new(x, squares);
-    let x_rows = x.norms_sq.len();
-    let padded_rows = x_rows.next_multiple_of(8);
-    let widest = y_rows.next_multiple_of(8).min(PANEL);
-    let mut dots = vec![0.0; padded_rows * widest];
+    let rows = x.norms_sq.len();
+    let (padded_rows, padded) = (rows.next_multiple_of(8), width.next_multiple_of(8));
+    let mut dots = vec![0.0; padded_rows * padded];
+    multiply_nt(&x.data, &y.data, dim, &mut dots, padded);
     let mut sums = vec![0.0; if squares { dots.len() } else { 0 }];
-    for first in (0..y_rows).step_by(PANEL) {
-        let width = (y_rows - first).min(PANEL);
-        let padded = width.next_multiple_of(8);
-        multiply_nt(&x.data, &y.data[first * dim..], dim, &mut dots[..padded_rows * padded], padded);
-        if squares {
-            multiply_nt(&x.squared, &y.squared[first * dim..], dim, &mut sums[..padded_rows * padded], padded);
-        }
-        for i in 0..x_rows {
-            visit(&mut Panel {
-                row: first_row + i,
-                first,
-                dots: &mut dots[i * padded..][..width],
-                squares: if squares { &sums[i * padded..][..width] } else { &[] },
-                x_norm_sq: x.norms_sq[i],
-                y_norms_sq: &y.norms_sq[first..first + width],
-            });
-        }
+    if squares {
+        multiply_nt(&x.squared, &y.squared, dim, &mut sums, padded);
+    }
+    for i in 0..rows {
+        visit(&mut Panel {
+            row: first_row + i,
+            first,
+            dots: &mut dots[i * padded..][..width],
+            squares: if squares { &sums[i * padded..][..width] } else { &[] },
+            x_norm_sq: x.norms_sq[i],
+            y_norms_sq: &y.norms_sq,
+        });
     }
 }
 
@@ -107,13 +104,28 @@ fn check<R: Real>(x: ArrayView2<'_, R>, y: ArrayView2<'_, R>) -> Result<()> {
     check_finite("y", y, 0)
 }
 
-fn worth_threads<R: Real>(x: ArrayView2<'_, R>, y: ArrayView2<'_, R>) -> bool {
-    x.nrows() > BLOCK && x.nrows().saturating_mul(y.len()) >= PARALLEL_FROM
+/// How the pairs are shared among threads: not at all, by blocks of `x` within each panel of `y`, or by panels.
+enum Share {
+    Nothing,
+    Blocks,
+    Panels,
+}
+
+impl Share {
+    fn of<R: Real>(x: ArrayView2<'_, R>, y: ArrayView2<'_, R>) -> Share {
+        let (blocks, panels) = (x.nrows().div_ceil(BLOCK), y.nrows().div_ceil(PANEL));
+        match x.nrows().saturating_mul(y.len()) {
+            work if work < PARALLEL_FROM => Share::Nothing,
+            _ if blocks >= panels => Share::Blocks,
+            _ => Share::Panels,
+        }
+    }
 }
 
 /// Hands every row of products to `visit` and writes what it leaves in `dots` to `out`.
 ///
-/// Entries do not depend on blocks, panels or threads: each is an inner product and a function of it.
+/// Entries do not depend on blocks, panels or threads: each is an inner product and a function of it. Beside the output
+/// memory holds one panel of `y` and one block of products per thread.
 pub(crate) fn map_products<R: Real, T: Real>(
     x: ArrayView2<'_, R>,
     y: ArrayView2<'_, R>,
@@ -124,30 +136,37 @@ pub(crate) fn map_products<R: Real, T: Real>(
     check(x, y)?;
     check_dim("number of rows of the output", x.nrows(), out.nrows())?;
     check_dim("number of columns of the output", y.nrows(), out.ncols())?;
-    if out.is_empty() {
-        return Ok(());
-    }
-    let wide = Wide::new(y, squares);
-    let job = |(block, (rows, mut out)): (usize, (ArrayView2<'_, R>, ArrayViewMut2<'_, T>))| {
-        visit_block(rows, block * BLOCK, &wide, squares, |panel| {
-            visit(panel);
-            let columns = panel.first..panel.first + panel.dots.len();
-            let out = out.slice_mut(s![panel.row - block * BLOCK, columns]);
-            for (to, from) in out.into_iter().zip(panel.dots.iter()) {
-                *to = T::from_f64(*from);
-            }
-        });
+    let share = Share::of(x, y);
+    let one_block =
+        |wide: &Wide, first: usize, (block, (rows, mut out)): (usize, (ArrayView2<'_, R>, ArrayViewMut2<'_, T>))| {
+            visit_pairs(rows, block * BLOCK, wide, first, squares, |panel| {
+                visit(panel);
+                let out = out.row_mut(panel.row - block * BLOCK);
+                for (to, from) in out.into_iter().zip(panel.dots.iter()) {
+                    *to = T::from_f64(*from);
+                }
+            });
+        };
+    let one_panel = |(panel, (rows, mut out)): (usize, (ArrayView2<'_, R>, ArrayViewMut2<'_, T>))| {
+        let wide = Wide::new(rows, squares);
+        let blocks = x.axis_chunks_iter(Axis(0), BLOCK).zip(out.axis_chunks_iter_mut(Axis(0), BLOCK)).enumerate();
+        if matches!(share, Share::Blocks) {
+            blocks.collect::<Vec<_>>().into_par_iter().for_each(|b| one_block(&wide, panel * PANEL, b));
+        } else {
+            blocks.for_each(|b| one_block(&wide, panel * PANEL, b));
+        }
     };
-    let blocks = x.axis_chunks_iter(Axis(0), BLOCK).zip(out.axis_chunks_iter_mut(Axis(0), BLOCK)).enumerate();
-    if worth_threads(x, y) {
-        blocks.collect::<Vec<_>>().into_par_iter().for_each(job);
+    let panels = y.axis_chunks_iter(Axis(0), PANEL).zip(out.axis_chunks_iter_mut(Axis(1), PANEL)).enumerate();
+    if matches!(share, Share::Panels) {
+        panels.collect::<Vec<_>>().into_par_iter().for_each(one_panel);
     } else {
-        blocks.for_each(job);
+        panels.for_each(one_panel);
     }
     Ok(())
 }
 
-/// Sums over all pairs: `visit` adds to `len` running sums; blocks are added in order, whatever the threads do.
+/// Sums over all pairs: `visit` adds to `len` running sums, which are added panel by panel and block by block, in order,
+/// whatever the threads do.
 pub(crate) fn sum_products<R: Real>(
     x: ArrayView2<'_, R>,
     y: ArrayView2<'_, R>,
@@ -156,20 +175,29 @@ pub(crate) fn sum_products<R: Real>(
     visit: impl Fn(&Panel<'_>, &mut [f64]) + Sync,
 ) -> Result<Vec<f64>> {
     check(x, y)?;
-    let wide = Wide::new(y, squares);
-    let job = |(block, rows): (usize, ArrayView2<'_, R>)| {
+    let share = Share::of(x, y);
+    let one_block = |wide: &Wide, first: usize, (block, rows): (usize, ArrayView2<'_, R>)| {
         let mut sums = vec![0.0; len];
-        visit_block(rows, block * BLOCK, &wide, squares, |panel| visit(panel, &mut sums));
+        visit_pairs(rows, block * BLOCK, wide, first, squares, |panel| visit(panel, &mut sums));
         sums
     };
-    let blocks = x.axis_chunks_iter(Axis(0), BLOCK).enumerate();
-    let parts: Vec<Vec<f64>> = if worth_threads(x, y) {
-        blocks.collect::<Vec<_>>().into_par_iter().map(job).collect()
+    let one_panel = |(panel, rows): (usize, ArrayView2<'_, R>)| -> Vec<Vec<f64>> {
+        let wide = Wide::new(rows, squares);
+        let blocks = x.axis_chunks_iter(Axis(0), BLOCK).enumerate();
+        if matches!(share, Share::Blocks) {
+            blocks.collect::<Vec<_>>().into_par_iter().map(|b| one_block(&wide, panel * PANEL, b)).collect()
+        } else {
+            blocks.map(|b| one_block(&wide, panel * PANEL, b)).collect()
+        }
+    };
+    let panels = y.axis_chunks_iter(Axis(0), PANEL).enumerate();
+    let parts: Vec<Vec<Vec<f64>>> = if matches!(share, Share::Panels) {
+        panels.collect::<Vec<_>>().into_par_iter().map(one_panel).collect()
     } else {
-        blocks.map(job).collect()
+        panels.map(one_panel).collect()
     };
     let mut total = vec![0.0; len];
-    for part in parts {
+    for part in parts.into_iter().flatten() {
         for (t, p) in total.iter_mut().zip(part) {
             *t += p;
         }

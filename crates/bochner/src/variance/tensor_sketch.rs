@@ -32,7 +32,7 @@ pub(super) fn moment<'a>(factors: impl Iterator<Item = &'a PairStats>, draws: us
     }
     let d = draws as f64;
     match part {
-        Part::Real => ((b_part + c_part) + mixed * (if draws % 2 == 0 { 2.0 } else { 1.0 }) / d) / d,
+        Part::Real => ((b_part + c_part) + mixed * (if draws.is_multiple_of(2) { 2.0 } else { 1.0 }) / d) / d,
         Part::Variance => b_part / d,
         Part::Pseudo => c_part / d,
     }

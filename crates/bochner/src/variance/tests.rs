@@ -83,7 +83,7 @@ fn weighted_sum(codes: &[usize], x: &[f64]) -> C {
 fn hadamard(codes: &[usize], x: &[f64]) -> Vec<C> {
     (0..x.len())
         .map(|row| {
-            let sign = |col: usize| if (row & col).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+            let sign = |col: usize| if (row & col).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
             (0..x.len()).map(|col| CODES[codes[col]] * sign(col) * x[col]).sum()
         })
         .collect()
