@@ -1,4 +1,7 @@
-use super::{Compressive, Exponential, Gaussian, Kernel, Laplacian, Matern, Optical, Polynomial, Spherical};
+use super::{
+    Compressive, DotProductKernel, Exponential, Gaussian, Kernel, Laplacian, Matern, Optical, Polynomial,
+    SpectralKernel, Spherical,
+};
 use serde::{Deserialize, Serialize};
 
 /// Any scalar kernel of the library, as stored in model files and named by Python and the command line.
@@ -39,6 +42,28 @@ macro_rules! each {
             Any::Compressive($kernel) => $value,
         }
     };
+}
+
+impl Any {
+    /// The kernel as one with Fourier features from random radii, where it is one.
+    pub fn spectral(&self) -> Option<Box<dyn SpectralKernel>> {
+        match self {
+            Any::Gaussian(kernel) => Some(Box::new(*kernel)),
+            Any::Matern(kernel) => Some(Box::new(kernel.clone())),
+            Any::Laplacian(kernel) => kernel.matern().map(|kernel| Box::new(kernel) as Box<dyn SpectralKernel>),
+            _ => None,
+        }
+    }
+
+    /// The kernel as a power series in the inner product, where it is one; [`Spherical`] is one on unit rows.
+    pub fn dot_product(&self) -> Option<Box<dyn DotProductKernel>> {
+        match self {
+            Any::Polynomial(kernel) => Some(Box::new(*kernel)),
+            Any::Exponential(kernel) => Some(Box::new(*kernel)),
+            Any::Spherical(kernel) => Some(Box::new(kernel.polynomial())),
+            _ => None,
+        }
+    }
 }
 
 impl Kernel for Any {

@@ -1,5 +1,6 @@
-use super::{Kernel, distance_sq};
+use super::{Kernel, SpectralKernel, distance_sq};
 use crate::error::{Error, Result, check_positive};
+use crate::random::Stream;
 use serde::{Deserialize, Serialize};
 
 /// Gaussian kernel `exp(−|x − y|²/2ℓ²)`.
@@ -65,5 +66,19 @@ impl Kernel for Gaussian {
             *entry = self.of(*entry);
         }
         true
+    }
+}
+
+impl SpectralKernel for Gaussian {
+    fn length_scale(&self) -> f64 {
+        self.length_scale
+    }
+
+    fn frequency_scale(&self, _draw: &mut Stream) -> f64 {
+        1.0
+    }
+
+    fn spectral_moment(&self, dim: usize) -> f64 {
+        dim as f64 / (self.length_scale * self.length_scale)
     }
 }

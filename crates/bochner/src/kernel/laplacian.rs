@@ -1,4 +1,4 @@
-use super::{Kernel, sum_of};
+use super::{Kernel, Matern, sum_of};
 use crate::error::{Error, Result, check_positive};
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,12 @@ impl Laplacian {
     /// `ℓ`.
     pub fn length_scale(&self) -> f64 {
         self.length_scale
+    }
+
+    /// The Matérn kernel of smoothness 1/2 it is for norm 2; with norm 1 frequencies are independent Cauchy variables per
+    /// coordinate, which no scale mixture gives.
+    pub fn matern(&self) -> Option<Matern> {
+        (self.norm == 2).then(|| Matern::new(0.5, self.length_scale).expect("checked on construction"))
     }
 
     /// 1 or 2.

@@ -1,5 +1,6 @@
-use super::{Kernel, distance_sq};
+use super::{Kernel, SpectralKernel, distance_sq};
 use crate::error::{Error, Result, check_positive};
+use crate::random::Stream;
 use crate::special::{Table, matern};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
@@ -101,5 +102,22 @@ impl Kernel for Matern {
             };
         }
         true
+    }
+}
+
+impl SpectralKernel for Matern {
+    fn length_scale(&self) -> f64 {
+        self.length_scale
+    }
+
+    fn frequency_scale(&self, draw: &mut Stream) -> f64 {
+        // Very rough kernels draw chi-squares that underflow; any radius this large makes the phase uniform.
+        (2.0 * self.nu / draw.chi_square(2.0 * self.nu)).sqrt().min(1e100)
+    }
+
+    /// `dν/((ν−1)ℓ²)`, infinite for `ν ≤ 1`.
+    fn spectral_moment(&self, dim: usize) -> f64 {
+        let gaussian = dim as f64 / (self.length_scale * self.length_scale);
+        if self.nu > 1.0 { gaussian * self.nu / (self.nu - 1.0) } else { f64::INFINITY }
     }
 }

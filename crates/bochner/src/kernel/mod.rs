@@ -38,6 +38,7 @@ pub use polynomial::Polynomial;
 pub use scaled::Scaled;
 pub use spherical::Spherical;
 
+use crate::random::Stream;
 use std::fmt::Debug;
 
 /// A kernel at unit scale or with its parameters inside.
@@ -79,6 +80,20 @@ pub trait Kernel: Debug + Send + Sync {
         }
         true
     }
+}
+
+/// A function of `|x − y|` whose spectrum is a scale mixture of normals: frequencies are `ω = r w/ℓ` with a standard
+/// normal direction `w` and a random radius `r`.
+pub trait SpectralKernel: Kernel {
+    /// `ℓ`.
+    fn length_scale(&self) -> f64;
+
+    /// Draws a radius `r` at length scale 1: 1 for the Gaussian kernel, `√(2ν/χ²)` with `2ν` degrees of freedom for
+    /// Matérn kernels.
+    fn frequency_scale(&self, draw: &mut Stream) -> f64;
+
+    /// `E|ω|²` in `dim` dimensions, which uniform error bounds depend on; infinite for rough kernels.
+    fn spectral_moment(&self, dim: usize) -> f64;
 }
 
 /// `k(x, y) = Σ aₙ ⟨x, y⟩ⁿ` with `aₙ ≥ 0`.

@@ -127,6 +127,42 @@ fn normals(n: usize, d: usize, scale: f64) -> Array2<f64> {
     Array2::from_shape_vec((n, d), data.iter().map(|v| scale * v).collect()).unwrap()
 }
 
+#[test]
+fn radii_mix_normal_spectra_to_the_kernel() {
+    // E exp(iω·τ) given the radius is exp(−r²|τ|²/2ℓ²): its mean over radii is the kernel.
+    let draws = 20_000;
+    let kernels: [Any; 4] = [
+        Gaussian::new(1.3).unwrap().into(),
+        Matern::new(0.4, 1.3).unwrap().into(),
+        Matern::new(2.5, 0.7).unwrap().into(),
+        Laplacian::new(1.1, 2).unwrap().into(),
+    ];
+    let z = crate::special::normal_quantile(1.0 - 1e-6 / (2.0 * 12.0));
+    for kernel in kernels {
+        let spectral = kernel.spectral().unwrap();
+        for (index, distance_sq) in [0.01, 0.5, 4.0].into_iter().enumerate() {
+            let mut stream = Stream::new(Seed::new(3), Role::Radius, index as u64);
+            let (mut mean, mut square) = (0.0, 0.0);
+            for _ in 0..draws {
+                let radius = spectral.frequency_scale(&mut stream) / spectral.length_scale();
+                let value = (-0.5 * radius * radius * distance_sq).exp();
+                mean += value / f64::from(draws);
+                square += value * value / f64::from(draws);
+            }
+            let exact = kernel.of_distance_sq(distance_sq).unwrap();
+            let error = z * ((square - mean * mean).max(0.0) / f64::from(draws)).sqrt() + 1e-11;
+            assert!((mean - exact).abs() <= error, "{kernel:?} {mean} {exact}");
+        }
+    }
+    assert!(Any::from(Laplacian::new(1.0, 1).unwrap()).spectral().is_none());
+    assert!(Any::from(Optical::new(1.0, 0.0).unwrap()).spectral().is_none());
+    let spherical = Spherical::new(3, 2.0).unwrap();
+    assert_eq!(Any::from(spherical).dot_product().unwrap().coefficient(3), 0.125);
+    assert_eq!(Matern::new(0.7, 1.0).unwrap().spectral_moment(3), f64::INFINITY);
+    assert_eq!(Matern::new(3.0, 2.0).unwrap().spectral_moment(4), 1.5);
+    assert_eq!(Gaussian::new(2.0).unwrap().spectral_moment(4), 1.0);
+}
+
 /// Smallest pivot of a Cholesky factorisation, relative to the largest diagonal entry.
 fn smallest_pivot(k: &Array2<f64>) -> f64 {
     let n = k.nrows();
