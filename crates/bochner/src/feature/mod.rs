@@ -12,7 +12,7 @@ mod spec;
 mod tree_sketch;
 
 pub use compose::{Compact, ComplexToReal, Concat, Constant, Projected};
-pub use fourier::{ComplexFourier, Fourier, Frequencies};
+pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpec, Frequencies};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
 pub use product_sketch::{Lift, MAX_DEGREE, ProductSketch};
 pub use spec::{Describe, Spec};

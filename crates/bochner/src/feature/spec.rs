@@ -1,6 +1,6 @@
 //! Descriptions of maps: what a model file stores instead of weights, and the one constructor all doors share.
 
-use super::{DynComplexMap, DynMap};
+use super::{DynComplexMap, DynMap, FourierSpec};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::scalar::Real;
@@ -48,10 +48,84 @@ pub trait Describe {
     /// # Errors
     /// Maps without a closed form say why.
     fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>>;
+
+    /// The variance that the same number of independent draws would have: [`variance`](Self::variance) itself for
+    /// maps of independent draws, a figure to compare with for structured ones that have no closed form.
+    ///
+    /// # Errors
+    /// As [`variance`](Self::variance), where there is no such figure either.
+    fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.variance(x, y)
+    }
 }
 
-/// Any map of the library, as stored in model files.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "map", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Spec {}
+/// Lists the kinds of maps: a variant, a conversion and one arm of every method for each.
+macro_rules! specs {
+    ($($(#[$doc:meta])* $variant:ident($parameters:ident),)*) => {
+        /// Any map of the library, as stored in model files: `map` names the kind, the other fields are its parameters.
+        ///
+        /// ```
+        /// use bochner::feature::{Describe, FeatureMap, Spec};
+        /// let text = r#"{"map": "fourier", "n_components": 64, "length_scale": 0.5, "seed": 7}"#;
+        /// let spec: Spec = serde_json::from_str(text).unwrap();
+        /// let map = spec.build::<f32>(3)?;
+        /// assert_eq!((map.input_dim(), map.output_dim()), (3, 64));
+        /// # Ok::<(), bochner::Error>(())
+        /// ```
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "map", rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum Spec {
+            $($(#[$doc])* $variant($parameters),)*
+        }
+
+        impl Describe for Spec {
+            fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
+                Ok(match self {
+                    $(Spec::$variant(spec) => Spec::$variant(spec.resolve(sample)?),)*
+                })
+            }
+
+            fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+                match self {
+                    $(Spec::$variant(spec) => spec.build(input_dim),)*
+                }
+            }
+
+            fn build_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+                match self {
+                    $(Spec::$variant(spec) => spec.build_complex(input_dim),)*
+                }
+            }
+
+            fn kernel(&self) -> Result<Arc<dyn Kernel>> {
+                match self {
+                    $(Spec::$variant(spec) => spec.kernel(),)*
+                }
+            }
+
+            fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+                match self {
+                    $(Spec::$variant(spec) => spec.variance(x, y),)*
+                }
+            }
+
+            fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+                match self {
+                    $(Spec::$variant(spec) => spec.variance_iid(x, y),)*
+                }
+            }
+        }
+
+        $(impl From<$parameters> for Spec {
+            fn from(spec: $parameters) -> Self {
+                Spec::$variant(spec)
+            }
+        })*
+    };
+}
+
+specs! {
+    /// Fourier features of a shift-invariant kernel.
+    Fourier(FourierSpec),
+}

@@ -1,5 +1,10 @@
 //! Fourier features: cosines and sines of random projections.
 
+mod spec;
+mod stored;
+
+pub use spec::{Directions, FourierKernel, FourierSpec};
+
 use super::FeatureMap;
 use crate::error::{Error, Result, check_dim};
 use crate::linalg::{Factor, Tile, TileMut, Workspace, cis, cos_offset, cos_sin};
