@@ -20,14 +20,8 @@ pub use lower::Lower;
 pub use pages::zeroed;
 pub use qr::orthonormal_rows;
 pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};
-mod cholesky;
-mod eigen;
-pub(crate) mod field;
-mod lower;
 
 pub use cholesky::Cholesky;
-pub use eigen::Eigen;
-pub use lower::Lower;
 pub use tile::{Tile, TileMut};
 pub use workspace::Workspace;
 

@@ -23,7 +23,6 @@ mod path;
 mod plan;
 mod stochastic;
 
-pub use cholesky::cholesky;
 pub use conjugate::{ConjugateGradients, Preconditioner, conjugate_gradients};
 pub use dual::dual;
 pub use operator::Operator;
