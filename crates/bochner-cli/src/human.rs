@@ -63,6 +63,17 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
+/// A rate in thousands, millions or thousand millions: `1.25 GB/s`.
+pub(crate) fn rate(per_second: f64, unit: &str) -> String {
+    let (factor, prefix) = match per_second {
+        r if r >= 0.9995e9 => (1e9, "G"),
+        r if r >= 0.9995e6 => (1e6, "M"),
+        r if r >= 0.9995e3 => (1e3, "k"),
+        _ => (1.0, ""),
+    };
+    format!("{} {prefix}{unit}", significant(per_second / factor, 3))
+}
+
 /// Bytes in the unit that suits them.
 pub(crate) fn bytes(n: u64) -> String {
     match n as f64 {

@@ -7,6 +7,7 @@
 //! | `table`, `plot`, `report` | what people see: aligned tables, SVG plots, one HTML page |
 //! | `progress`, `interrupt`, `output` | manners: a bar on a terminal, a clean stop, files written whole or not at all |
 
+mod bench;
 mod cli;
 mod commands;
 mod digits;

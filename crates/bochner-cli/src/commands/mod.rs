@@ -23,6 +23,7 @@ macro_rules! commands {
 }
 
 commands! {
+    Bench => bench,
     Completions => completions,
     Man => man,
 }

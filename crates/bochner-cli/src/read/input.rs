@@ -106,6 +106,19 @@ impl Input {
         })
     }
 
+    /// Any bytes at any time, if they are not compressed.
+    pub(super) fn anywhere(&self) -> Option<io::Result<Anywhere>> {
+        if self.gzip {
+            return None;
+        }
+        let place = match &self.origin {
+            Origin::File(path) => File::open(path).map(|f| Place::File(Arc::new(f))),
+            Origin::Spool(file) => Ok(Place::File(Arc::clone(file))),
+            Origin::Memory(bytes) => Ok(Place::Memory(Arc::clone(bytes))),
+        };
+        Some(place.map(|place| Anywhere { place, taken: self.taken() }))
+    }
+
     /// Size of the bytes if they are not compressed.
     pub(super) fn plain_len(&self) -> Option<u64> {
         if self.gzip { None } else { self.stored_len() }
@@ -131,6 +144,42 @@ impl Input {
 }
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Bytes that can be read at any position, on several threads at once.
+pub(super) struct Anywhere {
+    place: Place,
+    taken: Arc<AtomicU64>,
+}
+
+enum Place {
+    File(Arc<File>),
+    Memory(Arc<[u8]>),
+}
+
+impl Anywhere {
+    /// Fills `buffer` with the bytes from `at` on.
+    pub(super) fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        match &self.place {
+            #[cfg(unix)]
+            Place::File(file) => std::os::unix::fs::FileExt::read_exact_at(&**file, buffer, at)?,
+            #[cfg(not(unix))]
+            Place::File(file) => {
+                // One position per file: readers take turns.
+                static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+                let _turn = TURN.lock();
+                let mut file = &**file;
+                file.seek(SeekFrom::Start(at))?;
+                file.read_exact(buffer)?;
+            }
+            Place::Memory(bytes) => {
+                let mut rest = bytes.get(usize::try_from(at).unwrap_or(usize::MAX)..).unwrap_or(&[]);
+                rest.read_exact(buffer)?;
+            }
+        }
+        self.taken.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+}
 
 pub(super) trait ReadSeek: Read + Seek + Send {}
 impl<T: Read + Seek + Send> ReadSeek for T {}

@@ -30,9 +30,11 @@ use numbers::{Body, Matrix, NumberType, Numbers};
 use std::marker::PhantomData;
 
 /// A number type rows can be read into.
-pub trait Element: Real + sealed::Sealed {
+pub trait Element: Real + sealed::Sealed + numbers::CastAll {
     /// The bytes of numbers, writable.
     fn bytes_mut(numbers: &mut [Self]) -> &mut [u8];
+    /// Whether there is no NaN and no infinity among the numbers.
+    fn all_finite(numbers: &[Self]) -> bool;
 }
 
 mod sealed {
@@ -43,7 +45,7 @@ mod sealed {
 }
 
 macro_rules! element {
-    ($t:ty, $kind:ident) => {
+    ($t:ty, $bits:ty, $kind:ident) => {
         impl sealed::Sealed for $t {
             #[allow(private_interfaces)]
             const KIND: NumberType = NumberType::$kind;
@@ -52,11 +54,19 @@ macro_rules! element {
             fn bytes_mut(numbers: &mut [Self]) -> &mut [u8] {
                 bytemuck::cast_slice_mut(numbers)
             }
+
+            fn all_finite(numbers: &[Self]) -> bool {
+                const EXPONENT: $bits = <$t>::INFINITY.to_bits();
+                pulp::Arch::new().dispatch(
+                    #[inline(always)]
+                    || !numbers.iter().fold(false, |bad, v| bad | (v.to_bits() & EXPONENT == EXPONENT)),
+                )
+            }
         }
     };
 }
-element!(f32, F32);
-element!(f64, F64);
+element!(f32, u32, F32);
+element!(f64, u64, F64);
 
 /// The core's result, with other errors where a place in the file is still to be added.
 type Result<T, E = bochner::Error> = std::result::Result<T, E>;

@@ -1,0 +1,160 @@
+//! Benchmarks: each times a kernel of this library and a reference in the same run, and compares the ratio with a bar.
+//!
+//! A new one is a file with a function and one line in [`ALL`].
+
+mod peers;
+mod read;
+mod reference;
+mod timing;
+
+pub(crate) use peers::Peers;
+
+use crate::cli::Context;
+use crate::failure::Outcome;
+use crate::human;
+use crate::progress::Progress;
+use crate::table::{Cell, Table, Tone};
+
+/// A benchmark and its name on the command line.
+pub(crate) struct Benchmark {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    run: fn(&Bench<'_>) -> Outcome<Vec<Line>>,
+}
+
+pub(crate) const ALL: &[Benchmark] = &[Benchmark {
+    name: "read",
+    about: "CSV and NPY files in blocks, against reading the raw bytes and pandas",
+    run: read::run,
+}];
+
+/// What a benchmark may use.
+pub(crate) struct Bench<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) progress: &'a Progress,
+    pub(crate) peers: Option<&'a Peers>,
+    /// Full sizes, or small ones that take seconds.
+    pub(crate) full: bool,
+}
+
+/// What is being compared: times (smaller is better) or rates (larger is better).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Measure {
+    Seconds(f64),
+    /// Per second, in this unit.
+    Rate(f64, &'static str),
+}
+
+impl Measure {
+    fn cell(self) -> Cell {
+        match self {
+            Measure::Seconds(s) => Cell::duration(s),
+            Measure::Rate(r, unit) => Cell::text(human::rate(r, unit)),
+        }
+    }
+}
+
+/// A bar on our value divided by the reference's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Bar {
+    AtLeast(f64),
+    AtMost(f64),
+    None,
+}
+
+/// One comparison.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    pub(crate) case: String,
+    pub(crate) ours: Measure,
+    pub(crate) reference: String,
+    pub(crate) theirs: Option<Measure>,
+    /// How the ratio reads: our rate over theirs, or our time over theirs.
+    pub(crate) ratio: Option<f64>,
+    pub(crate) bar: Bar,
+}
+
+impl Line {
+    /// Our rate divided by the reference's: higher is better.
+    pub(crate) fn speed(
+        case: impl Into<String>,
+        ours: f64,
+        reference: &str,
+        theirs: f64,
+        unit: &'static str,
+        bar: Bar,
+    ) -> Self {
+        Line {
+            case: case.into(),
+            ours: Measure::Rate(ours, unit),
+            reference: reference.into(),
+            theirs: Some(Measure::Rate(theirs, unit)),
+            ratio: Some(ours / theirs),
+            bar,
+        }
+    }
+
+    /// Our time divided by the reference's: lower is better.
+    pub(crate) fn time(case: impl Into<String>, ours: f64, reference: &str, theirs: f64, bar: Bar) -> Self {
+        Line {
+            case: case.into(),
+            ours: Measure::Seconds(ours),
+            reference: reference.into(),
+            theirs: Some(Measure::Seconds(theirs)),
+            ratio: Some(ours / theirs),
+            bar,
+        }
+    }
+
+    fn verdict(&self) -> Option<bool> {
+        match (self.bar, self.ratio) {
+            (Bar::AtLeast(bar), Some(ratio)) => Some(ratio >= bar),
+            (Bar::AtMost(bar), Some(ratio)) => Some(ratio <= bar),
+            _ => None,
+        }
+    }
+}
+
+impl Benchmark {
+    pub(crate) fn run(&self, bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+        (self.run)(bench)
+    }
+}
+
+pub(crate) fn empty_table() -> Table {
+    Table::new("")
+        .words("benchmark", "benchmark")
+        .words("case", "case")
+        .numbers("ours", "bochner")
+        .words("reference", "reference")
+        .numbers("theirs", "reference's")
+        .numbers("ratio", "ratio")
+        .numbers("bar", "bar")
+        .words("met", "")
+}
+
+pub(crate) fn add_lines(table: &mut Table, name: &str, lines: &[Line]) {
+    table.start_group();
+    for line in lines {
+        let (verdict, tone) = match line.verdict() {
+            Some(true) => ("met", Tone::Good),
+            Some(false) => ("missed", Tone::Bad),
+            None => ("", Tone::Plain),
+        };
+        let bar = match line.bar {
+            Bar::AtLeast(bar) => Cell::text(format!("≥ {bar}")),
+            Bar::AtMost(bar) => Cell::text(format!("≤ {bar}")),
+            Bar::None => Cell::missing(""),
+        };
+        table.push(vec![
+            Cell::text(name),
+            Cell::text(line.case.clone()),
+            line.ours.cell(),
+            Cell::text(line.reference.clone()),
+            line.theirs.map_or(Cell::missing("–"), Measure::cell),
+            line.ratio.map_or(Cell::missing("–"), |r| Cell::number(r, 3)),
+            bar,
+            Cell::text(verdict).toned(tone),
+        ]);
+    }
+}

@@ -1,0 +1,76 @@
+use crate::bench::{self, ALL, Bench, Benchmark, Peers, add_lines, empty_table};
+use crate::cli::Context;
+use crate::failure::{Failure, Outcome};
+use crate::progress::Progress;
+use crate::table::{Cell, Format, Table};
+use std::path::PathBuf;
+
+/// Time the kernels of this build against references on this machine
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Every line is a ratio measured in one run, beside the bar it should reach. Nothing else should be running.
+
+Examples:
+  bochner bench list
+  bochner bench                                     small sizes, all benchmarks
+  bochner bench hadamard --full                     the sizes the bars are stated for
+  bochner bench --full --peers .venv/bin/python     with numpy, scikit-learn and pandas beside")]
+pub(crate) struct Args {
+    /// Benchmarks to run, or `list` to see them [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Full sizes
+    #[arg(long)]
+    full: bool,
+    /// A Python interpreter that has numpy, scikit-learn and pandas, to time those too
+    #[arg(long, value_name = "PYTHON")]
+    peers: Option<PathBuf>,
+    /// Where the peers' scripts are
+    #[arg(long, value_name = "FOLDER", default_value = "benches/peers")]
+    scripts: PathBuf,
+    #[command(flatten)]
+    format: Format,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
+    if args.names.iter().any(|n| n == "list") {
+        let mut table = Table::new("").words("name", "name").words("about", "what is timed");
+        for benchmark in ALL {
+            table.push(vec![Cell::text(benchmark.name), Cell::text(benchmark.about)]);
+        }
+        return table.print(context, args.format);
+    }
+    let chosen = choose(&args.names)?;
+    let peers = args.peers.as_deref().map(|python| Peers::new(python, &args.scripts, context.threads())).transpose()?;
+    let progress = Progress::new(context, chosen.len() as u64);
+    let mut table = empty_table();
+    for benchmark in chosen {
+        progress.at(benchmark.name)?;
+        let bench = Bench { context, progress: &progress, peers: peers.as_ref(), full: args.full };
+        add_lines(&mut table, benchmark.name, &benchmark.run(&bench)?);
+        progress.done(1)?;
+    }
+    drop(progress);
+    table.print(context, args.format)?;
+    if !args.format.for_programs() {
+        let threads = context.threads();
+        let sizes = if args.full { "full sizes" } else { "small sizes; the bars are stated for --full" };
+        context.print(&format!("\n{threads} threads where a case does not say one, {sizes}.\n"))?;
+    }
+    Ok(())
+}
+
+fn choose(names: &[String]) -> Outcome<Vec<&'static Benchmark>> {
+    if names.is_empty() {
+        return Ok(bench::ALL.iter().collect());
+    }
+    names
+        .iter()
+        .map(|name| {
+            ALL.iter().find(|b| b.name == name).ok_or_else(|| {
+                let known: Vec<_> = ALL.iter().map(|b| b.name).collect();
+                Failure::Usage(format!("there is no benchmark {name}; there are {}", known.join(", ")))
+            })
+        })
+        .collect()
+}
