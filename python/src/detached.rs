@@ -1,15 +1,19 @@
 //! Work without the interpreter lock: threads, signals and progress in one helper.
 
+use crate::arrays::{Precision, View};
 use crate::errors::to_python;
+use bochner::scalar::Scalar;
 use bochner::{Error, Result};
+use ndarray::{ArrayView2, ArrayViewMut2, s};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a waiting thread looks for signals and reports progress.
 const POLL: Duration = Duration::from_millis(50);
@@ -27,9 +31,9 @@ impl Watch {
         if self.stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// Counts rows as done.
-    pub(crate) fn advance(&self, rows: usize) {
-        self.done.fetch_add(rows, Ordering::Relaxed);
+    /// Notes how many rows are done, those of earlier passes included.
+    pub(crate) fn reach(&self, rows: usize) {
+        self.done.store(rows, Ordering::Relaxed);
     }
 }
 
@@ -120,4 +124,52 @@ fn pool(n_jobs: Option<i64>) -> PyResult<Arc<ThreadPool>> {
         .build()
         .map_err(|error| PyRuntimeError::new_err(format!("n_jobs: cannot start {size} threads: {error}")))?;
     Ok(pools.by_size.entry(size).or_insert(Arc::new(pool)).clone())
+}
+
+/// Time a block should take: long enough that the pause between blocks does not matter, short enough for Ctrl-C.
+const BLOCK_TIME: Range<Duration> = Duration::from_millis(50)..Duration::from_millis(200);
+
+/// Multiplications a first block may take if features cost a dense product: about a tenth of a second.
+const FIRST_BLOCK: usize = 1 << 32;
+
+/// Fills `out` from `rows` block by block, looking for signals in between; `tile_rows` and `features` describe the map.
+///
+/// Bits do not depend on blocks.
+pub(crate) fn blockwise<R: Precision, T: Scalar>(
+    rows: View<'_, R>,
+    mut out: ArrayViewMut2<'_, T>,
+    tile_rows: usize,
+    features: usize,
+    watch: &Watch,
+    mut fill: impl FnMut(ArrayView2<'_, R>, ArrayViewMut2<'_, T>) -> Result<()>,
+) -> Result<()> {
+    if out.nrows() != rows.nrows() {
+        return Err(Error::Dimension {
+            what: "number of rows of the output",
+            expected: rows.nrows(),
+            found: out.nrows(),
+        });
+    }
+    let tiles = tile_rows * rayon::current_num_threads();
+    let per_row = rows.ncols().max(1).saturating_mul(features.max(1));
+    let mut block = tiles * (FIRST_BLOCK / per_row / tiles).clamp(1, 16);
+    let mut buffer = Vec::new();
+    let mut first = 0;
+    while first < rows.nrows() {
+        watch.checkpoint()?;
+        let start = Instant::now();
+        let window = first..first.saturating_add(block.min(rows.most_rows())).min(rows.nrows());
+        let dense = rows.rows(window.clone(), &mut buffer)?;
+        fill(dense, out.slice_mut(s![window.clone(), ..])).map_err(|error| match error {
+            Error::NonFinite { what, row, column } => Error::NonFinite { what, row: first + row, column },
+            other => other,
+        })?;
+        first = window.end;
+        if start.elapsed() < BLOCK_TIME.start {
+            block = block.saturating_mul(2);
+        } else if start.elapsed() > BLOCK_TIME.end {
+            block = (block / 2).max(tiles);
+        }
+    }
+    Ok(())
 }

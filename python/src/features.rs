@@ -1,54 +1,53 @@
 //! The one map class: a description, and the map drawn from it in the precision of the data.
 
-use crate::arrays::{Precision, Rows, in_precision, to_numpy};
-use crate::detached::{Watch, detached};
+use crate::arrays::{Precision, Rows, View, in_precision, is_single, to_numpy};
+use crate::detached::{Watch, blockwise, detached};
 use crate::errors::{not_understood, to_python};
 use crate::kernels;
 use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, Spec};
 use bochner::linalg::zeroed;
 use bochner::scalar::Scalar;
-use bochner::{Complex, Error, Result};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
+use bochner::{Complex, Result};
+use ndarray::{Array2, ArrayViewMut2};
 use numpy::prelude::*;
 use numpy::{Element, PyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use std::ops::Range;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 /// A map in one precision, with real or complex output.
 #[derive(Debug, Clone)]
-pub(crate) enum Drawn<R> {
+pub(crate) enum Drawn<R: Precision> {
     Real(DynMap<R>),
     Complex(DynComplexMap<R>),
+}
+
+impl<R: Precision> Drawn<R> {
+    fn output_dim(&self) -> usize {
+        match self {
+            Drawn::Real(map) => map.output_dim(),
+            Drawn::Complex(map) => map.output_dim(),
+        }
+    }
 }
 
 /// A precision that a [`Map`] can be drawn in.
 pub(crate) trait Drawable: Precision {
     /// Where a map keeps its weights of this precision.
     fn place(map: &Map) -> &OnceLock<Drawn<Self>>;
-    /// Number of features.
-    fn output_dim(drawn: &Drawn<Self>) -> usize;
 }
 
-macro_rules! drawable {
-    ($real:ident, $field:ident) => {
-        impl Drawable for $real {
-            fn place(map: &Map) -> &OnceLock<Drawn<$real>> {
-                &map.$field
-            }
-            fn output_dim(drawn: &Drawn<$real>) -> usize {
-                match drawn {
-                    Drawn::Real(map) => map.output_dim(),
-                    Drawn::Complex(map) => map.output_dim(),
-                }
-            }
-        }
-    };
+impl Drawable for f32 {
+    fn place(map: &Map) -> &OnceLock<Drawn<f32>> {
+        &map.single
+    }
 }
-drawable!(f32, single);
-drawable!(f64, double);
+
+impl Drawable for f64 {
+    fn place(map: &Map) -> &OnceLock<Drawn<f64>> {
+        &map.double
+    }
+}
 
 /// A feature map: drawn from a description, in the precision of the rows it meets.
 #[pyclass(frozen, module = "bochner._bochner")]
@@ -65,7 +64,7 @@ pub(crate) struct Map {
 impl Map {
     fn new(spec: Spec, input_dim: usize, single: bool, complex: bool) -> Result<Self> {
         let mut map = Map { spec, input_dim, output_dim: 0, complex, single: OnceLock::new(), double: OnceLock::new() };
-        map.output_dim = if single { f32::output_dim(map.drawn()?) } else { f64::output_dim(map.drawn()?) };
+        map.output_dim = if single { map.drawn::<f32>()?.output_dim() } else { map.drawn::<f64>()?.output_dim() };
         Ok(map)
     }
 
@@ -81,6 +80,19 @@ impl Map {
             Drawn::Real(self.spec.build(self.input_dim)?)
         };
         Ok(place.get_or_init(|| map))
+    }
+
+    /// The map with real output, complex features side by side.
+    pub(crate) fn real<R: Drawable>(&self) -> Result<DynMap<R>> {
+        match self.drawn::<R>()? {
+            Drawn::Real(map) => Ok(map.clone()),
+            Drawn::Complex(_) => self.spec.build(self.input_dim),
+        }
+    }
+
+    /// Number of features of [`real`](Self::real).
+    pub(crate) fn real_output_dim(&self) -> usize {
+        if self.complex { 2 * self.output_dim } else { self.output_dim }
     }
 
     /// [`drawn`](Self::drawn), without the interpreter lock while drawing.
@@ -113,12 +125,7 @@ impl Map {
         complex: bool,
         n_jobs: Option<i64>,
     ) -> PyResult<Self> {
-        let single = match dtype {
-            "float32" => true,
-            "float64" => false,
-            other => return Err(PyValueError::new_err(format!("dtype must be float32 or float64, got {other}"))),
-        };
-        let spec = parse(spec)?;
+        let (single, spec) = (is_single(dtype)?, parse(spec)?);
         detached(py, n_jobs, None, |_| Map::new(spec, input_dim, single, complex))
     }
 
@@ -127,9 +134,8 @@ impl Map {
     #[pyo3(signature = (spec, sample, n_jobs=None))]
     fn resolve(py: Python<'_>, spec: &str, sample: Rows<'_>, n_jobs: Option<i64>) -> PyResult<String> {
         let spec = parse(spec)?;
-        let resolved = in_precision!(sample, |rows: R| detached(py, n_jobs, None, |_| {
-            spec.resolve(rows.mapv(bochner::scalar::Real::to_f64).view())
-        }))?;
+        let resolved =
+            in_precision!(sample, |rows: R| detached(py, n_jobs, None, |_| { spec.resolve(rows.wide()?.view()) }))?;
         write(&resolved)
     }
 
@@ -197,8 +203,9 @@ impl Map {
         y: Rows<'py>,
         n_jobs: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (x, y) = (wide(&x), wide(&y));
-        let matrix = detached(py, n_jobs, None, |_| self.spec.variance(x.view(), y.view()))?;
+        let matrix = in_precision!(x, |x: R| in_precision!(y, |y: R| detached(py, n_jobs, None, |_| {
+            self.spec.variance(x.wide()?.view(), y.wide()?.view())
+        })))?;
         Ok(to_numpy(py, matrix))
     }
 
@@ -213,24 +220,19 @@ impl Map {
     }
 }
 
-fn wide(rows: &Rows<'_>) -> Array2<f64> {
-    in_precision!(*rows, |rows: R| rows.mapv(bochner::scalar::Real::to_f64))
-}
-
 fn fresh_features<'py, M>(
     py: Python<'py>,
     map: &M,
-    rows: ArrayView2<'_, M::Real>,
+    rows: View<'_, M::Real>,
     n_jobs: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>>
 where
-    M: FeatureMap + ?Sized,
-    M::Output: Element,
+    M: FeatureMap<Real: Precision, Output: Element> + ?Sized,
 {
     let features = detached(py, n_jobs, None, |watch| {
         let shape = (rows.nrows(), map.output_dim());
         let mut out = Array2::from_shape_vec(shape, zeroed(shape.0 * shape.1)).expect("as many zeros as entries");
-        blockwise(map, rows, out.view_mut(), watch)?;
+        features_of(map, rows, out.view_mut(), watch)?;
         Ok(out)
     })?;
     Ok(to_numpy(py, features))
@@ -239,13 +241,13 @@ where
 fn features_into<M, T>(
     py: Python<'_>,
     map: &M,
-    rows: ArrayView2<'_, M::Real>,
+    rows: View<'_, M::Real>,
     out: &Bound<'_, PyAny>,
     n_jobs: Option<i64>,
 ) -> PyResult<()>
 where
     T: Scalar + Element,
-    M: FeatureMap<Output = T> + ?Sized,
+    M: FeatureMap<Real: Precision, Output = T> + ?Sized,
 {
     let out = out.cast::<PyArray2<T>>().map_err(|_| {
         PyTypeError::new_err(format!("out must be a 2-D array of {}, the dtype of the features", T::get_dtype(py)))
@@ -255,44 +257,14 @@ where
     }
     let mut out = out.try_readwrite()?;
     let view = out.as_array_mut();
-    detached(py, n_jobs, None, |watch| blockwise(map, rows, view, watch))
+    detached(py, n_jobs, None, |watch| features_of(map, rows, view, watch))
 }
 
-/// Time a block should take: long enough that the pause between blocks does not matter, short enough for Ctrl-C.
-const BLOCK_TIME: Range<Duration> = Duration::from_millis(50)..Duration::from_millis(200);
-
-/// Multiplications a first block may take if the map is a dense one: about a tenth of a second.
-const FIRST_BLOCK: usize = 1 << 32;
-
-/// Transforms block by block, looking for signals in between. Bits do not depend on blocks.
-fn blockwise<M: FeatureMap + ?Sized>(
+fn features_of<M: FeatureMap<Real: Precision> + ?Sized>(
     map: &M,
-    rows: ArrayView2<'_, M::Real>,
-    mut out: ArrayViewMut2<'_, M::Output>,
+    rows: View<'_, M::Real>,
+    out: ArrayViewMut2<'_, M::Output>,
     watch: &Watch,
 ) -> Result<()> {
-    let tiles = map.tile_rows() * rayon::current_num_threads();
-    let per_row = rows.ncols().max(1).saturating_mul(map.output_dim().max(1));
-    let mut block = tiles * (FIRST_BLOCK / per_row / tiles).clamp(1, 16);
-    if rows.nrows() <= block || out.nrows() != rows.nrows() {
-        return map.transform_into(rows, out);
-    }
-    let mut first = 0;
-    while first < rows.nrows() {
-        watch.checkpoint()?;
-        let start = Instant::now();
-        let window = first..(first + block).min(rows.nrows());
-        let result = map.transform_into(rows.slice(s![window.clone(), ..]), out.slice_mut(s![window.clone(), ..]));
-        result.map_err(|error| match error {
-            Error::NonFinite { what, row, column } => Error::NonFinite { what, row: first + row, column },
-            other => other,
-        })?;
-        first = window.end;
-        if start.elapsed() < BLOCK_TIME.start {
-            block = block.saturating_mul(2);
-        } else if start.elapsed() > BLOCK_TIME.end {
-            block = (block / 2).max(tiles);
-        }
-    }
-    Ok(())
+    blockwise(rows, out, map.tile_rows(), map.output_dim(), watch, |rows, out| map.transform_into(rows, out))
 }

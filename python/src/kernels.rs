@@ -1,38 +1,18 @@
 //! Exact kernels between rows, and what measures an estimate against them.
 
-use crate::arrays::{Rows, to_numpy};
+use crate::arrays::{Precision, Rows, View, to_numpy};
 use crate::detached::detached;
-use crate::errors::{not_understood, to_python};
-use bochner::Result;
-use bochner::kernel::{Gaussian, Kernel, Polynomial, kernel_matrix};
+use crate::errors::not_understood;
+use bochner::kernel::{Any, Kernel, kernel_matrix};
 use numpy::PyReadonlyArray2;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use serde::Deserialize;
-use std::sync::Arc;
-
-/// A kernel as Python describes it; field names are Python's parameters.
-#[derive(Deserialize)]
-#[serde(tag = "kernel", rename_all = "snake_case")]
-enum Description {
-    Gaussian { length_scale: f64 },
-    Polynomial { degree: u32, gamma: f64, coef0: f64 },
-}
-
-impl Description {
-    fn build(&self) -> Result<Arc<dyn Kernel>> {
-        Ok(match *self {
-            Description::Gaussian { length_scale } => Arc::new(Gaussian::new(length_scale)?),
-            Description::Polynomial { degree, gamma, coef0 } => Arc::new(Polynomial::new(degree, gamma, coef0)?),
-        })
-    }
-}
 
 /// An exact kernel on rows.
 #[pyclass(frozen, name = "Kernel", module = "bochner._bochner")]
 #[derive(Debug)]
 pub(crate) struct PyKernel {
-    kernel: Arc<dyn Kernel>,
+    kernel: Any,
 }
 
 #[pymethods]
@@ -40,8 +20,8 @@ impl PyKernel {
     /// The kernel described by `spec` (JSON).
     #[new]
     fn new(spec: &str) -> PyResult<Self> {
-        let description: Description = serde_json::from_str(spec).map_err(|error| not_understood(spec, &error))?;
-        Ok(PyKernel { kernel: description.build().map_err(to_python)? })
+        let kernel = serde_json::from_str(spec).map_err(|error| not_understood(spec, &error))?;
+        Ok(PyKernel { kernel })
     }
 
     /// The kernel between the rows of `X` and of `Y`, in their precision.
@@ -53,7 +33,7 @@ impl PyKernel {
         y: Rows<'py>,
         n_jobs: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        matrix(py, self.kernel.as_ref(), &x, &y, n_jobs)
+        matrix(py, &self.kernel, &x, &y, n_jobs)
     }
 }
 
@@ -65,15 +45,22 @@ pub(crate) fn matrix<'py>(
     y: &Rows<'py>,
     n_jobs: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    fn between<'py, R: Precision>(
+        py: Python<'py>,
+        kernel: &dyn Kernel,
+        x: View<'_, R>,
+        y: View<'_, R>,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let matrix = detached(py, n_jobs, None, |_| {
+            let (mut x_buffer, mut y_buffer) = (Vec::new(), Vec::new());
+            kernel_matrix(kernel, x.rows(0..x.nrows(), &mut x_buffer)?, y.rows(0..y.nrows(), &mut y_buffer)?)
+        })?;
+        Ok(to_numpy(py, matrix))
+    }
     match (x, y) {
-        (Rows::Single(x), Rows::Single(y)) => {
-            let (x, y) = (x.as_array(), y.as_array());
-            Ok(to_numpy(py, detached(py, n_jobs, None, |_| kernel_matrix(kernel, x, y))?))
-        }
-        (Rows::Double(x), Rows::Double(y)) => {
-            let (x, y) = (x.as_array(), y.as_array());
-            Ok(to_numpy(py, detached(py, n_jobs, None, |_| kernel_matrix(kernel, x, y))?))
-        }
+        (Rows::Single(x), Rows::Single(y)) => between(py, kernel, x.view()?, y.view()?, n_jobs),
+        (Rows::Double(x), Rows::Double(y)) => between(py, kernel, x.view()?, y.view()?, n_jobs),
         _ => Err(PyTypeError::new_err("X and Y must have the same dtype")),
     }
 }

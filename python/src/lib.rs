@@ -5,6 +5,7 @@ mod detached;
 mod errors;
 mod features;
 mod kernels;
+mod models;
 
 use pyo3::prelude::*;
 
@@ -13,5 +14,7 @@ fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(module)?;
     module.add_class::<features::Map>()?;
+    module.add_class::<models::Accumulator>()?;
+    module.add_class::<models::PyRidgeModel>()?;
     kernels::register(module)
 }

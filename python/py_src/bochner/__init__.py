@@ -7,8 +7,11 @@ models on top of them that read the data in blocks. Everything follows scikit-le
 from bochner import kernels, metrics
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
 from bochner._features import FourierFeatures
+from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
 
 __all__ = [
+    "FeatureRidge",
+    "FeatureRidgeClassifier",
     "FourierFeatures",
     "NotConvergedError",
     "NotPositiveDefiniteError",

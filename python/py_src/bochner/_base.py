@@ -13,17 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bochner._bochner import Map
-from bochner._checks import (
-    check_rows,
-    dense,
-    dense_blocks,
-    explained,
-    forget,
-    is_sparse,
-    plain,
-    same_dtype,
-    seed_of,
-)
+from bochner._checks import check_rows, explained, forget, plain, same_dtype, seed_of
 
 # Rows on which a description that depends on data is resolved.
 _SAMPLE_ROWS = 5000
@@ -167,13 +157,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_is_fitted(self)
         rows = check_rows(self, X, reset=False)
         with explained(self, ("X", rows)):
-            if not is_sparse(rows):
-                return self.map_.transform(rows, n_jobs=self.n_jobs)
-            dtype = np.result_type(rows.dtype, np.complex64) if self.map_.complex else rows.dtype
-            out = np.empty((rows.shape[0], self.map_.output_dim), dtype)
-            for window, block in dense_blocks(rows):
-                self.map_.transform_into(block, out[window], n_jobs=self.n_jobs)
-            return out
+            return self.map_.transform(rows, n_jobs=self.n_jobs)
 
     def kernel(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
         """The exact kernel that the features estimate.
@@ -216,8 +200,8 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _pairwise(self, quantity: str, X: ArrayLike, Y: ArrayLike | None) -> NDArray[Any]:
         check_is_fitted(self)
-        x = dense(check_rows(self, X, reset=False))
-        y = x if Y is None else dense(check_rows(self, Y, reset=False))
+        x = check_rows(self, X, reset=False)
+        y = x if Y is None else check_rows(self, Y, reset=False)
         x, y = same_dtype(x, y)
         compute: Callable[..., NDArray[Any]] = getattr(self.map_, quantity)
         with explained(self, ("X", x), ("Y", y)):
@@ -237,8 +221,8 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return tags
 
 
-def _sample(X: Any, seed: int) -> NDArray[Any]:
+def _sample(X: Any, seed: int) -> Any:
     """Some rows of X, the same for the same seed."""
     if X.shape[0] > _SAMPLE_ROWS:
         X = X[np.sort(np.random.default_rng(seed).choice(X.shape[0], _SAMPLE_ROWS, replace=False))]
-    return dense(X)
+    return X

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import validate_data
@@ -17,9 +17,6 @@ from sklearn.utils.validation import validate_data
 from bochner._bochner import NonFiniteError
 
 RandomState = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
-
-# Rows of a sparse matrix are made dense this many numbers at a time.
-_DENSE_NUMBERS = 1 << 22
 
 
 def seed_of(random_state: RandomState) -> int:
@@ -79,23 +76,10 @@ def is_sparse(X: Any) -> bool:
     return not isinstance(X, np.ndarray)
 
 
-def dense(X: Any) -> NDArray[Any]:
-    """All rows as an array."""
-    return X.toarray() if is_sparse(X) else X
-
-
-def same_dtype(X: NDArray[Any], Y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def same_dtype(X: Any, Y: Any) -> tuple[Any, Any]:
     """Both in the wider dtype of the two."""
-    dtype = np.result_type(X, Y)
+    dtype = np.result_type(X.dtype, Y.dtype)
     return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
-
-
-def dense_blocks(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """The rows of a CSR matrix as dense blocks."""
-    step = max(1, _DENSE_NUMBERS // max(1, X.shape[1]))
-    for start in range(0, X.shape[0], step):
-        rows = slice(start, min(start + step, X.shape[0]))
-        yield rows, X[rows].toarray()
 
 
 def forget(estimator: BaseEstimator) -> None:

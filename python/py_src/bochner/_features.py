@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bochner._base import FeatureTransformer, KernelParameter
 from bochner._checks import RandomState, is_sparse
@@ -22,10 +23,13 @@ class FourierFeatures(FeatureTransformer):
         Budget of output columns; one fewer is used where they come in pairs and the budget is odd.
     kernel : {"gaussian", "laplacian", "matern"}, default="gaussian"
         Kernel to estimate. (On a fitted transformer ``kernel(X, Y)`` is also the exact kernel matrix.)
-    length_scale : float or "median", default=1.0
-        Distance over which the kernel falls off; "median" takes the median distance between rows seen in `fit`.
+    length_scale : float, array-like of shape (n_features,) or "median", default=1.0
+        Distance over which the kernel falls off, one for all columns or one for each; "median" takes the median
+        distance between rows seen in `fit`.
     nu : float, default=1.5
         Smoothness of the Matern kernel.
+    norm : {1, 2}, default=2
+        Norm of the Laplacian kernel ``exp(-|x - y| / length_scale)``.
     projection : {"auto", "gaussian", "orthogonal", "sorf"}, default="auto"
         How frequencies are drawn; "auto" takes the fastest one whose bias hides below the sampling error.
     form : {"cos_sin", "offset", "complex"}, default="cos_sin"
@@ -40,7 +44,7 @@ class FourierFeatures(FeatureTransformer):
 
     Attributes
     ----------
-    length_scale_ : float
+    length_scale_ : float or list of float
         Length scale used.
     projection_ : str
         Projection used.
@@ -71,8 +75,9 @@ class FourierFeatures(FeatureTransformer):
         n_components: int = 1024,
         *,
         kernel: Literal["gaussian", "laplacian", "matern"] = "gaussian",
-        length_scale: float | Literal["median"] = 1.0,
+        length_scale: float | ArrayLike | Literal["median"] = 1.0,
         nu: float = 1.5,
+        norm: Literal[1, 2] = 2,
         projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto",
         form: Literal["cos_sin", "offset", "complex"] = "cos_sin",
         gamma: float | Literal["scale"] | None = None,
@@ -83,6 +88,7 @@ class FourierFeatures(FeatureTransformer):
         self.kernel = kernel
         self.length_scale = length_scale
         self.nu = nu
+        self.norm = norm
         self.projection = projection
         self.form = form
         self.gamma = gamma

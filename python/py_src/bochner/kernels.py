@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from bochner import _bochner
-from bochner._checks import dense, plain, same_dtype
+from bochner._checks import plain, same_dtype
 
-__all__ = ["Gaussian", "Polynomial"]
+__all__ = ["Exponential", "Gaussian", "Kernel", "Laplacian", "Matern", "Optical", "Polynomial"]
 
 
 @dataclass(frozen=True)
@@ -54,33 +54,12 @@ class Kernel:
 
 
 def _rows(X: ArrayLike, name: str) -> NDArray[Any]:
-    return dense(check_array(X, dtype=[np.float64, np.float32], accept_sparse="csr", input_name=name))
-
-
-@dataclass(frozen=True)
-class Gaussian(Kernel):
-    r"""``exp(-|x - y|^2 / (2 length_scale^2))``.
-
-    Parameters
-    ----------
-    length_scale : float, default=1.0
-        Distance over which the kernel falls off.
-
-    Examples
-    --------
-    >>> from bochner.kernels import Gaussian
-    >>> Gaussian(length_scale=5.0)([[0.0, 0.0], [3.0, 4.0]]).round(4)
-    array([[1.    , 0.6065],
-           [0.6065, 1.    ]])
-    """
-
-    length_scale: float = 1.0
-    _name = "gaussian"
+    return check_array(X, dtype=[np.float64, np.float32], accept_sparse="csr", input_name=name)
 
 
 @dataclass(frozen=True)
 class Polynomial(Kernel):
-    r"""``(gamma <x, y> + coef0)^degree``.
+    """``(gamma <x, y> + coef0)^degree``.
 
     Parameters
     ----------
@@ -102,3 +81,113 @@ class Polynomial(Kernel):
     gamma: float = 1.0
     coef0: float = 0.0
     _name = "polynomial"
+
+
+@dataclass(frozen=True)
+class Exponential(Kernel):
+    """``exp(<x, y> / length_scale^2)``.
+
+    Parameters
+    ----------
+    length_scale : float, default=1.0
+        What rows are divided by.
+
+    Examples
+    --------
+    >>> from bochner.kernels import Exponential
+    >>> Exponential()([[1.0, 0.0]], [[0.0, 5.0]])
+    array([[1.]])
+    """
+
+    length_scale: float = 1.0
+    _name = "exponential"
+
+
+@dataclass(frozen=True)
+class Gaussian(Kernel):
+    """``exp(-|x - y|^2 / (2 length_scale^2))``.
+
+    Parameters
+    ----------
+    length_scale : float, default=1.0
+        Distance over which the kernel falls off.
+
+    Examples
+    --------
+    >>> from bochner.kernels import Gaussian
+    >>> Gaussian(length_scale=5.0)([[0.0, 0.0], [3.0, 4.0]]).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
+
+    length_scale: float = 1.0
+    _name = "gaussian"
+
+
+@dataclass(frozen=True)
+class Matern(Kernel):
+    """Matern kernel of smoothness nu, as in :class:`sklearn.gaussian_process.kernels.Matern`.
+
+    Parameters
+    ----------
+    nu : float, default=1.5
+        Smoothness: 0.5 is the Laplacian kernel, infinity would be the Gaussian one.
+    length_scale : float, default=1.0
+        Distance over which the kernel falls off.
+
+    Examples
+    --------
+    >>> from bochner.kernels import Matern
+    >>> Matern(nu=0.5)([[0.0]], [[1.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    nu: float = 1.5
+    length_scale: float = 1.0
+    _name = "matern"
+
+
+@dataclass(frozen=True)
+class Laplacian(Kernel):
+    """``exp(-|x - y| / length_scale)``.
+
+    Parameters
+    ----------
+    length_scale : float, default=1.0
+        Distance over which the kernel falls off.
+    norm : {1, 2}, default=2
+        Which norm: 2 is the Euclidean one, 1 the sum of absolute values.
+
+    Examples
+    --------
+    >>> from bochner.kernels import Laplacian
+    >>> Laplacian(length_scale=5.0)([[0.0, 0.0]], [[3.0, 4.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    length_scale: float = 1.0
+    norm: int = 2
+    _name = "laplacian"
+
+
+@dataclass(frozen=True)
+class Optical(Kernel):
+    """Limit kernel of optical features, ``E |u x|^exponent |u y|^exponent`` over complex normal vectors u.
+
+    Parameters
+    ----------
+    exponent : float, default=2.0
+        Any positive number.
+    bias : float, default=0.0
+        Square of a constant coordinate appended to all rows.
+
+    Examples
+    --------
+    >>> from bochner.kernels import Optical
+    >>> Optical()([[1.0, 2.0]], [[3.0, 0.0]])
+    array([[54.]])
+    """
+
+    exponent: float = 2.0
+    bias: float = 0.0
+    _name = "optical"

@@ -1,0 +1,31 @@
+"""Progress on long fits: a bar where tqdm is installed, one line at the end where it is not."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def progress(verbose: int, name: str, rows: int) -> Iterator[Callable[[int], None] | None]:
+    """A function to call with the number of rows read, or None where nobody wants to know."""
+    if not verbose:
+        yield None
+        return
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        start = time.perf_counter()
+        yield None
+        print(f"{name}: {rows:,} rows in {time.perf_counter() - start:.1f} s", file=sys.stderr)
+        return
+    with tqdm(total=rows, desc=name, unit=" rows", unit_scale=True) as bar:
+
+        def report(done: int) -> None:
+            # Iterative solvers read the rows several times; how often is known at the end.
+            bar.total = rows * max(1, -(-done // rows))
+            bar.update(done - bar.n)
+
+        yield report

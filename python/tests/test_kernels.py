@@ -1,0 +1,90 @@
+"""Exact kernels against scikit-learn's."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.gaussian_process import kernels as gp
+from sklearn.metrics import pairwise
+from sklearn.svm import SVC
+
+from bochner import kernels, metrics
+
+PAIRS = [
+    (kernels.Polynomial(), lambda X, Y: pairwise.polynomial_kernel(X, Y, degree=2, gamma=1.0, coef0=0.0)),
+    (kernels.Polynomial(3, 0.5, 2.0), lambda X, Y: pairwise.polynomial_kernel(X, Y, degree=3, gamma=0.5, coef0=2.0)),
+    (kernels.Exponential(2.0), lambda X, Y: np.exp(X @ Y.T / 4.0)),
+    (kernels.Gaussian(0.7), lambda X, Y: pairwise.rbf_kernel(X, Y, gamma=0.5 / 0.49)),
+    (kernels.Matern(1.5, 0.7), lambda X, Y: gp.Matern(0.7, nu=1.5)(X, Y)),
+    (kernels.Matern(0.8, 0.7), lambda X, Y: gp.Matern(0.7, nu=0.8)(X, Y)),
+    (kernels.Laplacian(0.7, norm=1), lambda X, Y: pairwise.laplacian_kernel(X, Y, gamma=1 / 0.7)),
+    (kernels.Laplacian(0.7), lambda X, Y: gp.Matern(0.7, nu=0.5)(X, Y)),
+    (kernels.Optical(), lambda X, Y: np.outer((X**2).sum(1), (Y**2).sum(1)) + (X @ Y.T) ** 2),
+]
+every_kernel = pytest.mark.parametrize("kernel, reference", PAIRS, ids=[repr(kernel) for kernel, _ in PAIRS])
+
+
+@every_kernel
+def test_kernel_is_the_one_scikit_learn_knows(kernel, reference, rows):
+    X, Y = rows[:30], rows[30:70]
+    np.testing.assert_allclose(kernel(X, Y), reference(X, Y), rtol=1e-10)
+    np.testing.assert_allclose(kernel(X), reference(X, X), rtol=1e-10, atol=1e-14)
+    assert np.array_equal(kernel(sparse.csr_array(X), Y), kernel(X, Y))
+
+
+@every_kernel
+def test_dtype_follows_the_rows(kernel, reference, rows):
+    X = rows.astype(np.float32)
+    assert kernel(X).dtype == np.float32
+    assert kernel(X, rows).dtype == np.float64
+    np.testing.assert_allclose(kernel(X), kernel(rows), rtol=1e-5, atol=1e-6)
+
+
+@every_kernel
+def test_kernels_are_values(kernel, reference):
+    copy = pickle.loads(pickle.dumps(kernel))
+    assert copy == kernel
+    assert hash(copy) == hash(kernel)
+    assert eval(repr(kernel), vars(kernels)) == kernel
+
+
+def test_kernels_serve_scikit_learn(rows):
+    y = rows[:, 0] > 0
+    ours = SVC(kernel=kernels.Gaussian(1.0)).fit(rows, y)
+    theirs = SVC(kernel="rbf", gamma=0.5).fit(rows, y)
+    np.testing.assert_allclose(ours.decision_function(rows), theirs.decision_function(rows), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: kernels.Gaussian(-1.0), "length_scale must be a positive finite number, got -1"),
+        (lambda: kernels.Gaussian(np.inf), "length_scale must be a finite number, got inf"),
+        (lambda: kernels.Gaussian("a"), 'length_scale must be a number, got "a"'),
+        (lambda: kernels.Polynomial(degree=1.5), "degree must be a non-negative integer, got 1.5"),
+        (lambda: kernels.Laplacian(norm=3), "norm must be"),
+    ],
+)
+def test_bad_parameters_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_bad_rows_are_refused(rows):
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        kernels.Gaussian()(rows[0])
+    with pytest.raises(ValueError, match="columns"):
+        kernels.Gaussian()(rows, rows[:, :3])
+    with pytest.raises(ValueError, match="Input Y contains NaN"):
+        kernels.Gaussian()(rows, np.full((2, 7), np.nan))
+
+
+def test_relative_frobenius_error_is_numpys(rng):
+    K, K_hat = rng.normal(size=(5, 8)), rng.normal(size=(5, 8))
+    expected = np.linalg.norm(K - K_hat) / np.linalg.norm(K)
+    assert metrics.relative_frobenius_error(K, K_hat) == pytest.approx(expected, rel=1e-14)
+    assert metrics.relative_frobenius_error(K, K_hat + 1j) == pytest.approx(expected, rel=1e-14)
+    assert metrics.relative_frobenius_error(K, K) == 0.0
+    with pytest.raises(ValueError, match="number of"):
+        metrics.relative_frobenius_error(K, K_hat[:4])
