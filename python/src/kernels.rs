@@ -1,10 +1,9 @@
-//! Exact kernels between rows, and what measures an estimate against them.
+//! Exact kernels between rows.
 
 use crate::arrays::{Precision, Rows, View, to_numpy};
 use crate::detached::detached;
 use crate::errors::not_understood;
 use bochner::kernel::{Any, Kernel, kernel_matrix};
-use numpy::PyReadonlyArray2;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -12,7 +11,7 @@ use pyo3::prelude::*;
 #[pyclass(frozen, name = "Kernel", module = "bochner._bochner")]
 #[derive(Debug)]
 pub(crate) struct PyKernel {
-    kernel: Any,
+    pub(crate) kernel: Any,
 }
 
 #[pymethods]
@@ -63,21 +62,4 @@ pub(crate) fn matrix<'py>(
         (Rows::Double(x), Rows::Double(y)) => between(py, kernel, x.view()?, y.view()?, n_jobs),
         _ => Err(PyTypeError::new_err("X and Y must have the same dtype")),
     }
-}
-
-/// `‖K − K̂‖ / ‖K‖` in Frobenius norms.
-#[pyfunction]
-#[pyo3(text_signature = "(K, K_hat)")]
-fn relative_frobenius_error(
-    py: Python<'_>,
-    k: PyReadonlyArray2<'_, f64>,
-    k_hat: PyReadonlyArray2<'_, f64>,
-) -> PyResult<f64> {
-    let (k, k_hat) = (k.as_array(), k_hat.as_array());
-    detached(py, Some(1), None, |_| bochner::metrics::relative_frobenius_error(k, k_hat))
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyKernel>()?;
-    module.add_function(wrap_pyfunction!(relative_frobenius_error, module)?)
 }

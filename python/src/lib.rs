@@ -5,6 +5,7 @@ mod detached;
 mod errors;
 mod features;
 mod kernels;
+mod metrics;
 mod models;
 
 use pyo3::prelude::*;
@@ -16,5 +17,6 @@ fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<features::Map>()?;
     module.add_class::<models::Accumulator>()?;
     module.add_class::<models::PyRidgeModel>()?;
-    kernels::register(module)
+    module.add_class::<kernels::PyKernel>()?;
+    metrics::register(module)
 }

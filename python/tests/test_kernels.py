@@ -4,12 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
+from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
-from bochner import kernels, metrics
+from bochner import FourierFeatures, kernels, metrics
 
 PAIRS = [
     (kernels.Polynomial(), lambda X, Y: pairwise.polynomial_kernel(X, Y, degree=2, gamma=1.0, coef0=0.0)),
@@ -88,3 +89,45 @@ def test_relative_frobenius_error_is_numpys(rng):
     assert metrics.relative_frobenius_error(K, K) == 0.0
     with pytest.raises(ValueError, match="number of"):
         metrics.relative_frobenius_error(K, K_hat[:4])
+
+
+def test_gaussian_kl_is_that_of_normal_distributions(rng):
+    mean, exact_mean = rng.normal(size=(2, 50, 3))
+    var, exact_var = rng.uniform(0.5, 2.0, size=(2, 50, 3))
+    terms = 0.5 * (np.log(exact_var / var) + (var + (mean - exact_mean) ** 2) / exact_var - 1)
+    assert metrics.gaussian_kl(mean, var, exact_mean, exact_var) == pytest.approx(terms.sum() / 3, rel=1e-12)
+    one = metrics.gaussian_kl(mean[:, 0], var[:, 0], exact_mean[:, 0], exact_var[:, 0])
+    assert one == pytest.approx(terms[:, 0].sum(), rel=1e-12)
+    with pytest.raises(ValueError):
+        metrics.gaussian_kl(mean, var[:-1], exact_mean, exact_var)
+
+
+def test_mean_negative_log_likelihood_is_scipys(rng):
+    y, mean = rng.normal(size=(2, 50))
+    var = rng.uniform(0.5, 2.0, size=50)
+    expected = -stats.norm.logpdf(y, mean, np.sqrt(var)).mean()
+    assert metrics.mean_negative_log_likelihood(y, mean, var) == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(ValueError):
+        metrics.mean_negative_log_likelihood(y, mean[:-1], var)
+
+
+def test_mmd2_is_the_unbiased_sum_over_pairs(rng):
+    X, Y = rng.normal(size=(20, 3)), rng.normal(size=(30, 3)) + 0.5
+    for kernel in (kernels.Gaussian(1.5), kernels.Polynomial(3, 1 / 3, 1.0)):
+        off_x, off_y = kernel(X), kernel(Y)
+        np.fill_diagonal(off_x, 0.0)
+        np.fill_diagonal(off_y, 0.0)
+        expected = off_x.sum() / (20 * 19) + off_y.sum() / (30 * 29) - 2 * kernel(X, Y).mean()
+        assert metrics.mmd2(X, Y, kernel) == pytest.approx(expected, rel=1e-10)
+    assert metrics.kid(X, Y) == pytest.approx(expected, rel=1e-10)
+    with pytest.raises(TypeError, match="kernel must be one of bochner.kernels"):
+        metrics.mmd2(X, Y, "gaussian")
+
+
+def test_kid_from_features_is_that_of_their_inner_products(rng):
+    X, Y = rng.normal(size=(1500, 3)), rng.normal(size=(1100, 3)) + 0.5
+    features = FourierFeatures(64, random_state=0)
+    Z, W = (clone(features).fit(X).transform(rows) for rows in (X, Y))
+    off = (Z.sum(0) @ Z.sum(0) - (Z**2).sum()) / (1500 * 1499) + (W.sum(0) @ W.sum(0) - (W**2).sum()) / (1100 * 1099)
+    expected = off - 2 * Z.mean(0) @ W.mean(0)
+    assert metrics.kid(X, Y, features) == pytest.approx(expected, rel=1e-10)

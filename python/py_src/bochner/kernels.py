@@ -48,12 +48,13 @@ class Kernel:
         K : ndarray of shape (n_samples_X, n_samples_Y)
             Kernel matrix, computed in float64; float32 if all rows are.
         """
-        x = _rows(X, "X")
-        y = x if Y is None else _rows(Y, "Y")
+        x = rows_of(X, "X")
+        y = x if Y is None else rows_of(Y, "Y")
         return self._exact().matrix(*same_dtype(x, y))
 
 
-def _rows(X: ArrayLike, name: str) -> NDArray[Any]:
+def rows_of(X: ArrayLike, name: str) -> Any:
+    """Rows as kernels take them: dense or CSR, in float64 or float32."""
     return check_array(X, dtype=[np.float64, np.float32], accept_sparse="csr", input_name=name)
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils import check_array
 
 from bochner import _bochner
+from bochner._base import FeatureTransformer
+from bochner._checks import same_dtype
+from bochner.kernels import Kernel, Polynomial, rows_of
 
-__all__ = ["relative_frobenius_error"]
+__all__ = ["gaussian_kl", "kid", "mean_negative_log_likelihood", "mmd2", "relative_frobenius_error"]
 
 
 def relative_frobenius_error(K: ArrayLike, K_hat: ArrayLike) -> float:
@@ -35,3 +41,131 @@ def relative_frobenius_error(K: ArrayLike, K_hat: ArrayLike) -> float:
     exact = check_array(K, dtype=np.float64, input_name="K")
     estimate = check_array(np.asarray(K_hat).real, dtype=np.float64, input_name="K_hat")
     return _bochner.relative_frobenius_error(exact, estimate)
+
+
+def gaussian_kl(mean_approx: ArrayLike, var_approx: ArrayLike, mean_exact: ArrayLike, var_exact: ArrayLike) -> float:
+    """Kullback-Leibler divergence of approximate normal predictions from exact ones.
+
+    Parameters
+    ----------
+    mean_approx : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Means of the approximation.
+    var_approx : array-like of the same shape
+        Its variances.
+    mean_exact : array-like of the same shape
+        Means of the exact predictions.
+    var_exact : array-like of the same shape
+        Their variances.
+
+    Returns
+    -------
+    divergence : float
+        Sum over samples, mean over targets; 0 where all agree.
+
+    Examples
+    --------
+    >>> from bochner.metrics import gaussian_kl
+    >>> gaussian_kl([1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0])
+    0.5
+    """
+    return _bochner.gaussian_kl(
+        _columns(mean_approx, "mean_approx"),
+        _columns(var_approx, "var_approx"),
+        _columns(mean_exact, "mean_exact"),
+        _columns(var_exact, "var_exact"),
+    )
+
+
+def mean_negative_log_likelihood(y: ArrayLike, mean: ArrayLike, var: ArrayLike) -> float:
+    """Mean negative log-likelihood of targets under normal predictions.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Targets.
+    mean : array-like of shape (n_samples,)
+        Predicted means.
+    var : array-like of shape (n_samples,)
+        Predicted variances.
+
+    Returns
+    -------
+    loss : float
+        Smaller is better.
+
+    Examples
+    --------
+    >>> from bochner.metrics import mean_negative_log_likelihood
+    >>> round(mean_negative_log_likelihood([0.0], [0.0], [1.0]), 4)
+    0.9189
+    """
+    return _bochner.mean_negative_log_likelihood(_vector(y, "y"), _vector(mean, "mean"), _vector(var, "var"))
+
+
+def mmd2(X: ArrayLike, Y: ArrayLike, kernel: Kernel) -> float:
+    """Unbiased estimate of the squared maximum mean discrepancy of two samples.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples_X, n_features)
+        One sample.
+    Y : array-like of shape (n_samples_Y, n_features)
+        The other.
+    kernel : Kernel
+        One of :mod:`bochner.kernels`.
+
+    Returns
+    -------
+    discrepancy : float
+        Near 0, and as often negative as positive, for samples of one distribution.
+
+    Examples
+    --------
+    >>> from bochner.kernels import Gaussian
+    >>> from bochner.metrics import mmd2
+    >>> mmd2([[0.0], [0.0]], [[0.0], [0.0]], Gaussian())
+    0.0
+    """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be one of bochner.kernels, got {type(kernel).__name__}")
+    return _bochner.mmd2(kernel._exact(), *same_dtype(rows_of(X, "X"), rows_of(Y, "Y")))
+
+
+def kid(X: ArrayLike, Y: ArrayLike, features: FeatureTransformer | None = None) -> float:
+    """Kernel inception distance: the squared discrepancy under the kernel ``(<x, y> / n_features + 1)^3``.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples_X, n_features)
+        Network features of one set of images.
+    Y : array-like of shape (n_samples_Y, n_features)
+        Those of the other.
+    features : transformer, default=None
+        Random features to estimate it with, in time proportional to the number of rows; their own kernel takes the
+        place of the cubic one. Without, it is computed from all pairs of rows.
+
+    Returns
+    -------
+    distance : float
+        Near 0, and as often negative as positive, for samples of one distribution.
+
+    Examples
+    --------
+    >>> from bochner.metrics import kid
+    >>> kid([[0.0], [0.0]], [[1.0], [1.0]])
+    7.0
+    """
+    x, y = same_dtype(rows_of(X, "X"), rows_of(Y, "Y"))
+    if features is None:
+        return mmd2(x, y, Polynomial(3, 1.0 / x.shape[1], 1.0))
+    drawn = clone(features).fit(x)
+    return _bochner.mmd2_from_features(drawn.map_, x, y, n_jobs=drawn.n_jobs)
+
+
+def _vector(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    return check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
+
+
+def _columns(values: ArrayLike, name: str) -> Any:
+    array = _vector(values, name)
+    return array.reshape(len(array), -1)
