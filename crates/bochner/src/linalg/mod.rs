@@ -1,12 +1,12 @@
 //! The only door to faer and rustfft: tiles, products, factorisations, transforms.
 
-pub mod gemm;
-pub mod hadamard;
-pub(crate) mod memory;
 mod cholesky;
 mod eigen;
 pub(crate) mod field;
+pub mod gemm;
+pub mod hadamard;
 mod lower;
+pub(crate) mod memory;
 mod pages;
 mod qr;
 mod sincos;
@@ -21,7 +21,6 @@ pub use pages::zeroed;
 pub use qr::orthonormal_rows;
 pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};
 
-pub use cholesky::Cholesky;
 pub use tile::{Tile, TileMut};
 pub use workspace::Workspace;
 
