@@ -6,16 +6,20 @@
 mod compose;
 mod drive;
 mod fourier;
+mod polynomial;
 mod pooling;
 mod product_sketch;
 mod spec;
+mod tensor_sketch;
 mod tree_sketch;
 
 pub use compose::{Compact, ComplexToReal, Concat, Constant, Projected};
 pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpec, Frequencies};
+pub use polynomial::{PolynomialSpec, SketchKind, Structure};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
 pub use product_sketch::{Lift, MAX_DEGREE, ProductSketch};
 pub use spec::{Describe, Spec};
+pub use tensor_sketch::TensorSketch;
 pub use tree_sketch::TreeSketch;
 
 use crate::error::Result;

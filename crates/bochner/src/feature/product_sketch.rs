@@ -31,11 +31,14 @@ pub struct ProductSketch<P> {
 /// `x ↦ (√γ x, √ν)`; the last coordinate exists only for `ν > 0`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lift {
-    scale: f64,
-    bias: f64,
+    pub(super) scale: f64,
+    pub(super) bias: f64,
 }
 
 impl Lift {
+    /// `x ↦ x`.
+    pub(super) const IDENTITY: Lift = Lift { scale: 1.0, bias: 0.0 };
+
     /// The lift of `(γ⟨x, y⟩ + ν)ᵖ`.
     ///
     /// # Errors
@@ -103,7 +106,7 @@ impl<P: Projection> ProductSketch<P> {
             check_dim("output dimension of a factor", factors[0].output_dim(), factor.output_dim())?;
         }
         let input_dim = factors[0].input_dim();
-        Ok(ProductSketch { factors, input_dim, lift: Lift { scale: 1.0, bias: 0.0 } })
+        Ok(ProductSketch { factors, input_dim, lift: Lift::IDENTITY })
     }
 
     /// The sketch of `(γ⟨x, y⟩ + ν)ᵖ` on rows of length `input_dim`; the factors see lifted rows.
@@ -162,7 +165,7 @@ impl<P: Projection> ProductSketch<P> {
     ) {
         let (n, d) = (rows[0].rows(), rows[0].cols());
         let mut first = work.take(n * d);
-        Lift { scale: 1.0, bias: 0.0 }.lift_into(rows[0], self.scale(), &mut first);
+        Lift::IDENTITY.lift_into(rows[0], self.scale(), &mut first);
         let mut scaled = rows.to_vec();
         scaled[0] = Tile::new(&first, n, d);
         product(&scaled, work);

@@ -1,6 +1,6 @@
 //! Descriptions of maps: what a model file stores instead of weights, and the one constructor all doors share.
 
-use super::{DynComplexMap, DynMap, FourierSpec};
+use super::{DynComplexMap, DynMap, FourierSpec, PolynomialSpec};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::scalar::Real;
@@ -128,4 +128,6 @@ macro_rules! specs {
 specs! {
     /// Fourier features of a shift-invariant kernel.
     Fourier(FourierSpec),
+    /// Sketches of the polynomial kernel.
+    Polynomial(PolynomialSpec),
 }

@@ -203,15 +203,16 @@ fn stages<R: Packed, S: Vectors<R>>(s: S, one: S::V, x: &mut [R::Pack], mut h: u
     }
 }
 
-/// `first` on every cache-sized block together with the stages inside it, from stride `h` packs on; then the other stages.
+/// `first` on every cache-sized block (told the number of its first pack) together with the stages inside it, from stride
+/// `h` packs on; then the other stages.
 #[inline(always)]
-fn blocked<R: Real, S: Vectors<R>>(s: S, x: &mut [R::Pack], h: usize, first: impl Fn(S::V, &mut [R::Pack])) {
+fn blocked<R: Real, S: Vectors<R>>(s: S, x: &mut [R::Pack], h: usize, first: impl Fn(S::V, &mut [R::Pack], usize)) {
     // Hidden from the optimiser, which would turn the multiply-adds by one back into sums.
     let one = s.splat(black_box(R::ONE));
     let block = (BLOCK_BYTES / size_of::<R::Pack>()).min(x.len());
-    for block in x.chunks_exact_mut(block) {
-        first(one, block);
-        stages(s, one, block, h);
+    for (i, part) in x.chunks_exact_mut(block).enumerate() {
+        first(one, part, i * block);
+        stages(s, one, part, h);
     }
     stages(s, one, x, block);
 }
@@ -227,7 +228,7 @@ pub(crate) fn row<R: Real, S: Vectors<R>>(s: S, row: &mut [R]) {
         R::packs_mut(row),
         8,
         #[inline(always)]
-        |one, block| {
+        |one, block, _| {
             for [x0, x1, x2, x3, x4, x5, x6, x7] in block.as_chunks_mut().0 {
                 let (a, b, c, d) = (s.hadamard(x0), s.hadamard(x1), s.hadamard(x2), s.hadamard(x3));
                 let (e, f, g, h) = (s.hadamard(x4), s.hadamard(x5), s.hadamard(x6), s.hadamard(x7));
@@ -261,7 +262,77 @@ pub(crate) fn lanes<R: Real, S: Vectors<R>>(s: S, data: &mut [[R; 8]]) {
         R::packs_mut(data.as_flattened_mut()),
         8 * h,
         #[inline(always)]
-        |one, block| pass8(s, one, block, h, true),
+        |one, block, _| pass8(s, one, block, h, true),
+    );
+}
+
+/// Lane form of `H(z ∘ x)` for eight rows `x` and signs `z`, `PARTS` to a sign: the real one, or real and imaginary part.
+///
+/// Element `j` of the result are the eight real parts and, for two parts, the eight imaginary parts after them.
+#[inline(always)]
+pub(crate) fn signed_lanes<R: Real, S: Vectors<R>, const PARTS: usize>(
+    s: S,
+    x: &[[R; 8]],
+    signs: &[[R; PARTS]],
+    out: &mut [[[R; 8]; PARTS]],
+) {
+    let per_element = 8 / R::WIDTH;
+    if x.len() < 8 {
+        for ((out, x), sign) in out.iter_mut().zip(x).zip(signs) {
+            *out = sign.map(|sign| x.map(|x| x * sign));
+        }
+        return plain::<R, _>(out, |a, b| {
+            for (a, b) in a.as_flattened_mut().iter_mut().zip(b.as_flattened_mut()) {
+                (*a, *b) = (*a + *b, *a - *b);
+            }
+        });
+    }
+    let x = R::packs(x.as_flattened());
+    let h = PARTS * per_element;
+    blocked(
+        s,
+        R::packs_mut(out.as_flattened_mut().as_flattened_mut()),
+        8 * h,
+        #[inline(always)]
+        |one, block, start| {
+            let first = start / h;
+            let x = x[first * per_element..].chunks_exact(8 * per_element);
+            let signs = signs[first..].as_chunks::<8>().0;
+            for ((out, x), signs) in block.chunks_exact_mut(8 * h).zip(x).zip(signs) {
+                for half in 0..per_element {
+                    let x0 = s.load(&x[half]);
+                    let x1 = s.load(&x[per_element + half]);
+                    let x2 = s.load(&x[2 * per_element + half]);
+                    let x3 = s.load(&x[3 * per_element + half]);
+                    let x4 = s.load(&x[4 * per_element + half]);
+                    let x5 = s.load(&x[5 * per_element + half]);
+                    let x6 = s.load(&x[6 * per_element + half]);
+                    let x7 = s.load(&x[7 * per_element + half]);
+                    for part in 0..PARTS {
+                        let v = [
+                            s.mul(x0, s.splat(signs[0][part])),
+                            s.mul(x1, s.splat(signs[1][part])),
+                            s.mul(x2, s.splat(signs[2][part])),
+                            s.mul(x3, s.splat(signs[3][part])),
+                            s.mul(x4, s.splat(signs[4][part])),
+                            s.mul(x5, s.splat(signs[5][part])),
+                            s.mul(x6, s.splat(signs[6][part])),
+                            s.mul(x7, s.splat(signs[7][part])),
+                        ];
+                        let v = first_butterflies8(s, one, v);
+                        let at = part * per_element + half;
+                        s.store(&mut out[at], v[0]);
+                        s.store(&mut out[h + at], v[1]);
+                        s.store(&mut out[2 * h + at], v[2]);
+                        s.store(&mut out[3 * h + at], v[3]);
+                        s.store(&mut out[4 * h + at], v[4]);
+                        s.store(&mut out[5 * h + at], v[5]);
+                        s.store(&mut out[6 * h + at], v[6]);
+                        s.store(&mut out[7 * h + at], v[7]);
+                    }
+                }
+            }
+        },
     );
 }
 

@@ -1,7 +1,9 @@
 //! The only door to faer and rustfft: tiles, products, factorisations, transforms.
 
 mod cholesky;
+mod convolution;
 mod eigen;
+mod fft;
 pub(crate) mod field;
 pub mod gemm;
 pub mod hadamard;
@@ -11,11 +13,13 @@ mod pages;
 mod qr;
 mod sincos;
 mod tile;
-mod vectors;
+pub(crate) mod vectors;
 mod workspace;
 
 pub use cholesky::{Cholesky, Indefinite};
+pub use convolution::{Convolution, multiply_spectra};
 pub use eigen::Eigen;
+pub use fft::{ComplexFft, RealFft, Transforms};
 pub use lower::Lower;
 pub use pages::zeroed;
 pub use qr::orthonormal_rows;
@@ -27,7 +31,7 @@ pub use workspace::Workspace;
 /// What the compiled kernels of this folder need to know about a number type.
 ///
 /// Sealed by [`crate::scalar::Real`]; one implementation per type.
-pub trait Kernels: Sized + SinCos + vectors::Packed {
+pub trait Kernels: Sized + SinCos + Transforms + vectors::Packed {
     /// Columns of a panel of the right factor of a product: two vectors of 32 bytes.
     const PANEL: usize;
     #[doc(hidden)]

@@ -1,5 +1,5 @@
 use super::Projection;
-use crate::error::{Error, Result, check_count};
+use crate::error::{Error, Result, check_count, check_dim};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::random::{Role, Seed, Stream, fourth_root};
 use crate::scalar::{Real, Scalar};
@@ -71,6 +71,19 @@ impl<O: Scalar> CountSketch<O> {
         Ok(CountSketch { hashes, signs, output_dim })
     }
 
+    /// The sketch with a given hash and given signs.
+    ///
+    /// # Errors
+    /// No coordinates, lists of different lengths, hashes that are not below `output_dim`.
+    pub fn from_parts(hashes: Vec<u32>, signs: Vec<O>, output_dim: usize) -> Result<Self> {
+        check_count("number of hashes", hashes.len())?;
+        check_dim("number of signs", hashes.len(), signs.len())?;
+        if let Some(hash) = hashes.iter().find(|&&h| h as usize >= output_dim) {
+            return Err(Error::parameter("hashes", "less than output_dim", hash));
+        }
+        Ok(CountSketch { hashes: hashes.into(), signs: signs.into(), output_dim })
+    }
+
     /// Output coordinate of every input coordinate.
     pub fn hashes(&self) -> &[u32] {
         &self.hashes
@@ -86,8 +99,17 @@ impl<O: Scalar> CountSketch<O> {
     /// # Panics
     /// If `out` does not have the sketch's output dimension.
     pub fn sketch_into(&self, row: &[O::Real], out: &mut [O]) {
+        assert_eq!(out.len(), self.output_dim, "the output of a count sketch has its output dimension");
         out.fill(O::ZERO);
-        self.add_entries(row.iter().copied().enumerate(), out);
+        self.for_each(row, |hash, value| out[hash] += value);
+    }
+
+    /// Hands the output coordinate and the signed value of every input coordinate to `add`.
+    #[inline]
+    pub(crate) fn for_each(&self, row: &[O::Real], mut add: impl FnMut(usize, O)) {
+        for ((value, &hash), sign) in row.iter().zip(&*self.hashes).zip(&*self.signs) {
+            add(hash as usize, sign.scale(*value));
+        }
     }
 
     /// Adds the sketch of a sparse row, given as (index, value) pairs, to `out`. Indices past the input are ignored.
@@ -127,12 +149,12 @@ impl<O: Scalar> Projection for CountSketch<O> {
         for i in 0..rows.rows() {
             let out = out.row_mut(i);
             out.fill(O::ZERO);
-            for ((value, &hash), sign) in rows.row(i).iter().zip(&*self.hashes).zip(&*self.signs) {
+            self.for_each(rows.row(i), |hash, value| {
                 // Columns before the range wrap to large numbers: outside in both directions.
-                if let Some(out) = out.get_mut((hash as usize).wrapping_sub(columns.start)) {
-                    *out += sign.scale(*value);
+                if let Some(out) = out.get_mut(hash.wrapping_sub(columns.start)) {
+                    *out += value;
                 }
-            }
+            });
             out.iter_mut().for_each(|o| *o = o.scale(scale));
         }
     }
@@ -266,5 +288,8 @@ mod tests {
         assert!(CountSketch::<f32>::new(0, 5, Seed::new(0)).is_err());
         assert!(CountSketch::<f32>::new(5, 0, Seed::new(0)).is_err());
         assert!(CountSketch::<f32>::new(5, 1 << 32, Seed::new(0)).is_err());
+        assert!(CountSketch::from_parts(vec![0, 3], vec![1.0f32, 1.0], 3).is_err());
+        assert!(CountSketch::from_parts(vec![0, 2], vec![1.0f32], 3).is_err());
+        assert!(CountSketch::from_parts(vec![0, 2], vec![1.0f32, -1.0], 3).is_ok());
     }
 }

@@ -2,9 +2,11 @@
 
 mod dense;
 mod hadamard_chain;
+mod srht;
 
 pub use dense::{Dense, Entries, Gaussian, MatrixFree, Orthogonal, Orthoprojector, Rademacher};
 pub use hadamard_chain::{ComplexChain, HadamardChain};
+pub use srht::{Sampling, Srht};
 mod count_sketch;
 
 pub use count_sketch::CountSketch;

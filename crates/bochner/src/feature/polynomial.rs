@@ -1,0 +1,265 @@
+use super::{
+    Compact, ComplexToReal, Constant, Describe, DynComplexMap, DynMap, FeatureMap, Lift, MAX_DEGREE, ProductSketch,
+    TensorSketch, TreeSketch,
+};
+use crate::error::{Error, Result, check_count};
+use crate::kernel::{self, Kernel};
+use crate::projection::{Gaussian, Rademacher, Sampling, Srht};
+use crate::random::Seed;
+use crate::scalar::{Real, Scalar};
+use crate::variance::{self, Kind, PairMoments, Stage, Weights, map_pairs};
+use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Which random directions a polynomial sketch is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SketchKind {
+    /// Randomised Hadamard directions: TensorSRHT.
+    TensorSrht,
+    /// Independent signs.
+    Rademacher,
+    /// Independent normals.
+    Gaussian,
+    /// Convolved count sketches.
+    TensorSketch,
+}
+
+/// How the degree-1 pieces are put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Structure {
+    /// One product over all factors.
+    Flat,
+    /// A balanced tree of products of two ([`TreeSketch`]): for high degrees.
+    Tree,
+    /// A flat sketch several times as wide, projected down ([`Compact`]).
+    Compact,
+}
+
+/// How many times wider than its output a compact sketch is before it is projected down.
+const EXPANSION: usize = 4;
+
+/// Description of a sketch of the polynomial kernel `(γ⟨x, y⟩ + ν)ᵖ`.
+///
+/// ```
+/// use bochner::feature::{Describe, FeatureMap, PolynomialSpec};
+/// let spec = PolynomialSpec { n_components: 256, degree: 3, ..PolynomialSpec::default() };
+/// let map = spec.build::<f64>(10)?;
+/// assert_eq!((map.input_dim(), map.output_dim()), (10, 256));
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolynomialSpec {
+    /// Budget of output columns; a CtR map uses an even number of them.
+    pub n_components: usize,
+    /// `p`.
+    pub degree: u32,
+    /// `γ`.
+    pub gamma: f64,
+    /// `ν`.
+    pub coef0: f64,
+    /// The random directions.
+    pub sketch: SketchKind,
+    /// Real, complex, or complex with real output.
+    pub weights: Weights,
+    /// Sampling of Hadamard rows.
+    pub srht: Sampling,
+    /// Flat, tree or compact.
+    pub structure: Structure,
+    /// Where the draws start.
+    pub seed: u64,
+}
+
+impl Default for PolynomialSpec {
+    fn default() -> Self {
+        PolynomialSpec {
+            n_components: 1024,
+            degree: 2,
+            gamma: 1.0,
+            coef0: 0.0,
+            sketch: SketchKind::TensorSrht,
+            weights: Weights::Ctr,
+            srht: Sampling::Upsampled,
+            structure: Structure::Flat,
+            seed: 0,
+        }
+    }
+}
+
+impl PolynomialSpec {
+    fn check(&self) -> Result<Lift> {
+        check_count("n_components", self.n_components)?;
+        if self.degree > MAX_DEGREE {
+            return Err(Error::parameter("degree", "at most 64", self.degree));
+        }
+        if self.weights == Weights::Ctr && self.n_components < 2 && self.degree > 0 {
+            return Err(Error::parameter("n_components", "at least 2 for weights=\"ctr\"", self.n_components));
+        }
+        if self.structure != Structure::Flat && self.weights != Weights::Real {
+            return Err(Error::Unsupported {
+                what: "structure",
+                reason: "trees and compact sketches are made of real sketches; use weights=\"real\"".into(),
+            });
+        }
+        if self.structure == Structure::Tree && self.sketch == SketchKind::TensorSketch {
+            return Err(Error::Unsupported {
+                what: "structure",
+                reason: "a tree is made of product sketches; use tensor_srht, rademacher or gaussian".into(),
+            });
+        }
+        if self.structure == Structure::Tree && self.degree < 2 {
+            return Err(Error::parameter("degree", "at least 2 for structure=\"tree\"", self.degree));
+        }
+        Lift::new(self.gamma, self.coef0)
+    }
+
+    /// Number of draws: complex ones for complex and CtR maps.
+    pub fn draws(&self) -> usize {
+        if self.weights == Weights::Ctr { self.n_components / 2 } else { self.n_components }
+    }
+
+    fn flat<R: Real, O: Scalar<Real = R>>(
+        &self,
+        lift: Lift,
+        input_dim: usize,
+        draws: usize,
+    ) -> Result<Arc<dyn FeatureMap<Real = R, Output = O>>> {
+        let (dim, degree) = (lift.output_dim(input_dim), self.degree as usize);
+        let seed = Seed::new(self.seed);
+        let seeds = (0..degree).map(|i| seed.child(i as u64));
+        Ok(match self.sketch {
+            SketchKind::TensorSrht => {
+                let factors = Srht::<R, O>::factors(seed, &vec![dim; degree], draws, self.srht)?;
+                Arc::new(ProductSketch::new(factors)?.with_lift(lift, input_dim)?)
+            }
+            SketchKind::Rademacher => {
+                let factors =
+                    seeds.map(|seed| Rademacher::<R, O>::new(seed, dim, draws)).collect::<Result<Vec<_>>>()?;
+                Arc::new(ProductSketch::new(factors)?.with_lift(lift, input_dim)?)
+            }
+            SketchKind::Gaussian => {
+                let factors = seeds.map(|seed| Gaussian::<R, O>::new(seed, dim, draws)).collect::<Result<Vec<_>>>()?;
+                Arc::new(ProductSketch::new(factors)?.with_lift(lift, input_dim)?)
+            }
+            SketchKind::TensorSketch => {
+                Arc::new(TensorSketch::<O>::draw(dim, self.degree, draws, seed)?.with_lift(lift, input_dim)?)
+            }
+        })
+    }
+
+    fn tree<R: Real>(&self, lift: Lift, input_dim: usize) -> Result<DynMap<R>> {
+        let (seed, draws, degree) = (Seed::new(self.seed), self.n_components, self.degree);
+        Ok(match self.sketch {
+            SketchKind::TensorSrht => Arc::new(TreeSketch::new(degree, lift, input_dim, |label, dim| {
+                Srht::<R, R>::new(seed.child(label), dim, draws, Sampling::Upsampled)
+            })?),
+            SketchKind::Rademacher => Arc::new(TreeSketch::new(degree, lift, input_dim, |label, dim| {
+                Rademacher::<R, R>::new(seed.child(label), dim, draws)
+            })?),
+            _ => Arc::new(TreeSketch::new(degree, lift, input_dim, |label, dim| {
+                Gaussian::<R, R>::new(seed.child(label), dim, draws)
+            })?),
+        })
+    }
+
+    /// The stage that stands for this sketch's projection on vectors of length `dim`.
+    fn stage(&self, dim: usize) -> Stage {
+        match self.sketch {
+            SketchKind::Gaussian => Stage::Gaussian,
+            SketchKind::Rademacher => Stage::Rademacher,
+            _ => Stage::Srht { padded_dim: dim.next_power_of_two() },
+        }
+    }
+
+    /// The variance's view of the flat sketch.
+    fn sketch(&self, draws: usize, dim: usize) -> Result<variance::Sketch> {
+        let kind = match (self.sketch, self.srht) {
+            (SketchKind::Rademacher, _) => Kind::Rademacher,
+            (SketchKind::Gaussian, _) => Kind::Gaussian,
+            (SketchKind::TensorSketch, _) => Kind::TensorSketch,
+            (SketchKind::TensorSrht, Sampling::Stacked) => Kind::SrhtStacked,
+            (SketchKind::TensorSrht, Sampling::Upsampled) => Kind::SrhtUpsampled,
+            (SketchKind::TensorSrht, Sampling::Tuple) => Kind::SrhtTuple { replacement: false },
+        };
+        variance::Sketch::new(kind, self.weights, self.degree, draws, dim)
+    }
+}
+
+impl Describe for PolynomialSpec {
+    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        let lift = self.check()?;
+        check_count("number of columns of rows", input_dim)?;
+        if self.degree == 0 {
+            return Ok(Arc::new(Constant::new(input_dim, 1.0)?));
+        }
+        match (self.structure, self.weights) {
+            (Structure::Tree, _) => self.tree(lift, input_dim),
+            (Structure::Compact, _) => {
+                let wide = self.flat::<R, R>(lift, input_dim, EXPANSION * self.n_components)?;
+                let seed = Seed::new(self.seed).child(u64::from(MAX_DEGREE));
+                let down = Srht::<R, R>::new(seed, wide.output_dim(), self.n_components, Sampling::Upsampled)?;
+                Ok(Arc::new(Compact::new(wide, down)?))
+            }
+            (Structure::Flat, Weights::Real) => self.flat::<R, R>(lift, input_dim, self.draws()),
+            (Structure::Flat, Weights::Ctr) => {
+                Ok(Arc::new(ComplexToReal::new(self.flat::<R, R::Complex>(lift, input_dim, self.draws())?)))
+            }
+            (Structure::Flat, Weights::Complex) => Err(Error::Unsupported {
+                what: "real output",
+                reason: "weights=\"complex\" has complex features; weights=\"ctr\" makes them real".into(),
+            }),
+        }
+    }
+
+    fn build_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+        let lift = self.check()?;
+        check_count("number of columns of rows", input_dim)?;
+        if self.weights != Weights::Complex {
+            return Err(Error::parameter("weights", "\"complex\" for complex output", format!("{:?}", self.weights)));
+        }
+        check_count("degree of a complex sketch", self.degree as usize)?;
+        self.flat::<R, R::Complex>(lift, input_dim, self.draws())
+    }
+
+    fn kernel(&self) -> Result<Arc<dyn Kernel>> {
+        Ok(Arc::new(kernel::Polynomial::new(self.degree, self.gamma, self.coef0)?))
+    }
+
+    fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let lift = self.check()?;
+        let (gamma, coef0) = (self.gamma, self.coef0);
+        let dim = lift.output_dim(x.ncols());
+        match self.structure {
+            Structure::Flat => {
+                let sketch = self.sketch(self.draws(), dim)?;
+                map_pairs(x, y, |stats| sketch.variance(&stats.affine(gamma, coef0)))
+            }
+            Structure::Tree => {
+                let (leaf, inner) = (self.stage(dim), self.stage(self.n_components));
+                map_pairs(x, y, |stats| {
+                    let stats = stats.affine(gamma, coef0);
+                    let root = leaf.tree(inner, PairMoments::from(stats), self.degree, self.n_components);
+                    (root.t - stats.t.powi(self.degree as i32)).max(0.0)
+                })
+            }
+            Structure::Compact => {
+                if self.sketch == SketchKind::TensorSketch || self.srht != Sampling::Upsampled {
+                    return Err(Error::Unsupported {
+                        what: "variance of a compact sketch",
+                        reason: "closed forms exist for rademacher, gaussian and upsampled tensor_srht".into(),
+                    });
+                }
+                let width = EXPANSION * self.n_components;
+                let (up, down) = (self.stage(dim), Stage::Srht { padded_dim: width.next_power_of_two() });
+                map_pairs(x, y, |stats| {
+                    let stats = stats.affine(gamma, coef0);
+                    let wide = up.product(&vec![PairMoments::from(stats); self.degree as usize], width);
+                    (down.product(&[wide], self.n_components).t - stats.t.powi(self.degree as i32)).max(0.0)
+                })
+            }
+        }
+    }
+}

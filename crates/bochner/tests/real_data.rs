@@ -1,0 +1,134 @@
+//! Sketches on real data: measured error against closed-form variance, and the claims about who beats whom.
+//!
+//! Needs the data sets (`BOCHNER_DATA`, else `../shared/data`); run by `make check-long`.
+
+use bochner::feature::{Describe, FeatureMap, PolynomialSpec, SketchKind};
+use bochner::kernel::kernel_matrix;
+use bochner::projection::Sampling;
+use bochner::random::{Role, Seed, Stream};
+use bochner::variance::Weights;
+use flate2::read::GzDecoder;
+use ndarray::{Array2, Axis};
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+
+const ROWS: usize = 1000;
+const SEEDS: u64 = 24;
+const SKETCHES: [(SketchKind, Sampling); 6] = [
+    (SketchKind::Rademacher, Sampling::Upsampled),
+    (SketchKind::Gaussian, Sampling::Upsampled),
+    (SketchKind::TensorSketch, Sampling::Upsampled),
+    (SketchKind::TensorSrht, Sampling::Stacked),
+    (SketchKind::TensorSrht, Sampling::Upsampled),
+    (SketchKind::TensorSrht, Sampling::Tuple),
+];
+
+fn data(path: &str) -> Vec<u8> {
+    let root = std::env::var_os("BOCHNER_DATA")
+        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")), PathBuf::from);
+    let path = root.join(path);
+    let file = File::open(&path).unwrap_or_else(|e| panic!("{}: {e}; set BOCHNER_DATA", path.display()));
+    let mut bytes = Vec::new();
+    GzDecoder::new(file).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// Test rows shifted to be non-negative and scaled to unit norm.
+fn rows(name: &str) -> Array2<f64> {
+    let mut all = if name == "letter" {
+        let text = String::from_utf8(data("letter/test.csv.gz")).unwrap();
+        let values: Vec<f64> = text
+            .lines()
+            .skip(1)
+            .flat_map(|line| line.split(',').take(16).map(|v| v.parse().unwrap()).collect::<Vec<f64>>())
+            .collect();
+        Array2::from_shape_vec((values.len() / 16, 16), values).unwrap()
+    } else {
+        let bytes = data(&format!("{name}/t10k-images-idx3-ubyte.gz"));
+        Array2::from_shape_vec((10_000, 784), bytes[16..].iter().map(|&b| f64::from(b)).collect()).unwrap()
+    };
+    for mut column in all.axis_iter_mut(Axis(1)) {
+        let least = column.fold(f64::INFINITY, |m, &v| m.min(v));
+        column.mapv_inplace(|v| v - least);
+    }
+    let order = Stream::new(Seed::new(1), Role::Split, 0).permutation(all.nrows());
+    let mut sample = Array2::zeros((ROWS, all.ncols()));
+    for (mut to, &from) in sample.axis_iter_mut(Axis(0)).zip(&order) {
+        let row = all.row(from as usize);
+        let norm = row.dot(&row).sqrt();
+        to.assign(&(&row / norm));
+    }
+    sample
+}
+
+/// Mean over seeds of the mean squared entry error, its standard error, and the closed form.
+struct Outcome {
+    measured: f64,
+    standard_error: f64,
+    predicted: f64,
+}
+
+fn measure(rows: &Array2<f64>, spec: &PolynomialSpec) -> Outcome {
+    let exact = kernel_matrix(&*spec.kernel().unwrap(), rows.view(), rows.view()).unwrap();
+    let predicted = spec.variance(rows.view(), rows.view()).unwrap().mean().unwrap();
+    let errors: Vec<f64> = (0..SEEDS)
+        .map(|seed| {
+            let spec = PolynomialSpec { seed: 100 + seed, ..spec.clone() };
+            let features = spec.build::<f64>(rows.ncols()).unwrap().transform(rows.view()).unwrap();
+            let estimate = features.dot(&features.t());
+            (&estimate - &exact).mapv(|e| e * e).mean().unwrap()
+        })
+        .collect();
+    let n = errors.len() as f64;
+    let measured = errors.iter().sum::<f64>() / n;
+    let spread = errors.iter().map(|e| (e - measured).powi(2)).sum::<f64>() / (n - 1.0);
+    Outcome { measured, standard_error: (spread / n).sqrt(), predicted }
+}
+
+#[test]
+#[ignore = "needs the data sets; run by make check-long"]
+fn measured_errors_agree_with_closed_forms_and_complex_weights_pay_off() {
+    println!("{:<14} {:>2} {:<24} {:<5} {:>10} {:>10} {:>6}", "data", "p", "sketch", "", "measured", "predicted", "z");
+    for name in ["mnist", "fashion-mnist", "letter"] {
+        let rows = rows(name);
+        for degree in [3, 6] {
+            let mut real_srht = f64::NAN;
+            let mut tensor_sketch = f64::NAN;
+            for (sketch, srht) in SKETCHES {
+                for weights in [Weights::Real, Weights::Ctr] {
+                    let spec = PolynomialSpec {
+                        n_components: 1024,
+                        degree,
+                        coef0: 1.0,
+                        sketch,
+                        srht,
+                        weights,
+                        ..Default::default()
+                    };
+                    let outcome = measure(&rows, &spec);
+                    let z = (outcome.measured - outcome.predicted) / outcome.standard_error;
+                    println!(
+                        "{name:<14} {degree:>2} {:<24} {:<5} {:>10.3e} {:>10.3e} {z:>6.2}",
+                        format!("{sketch:?} {srht:?}"),
+                        format!("{weights:?}"),
+                        outcome.measured,
+                        outcome.predicted
+                    );
+                    assert!(z.abs() <= 6.0, "{name} {spec:?}: {} against {}", outcome.measured, outcome.predicted);
+                    match (sketch, srht, weights) {
+                        (SketchKind::TensorSrht, Sampling::Upsampled, Weights::Real) => real_srht = outcome.measured,
+                        (SketchKind::TensorSketch, _, Weights::Real) => tensor_sketch = outcome.measured,
+                        (SketchKind::TensorSrht, Sampling::Upsampled, Weights::Ctr) => {
+                            assert!(outcome.measured < real_srht, "{name}, p = {degree}: CtR is not below real");
+                            if degree == 3 {
+                                assert!(outcome.measured <= tensor_sketch, "{name}: CtR is above TensorSketch");
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+}
