@@ -78,6 +78,12 @@ impl SpectralKernel for Gaussian {
         1.0
     }
 
+    /// `d/2 · ln(ℓ²/2π) − ℓ²|ω|²/2`.
+    fn ln_spectral_density(&self, norm: f64, dim: usize) -> f64 {
+        let scaled = self.length_scale * norm;
+        dim as f64 * libm::log(self.length_scale / std::f64::consts::TAU.sqrt()) - 0.5 * scaled * scaled
+    }
+
     fn spectral_moment(&self, dim: usize) -> f64 {
         dim as f64 / (self.length_scale * self.length_scale)
     }

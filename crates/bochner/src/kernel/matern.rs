@@ -1,7 +1,7 @@
 use super::{Kernel, SpectralKernel, distance_sq};
 use crate::error::{Error, Result, check_positive};
 use crate::random::Stream;
-use crate::special::{Table, matern};
+use crate::special::{Table, ln_gamma, matern};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 
@@ -113,6 +113,15 @@ impl SpectralKernel for Matern {
     fn frequency_scale(&self, draw: &mut Stream) -> f64 {
         // Very rough kernels draw chi-squares that underflow; any radius this large makes the phase uniform.
         (2.0 * self.nu / draw.chi_square(2.0 * self.nu)).sqrt().min(1e100)
+    }
+
+    /// The multivariate t law with `2ν` degrees of freedom:
+    /// `ln Γ(ν+d/2)/Γ(ν) + d/2 · ln(ℓ²/2πν) − (ν+d/2) ln(1 + ℓ²|ω|²/2ν)`.
+    fn ln_spectral_density(&self, norm: f64, dim: usize) -> f64 {
+        let (half, scaled) = (0.5 * dim as f64, self.length_scale * norm);
+        let scale = libm::log(self.length_scale * self.length_scale / (std::f64::consts::TAU * self.nu));
+        let tail = libm::log1p(scaled * scaled / (2.0 * self.nu));
+        ln_gamma(self.nu + half) - ln_gamma(self.nu) + half * scale - (self.nu + half) * tail
     }
 
     /// `dν/((ν−1)ℓ²)`, infinite for `ν ≤ 1`.

@@ -39,6 +39,7 @@ pub use scaled::Scaled;
 pub use spherical::Spherical;
 
 use crate::random::Stream;
+use crate::special::ln_gamma;
 use std::fmt::Debug;
 
 /// A kernel at unit scale or with its parameters inside.
@@ -91,6 +92,17 @@ pub trait SpectralKernel: Kernel {
     /// Draws a radius `r` at length scale 1: 1 for the Gaussian kernel, `√(2ν/χ²)` with `2ν` degrees of freedom for
     /// Matérn kernels.
     fn frequency_scale(&self, draw: &mut Stream) -> f64;
+
+    /// `ln p(ω)` at a frequency of length `norm` in `dim` dimensions: `k(τ) = ∫ p(ω) exp(iω·τ) dω`.
+    fn ln_spectral_density(&self, norm: f64, dim: usize) -> f64;
+
+    /// `ln` of the density of `|ω|`: the spectral density times the surface `2π^(d/2)/Γ(d/2) |ω|^(d−1)` of a sphere.
+    fn ln_radial_density(&self, norm: f64, dim: usize) -> f64 {
+        let d = dim as f64;
+        let surface = std::f64::consts::LN_2 + 0.5 * d * std::f64::consts::PI.ln() - ln_gamma(0.5 * d);
+        let shell = if dim == 1 { 0.0 } else { (d - 1.0) * libm::log(norm) };
+        self.ln_spectral_density(norm, dim) + surface + shell
+    }
 
     /// `E|ω|²` in `dim` dimensions, which uniform error bounds depend on; infinite for rough kernels.
     fn spectral_moment(&self, dim: usize) -> f64;

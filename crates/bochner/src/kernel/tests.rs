@@ -163,6 +163,31 @@ fn radii_mix_normal_spectra_to_the_kernel() {
     assert_eq!(Gaussian::new(2.0).unwrap().spectral_moment(4), 1.0);
 }
 
+#[test]
+fn radial_densities_integrate_to_one_and_to_the_second_moment() {
+    // Trapezoidal rule in ln|ω|, where both spectra fall off exponentially.
+    let kernels: [Any; 3] = [
+        Gaussian::new(1.3).unwrap().into(),
+        Matern::new(2.5, 0.7).unwrap().into(),
+        Matern::new(0.6, 1.0).unwrap().into(),
+    ];
+    for kernel in kernels {
+        let spectral = kernel.spectral().unwrap();
+        for dim in [1, 3, 5, 20] {
+            let (mut mass, mut moment) = (0.0, 0.0);
+            for i in -3000..3000 {
+                let norm = (f64::from(i) * 0.02).exp();
+                let weight = 0.02 * norm * spectral.ln_radial_density(norm, dim).exp();
+                mass += weight;
+                moment += weight * norm * norm;
+            }
+            assert!((mass - 1.0).abs() < 1e-12, "{kernel:?} in {dim} dimensions: {mass}");
+            let exact = spectral.spectral_moment(dim);
+            assert!(exact.is_infinite() || (moment / exact - 1.0).abs() < 1e-12, "{kernel:?} {dim}: {moment} {exact}");
+        }
+    }
+}
+
 /// Smallest pivot of a Cholesky factorisation, relative to the largest diagonal entry.
 fn smallest_pivot(k: &Array2<f64>) -> f64 {
     let n = k.nrows();

@@ -58,6 +58,13 @@ pub fn fourier_matrix<R: Real>(
     Ok(k)
 }
 
+/// Relative variance `2(d−m)/(m(d+2))` of the squared length `|Px|²` under an orthoprojector from `d` to `m` dimensions,
+/// scaled so that its mean is `|x|²`.
+pub fn orthoprojected_norm(input_dim: usize, output_dim: usize) -> f64 {
+    let (d, m) = (input_dim as f64, output_dim as f64);
+    non_negative(2.0 * (d - m) / (m * (d + 2.0)))
+}
+
 /// Variance of compressive cosine–sine features: `(½ + ½K(2) − K(√2))/M + K(√2) − K(1)²`, `K(c)` the limit kernel at
 /// `c` times the distance. The second part comes from the one projection all rows share and does not fall with `M`.
 pub fn compressive(kernel: &Compressive, distance_sq: f64, frequencies: usize) -> f64 {
@@ -283,6 +290,10 @@ mod tests {
         let all = compressive_matrix(&kernel, 5, rows.view(), rows.view()).unwrap();
         close(all[[0, 1]], within / 5.0 + between, 1e-11);
         assert_eq!(all[[0, 0]], 0.0);
+        // |Pτ|² = 2|τ|² cos²θ: relative variance 4 E cos⁴θ − 1 = ½.
+        let length = mean(&|r| (r / distance_sq - 1.0).powi(2));
+        close(orthoprojected_norm(2, 1), length, 1e-12);
+        assert_eq!(orthoprojected_norm(7, 7), 0.0);
         // No compression, no variance between projections.
         let whole = Compressive::new(Compression::Orthoprojector, 2, 2, 1.0).unwrap();
         close(compressive(&whole, distance_sq, 3), (1.0 - (-distance_sq).exp()).powi(2) / 6.0, 1e-12);
