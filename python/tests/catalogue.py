@@ -5,6 +5,8 @@ from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures
 FEATURES = [
     FourierFeatures(64),
     FourierFeatures(33, kernel="laplacian", length_scale="median", form="offset"),
+    FourierFeatures(32, kernel="matern", nu=2.2, projection="gaussian"),
+    FourierFeatures(32, form="complex"),
 ]
 
 MODELS = [

@@ -103,6 +103,10 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         skipped = {"random_state", "n_jobs"}
         return {name: value for name, value in self.get_params(deep=False).items() if name not in skipped}
 
+    def _rows_needed(self) -> int:
+        """Rows without which a parameter cannot be found from data."""
+        return 1
+
     def _complex_output(self) -> bool:
         return False
 
@@ -130,7 +134,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             The fitted transformer.
         """
         forget(self)
-        rows = check_rows(self, X, reset=True)
+        rows = check_rows(self, X, reset=True, ensure_min_samples=self._rows_needed())
         return self._adopt(self._draw(rows, seed_of(self.random_state)))
 
     def _adopt(self, drawn: Map) -> Self:
@@ -217,7 +221,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.transformer_tags.preserves_dtype = [] if self._complex_output() else ["float64", "float32"]
         return tags
 
 

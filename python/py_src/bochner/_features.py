@@ -20,7 +20,8 @@ class FourierFeatures(FeatureTransformer):
     Parameters
     ----------
     n_components : int, default=1024
-        Budget of output columns; one fewer is used where they come in pairs and the budget is odd.
+        Budget of output columns; one fewer is used where they come in pairs and the budget is odd. A single column
+        is always a cosine with a random offset.
     kernel : {"gaussian", "laplacian", "matern"}, default="gaussian"
         Kernel to estimate. (On a fitted transformer ``kernel(X, Y)`` is also the exact kernel matrix.)
     length_scale : float, array-like of shape (n_features,) or "median", default=1.0
@@ -100,7 +101,13 @@ class FourierFeatures(FeatureTransformer):
         gamma = description.pop("gamma")
         if gamma is not None:
             description["length_scale"] = _length_scale(gamma, self.kernel, X)
+        if self.n_components == 1 and self.form == "cos_sin":
+            # No room for a pair, but for one cosine.
+            description["form"] = "offset"
         return description
+
+    def _rows_needed(self) -> int:
+        return 2 if isinstance(self.length_scale, str) and self.gamma is None else 1
 
     def _complex_output(self) -> bool:
         return self.form == "complex"

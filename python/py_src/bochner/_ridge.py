@@ -84,6 +84,8 @@ class _FeatureRidge(BaseEstimator):
                 "steps before it belong into a Pipeline"
             )
         features = clone(features)
+        if X.shape[0] < features._rows_needed():
+            raise ValueError(f"the features need {features._rows_needed()} rows or more, got n_samples={X.shape[0]}")
         source = self.random_state if features.random_state is None else features.random_state
         with explained(self, ("X", X)):
             drawn = features._draw(X, seed_of(source))
