@@ -29,14 +29,15 @@ $(VENV)/.ready: Makefile
 		{ echo "make: Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1). Set PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet $(PYTHON_TOOLS)
+	$(BIN)/python -m pip install --quiet "maturin>=1.9,<2"
 	touch $@
 
 check-long:
 	cargo test --release --workspace --exclude bochner-python -- --include-ignored
 
 bench: $(if $(PEERS),$(VENV)/.ready)
-	cargo run --release -- bench $(if $(PEERS),--peers $(BIN)/python)
+	$(if $(PEERS),$(BIN)/python -m pip install --quiet numpy scikit-learn pandas)
+	cargo run --release -- bench --full $(if $(PEERS),--peers $(BIN)/python)
 
 docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude bochner-python --no-deps

@@ -24,9 +24,9 @@ pub(crate) struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  bochner demo                      see what the library does, on handwritten digits, in under two minutes
-  bochner bench                     time the kernels of this build against references on this machine
-  bochner completions bash          print a completion script for your shell
+  bochner demo                what the library does, on handwritten digits, in two minutes
+  bochner bench               how fast this build is on this machine
+  bochner completions bash    a completion script for your shell
 
 Every command has its own --help with examples.";
 

@@ -10,6 +10,7 @@
 mod bench;
 mod cli;
 mod commands;
+mod demo;
 mod digits;
 mod failure;
 mod human;

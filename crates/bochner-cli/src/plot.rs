@@ -396,7 +396,7 @@ fn text(svg: &mut String, x: f64, y: f64, anchor: &str, class: &str, paint: &str
 }
 
 /// Lines of at most `width` characters, broken at spaces.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {

@@ -2,6 +2,9 @@
 //!
 //! A new one is a file with a function and one line in [`ALL`].
 
+mod gram;
+mod hadamard;
+mod normals;
 mod peers;
 mod read;
 mod reference;
@@ -22,11 +25,20 @@ pub(crate) struct Benchmark {
     run: fn(&Bench<'_>) -> Outcome<Vec<Line>>,
 }
 
-pub(crate) const ALL: &[Benchmark] = &[Benchmark {
-    name: "read",
-    about: "CSV and NPY files in blocks, against reading the raw bytes and pandas",
-    run: read::run,
-}];
+pub(crate) const ALL: &[Benchmark] = &[
+    Benchmark {
+        name: "hadamard",
+        about: "Walsh–Hadamard transforms, against the core's rate of additions and a copy",
+        run: hadamard::run,
+    },
+    Benchmark { name: "gram", about: "Gram matrices of feature blocks, against numpy's x.T @ x", run: gram::run },
+    Benchmark { name: "normals", about: "standard normals from counters, against numpy's Philox", run: normals::run },
+    Benchmark {
+        name: "read",
+        about: "CSV, NPY and IDX files in blocks, against the raw bytes and pandas",
+        run: read::run,
+    },
+];
 
 /// What a benchmark may use.
 pub(crate) struct Bench<'a> {
@@ -104,6 +116,11 @@ impl Line {
             ratio: Some(ours / theirs),
             bar,
         }
+    }
+
+    /// A value without a reference.
+    pub(crate) fn alone(case: impl Into<String>, ours: Measure) -> Self {
+        Line { case: case.into(), ours, reference: String::new(), theirs: None, ratio: None, bar: Bar::None }
     }
 
     fn verdict(&self) -> Option<bool> {

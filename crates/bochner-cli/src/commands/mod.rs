@@ -25,5 +25,6 @@ macro_rules! commands {
 commands! {
     Bench => bench,
     Completions => completions,
+    Demo => demo,
     Man => man,
 }
