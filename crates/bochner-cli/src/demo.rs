@@ -282,7 +282,8 @@ fn exact_accuracy(kernel: &Gaussian, train: &Part, test: &Part, penalty: f64) ->
     let mut matrix = kernel_matrix(kernel, train.rows.view(), train.rows.view())?;
     matrix.diag_mut().mapv_inplace(|v| v + penalty);
     let matrix = Lower::from_square(matrix.as_slice().unwrap_or(&[]), n)?;
-    let factor = Cholesky::new(matrix).map_err(|_| Failure::Failed("the kernel matrix is not positive definite".into()))?;
+    let factor =
+        Cholesky::new(matrix).map_err(|_| Failure::Failed("the kernel matrix is not positive definite".into()))?;
     let mut dual = Array2::from_elem((n, CLASSES), -1.0);
     train.labels.iter().enumerate().for_each(|(i, &label)| dual[[i, label]] = 1.0);
     factor.solve_in_place(TileMut::new(dual.as_slice_mut().unwrap_or(&mut []), n, CLASSES))?;
@@ -351,11 +352,12 @@ impl Results {
     }
 
     fn plan_table(&self) -> Table {
-        let mut table = Table::new(format!("Features for an error of {:.0} %, planned from variances alone", 100.0 * WANTED_ERROR))
-            .words("map", "map")
-            .numbers("features", "features")
-            .numbers("predicted_error", "predicted error")
-            .numbers("measured_error", "measured error");
+        let mut table =
+            Table::new(format!("Features for an error of {:.0} %, planned from variances alone", 100.0 * WANTED_ERROR))
+                .words("map", "map")
+                .numbers("features", "features")
+                .numbers("predicted_error", "predicted error")
+                .numbers("measured_error", "measured error");
         for plan in &self.plans {
             table.push(vec![
                 Cell::text(KINDS[plan.kind].name),

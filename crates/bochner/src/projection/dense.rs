@@ -45,6 +45,9 @@ pub type MatrixFree<R, O = R> = Dense<R, O, Normals>;
 /// a time.
 pub type Rademacher<R, O = R> = Dense<R, O, Signs>;
 
+/// Directions given one by one, stored.
+pub type Given<R> = Dense<R, R, Stored<R, Rows>>;
+
 /// Haar-orthogonal blocks of `d` directions with independent `χ_d` lengths: each direction is standard normal, the
 /// directions of a block are orthogonal (Yu et al. 2016).
 pub type Orthogonal<R> = Dense<R, R, Stored<R, Rows>>;
@@ -447,6 +450,20 @@ fn orthonormal(seed: Seed, dim: usize, count: usize, signs: bool, rows: &mut [f6
         }
     }
     Err(Error::Unsupported { what: "orthogonal directions", reason: "a hundred draws in a row were singular".into() })
+}
+
+impl<R: Real> Given<R> {
+    /// Direction `j` is what `draw(j, …)` writes.
+    ///
+    /// # Errors
+    /// A dimension of 0, or weights that do not fit in memory.
+    pub fn given(input_dim: usize, output_dim: usize, draw: impl Fn(usize, &mut [f64])) -> Result<Self> {
+        check_dims(input_dim, output_dim)?;
+        let mut rows: Vec<f64> =
+            zeros("stored directions", output_dim.checked_mul(input_dim), "ask for fewer of them")?;
+        rows.chunks_exact_mut(input_dim).enumerate().for_each(|(j, row)| draw(j, row));
+        Ok(Dense::with_weights(input_dim, output_dim, Stored::new(&Rows { depth: input_dim, rows })?))
+    }
 }
 
 impl<R: Real> Orthogonal<R> {

@@ -4,7 +4,7 @@ mod dense;
 mod hadamard_chain;
 mod srht;
 
-pub use dense::{Dense, Entries, Gaussian, MatrixFree, Orthogonal, Orthoprojector, Rademacher};
+pub use dense::{Dense, Entries, Gaussian, Given, MatrixFree, Orthogonal, Orthoprojector, Rademacher};
 pub use hadamard_chain::{ComplexChain, HadamardChain};
 pub use srht::{Sampling, Srht};
 mod count_sketch;

@@ -1,7 +1,6 @@
 //! Fourier features: cosines and sines of random projections.
 
 mod spec;
-mod stored;
 
 pub use spec::{Directions, FourierKernel, FourierSpec};
 

@@ -1,10 +1,9 @@
-use super::stored::Stored;
 use super::{ComplexFourier, Fourier, Frequencies};
 use crate::error::{Error, Result, check_count, check_positive};
 use crate::feature::{ComplexToReal, Describe, DynComplexMap, DynMap};
 use crate::kernel::{Gaussian, Kernel, Laplacian, Matern, Scaled, kernel_matrix};
 use crate::preprocess::LengthScale;
-use crate::projection::Projection;
+use crate::projection::{self, Given, HadamardChain, Orthogonal, Projection};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Real;
 use crate::variance::{Form, fourier, fourier_orthogonal};
@@ -146,9 +145,7 @@ impl FourierSpec {
     pub fn directions(&self, input_dim: usize) -> Result<Directions> {
         let count = self.frequencies()?;
         if !self.coordinatewise() {
-            // Until the structured projections arrive, the automatic choice is the one that is there.
-            let chosen = self.projection.choose(input_dim, count);
-            return Ok(if self.projection == Directions::Auto { Directions::Gaussian } else { chosen });
+            return Ok(self.projection.choose(input_dim, count));
         }
         match self.projection {
             Directions::Auto | Directions::Gaussian => Ok(Directions::Gaussian),
@@ -255,16 +252,13 @@ macro_rules! with_projection {
         let (seed, m) = (Seed::new(spec.seed), spec.frequencies()?);
         spec.length_scale.check(d)?;
         match spec.directions(d)? {
-            _ if spec.coordinatewise() => spec.$finish(Stored::<R>::new(d, m, |j, direction| {
+            _ if spec.coordinatewise() => spec.$finish(Given::<R>::given(d, m, |j, direction| {
                 let mut draw = Stream::new(seed, Role::Direction, j as u64);
-                direction.fill_with(|| R::from_f64(draw.cauchy()));
+                direction.fill_with(|| draw.cauchy());
             })?),
-            Directions::Orthogonal | Directions::Sorf => {
-                Err(Error::Unsupported { what: "projection", reason: "not available yet; use \"gaussian\"".into() })
-            }
-            Directions::Gaussian | Directions::Auto => spec.$finish(Stored::<R>::new(d, m, |j, direction| {
-                Stream::new(seed, Role::Direction, j as u64).normals_from(0, direction);
-            })?),
+            Directions::Sorf => spec.$finish(HadamardChain::<R>::new(seed, d, m)?),
+            Directions::Orthogonal => spec.$finish(Orthogonal::<R>::new(seed, d, m)?),
+            Directions::Gaussian | Directions::Auto => spec.$finish(projection::Gaussian::<R>::new(seed, d, m)?),
         }
     }};
 }
