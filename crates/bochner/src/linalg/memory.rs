@@ -2,13 +2,20 @@
 
 use crate::error::{Error, Result};
 
-/// `count` zeros.
+/// Bytes that are asked for without looking at the machine.
+const SMALL: usize = 1 << 26;
+
+/// `count` zeros; no count means one that overflowed.
 ///
 /// # Errors
 /// [`Error::Budget`] for more bytes than the machine has (where that is known) or the allocator gives.
 pub(crate) fn zeros<T: Copy + Default>(what: &'static str, count: Option<usize>, remedy: &str) -> Result<Vec<T>> {
-    let bytes = count.and_then(|count| count.checked_mul(size_of::<T>()));
-    let budget = physical_memory().unwrap_or(isize::MAX as u64).min(isize::MAX as u64);
+    let bytes = count.and_then(|count| count.checked_mul(size_of::<T>())).filter(|&bytes| bytes <= isize::MAX as usize);
+    // Asking the system takes longer than a small product.
+    let budget = match bytes {
+        Some(..SMALL) => SMALL as u64,
+        _ => physical_memory().unwrap_or(isize::MAX as u64),
+    };
     let refused = |needed| Error::Budget { what, needed, budget, remedy: remedy.to_owned() };
     let (Some(count), Some(bytes)) = (count, bytes) else { return Err(refused(u64::MAX)) };
     if bytes as u64 > budget {

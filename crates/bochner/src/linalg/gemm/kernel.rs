@@ -17,7 +17,7 @@ const UNROLL: usize = 4;
 ///
 /// Vectors are named instead of left to the compiler: it found them in plain loops of one shape and lost them, at a
 /// twentieth of the speed, in another.
-pub trait Lanes<R, const NR: usize>: Copy {
+pub(crate) trait Lanes<R, const NR: usize>: Copy {
     /// `NR` numbers.
     type Row: Copy;
     /// Zeros.
@@ -32,7 +32,7 @@ pub trait Lanes<R, const NR: usize>: Copy {
 
 /// Any machine.
 #[derive(Debug, Clone, Copy)]
-pub struct Portable;
+pub(super) struct Portable;
 
 impl<R: Real, const NR: usize> Lanes<R, NR> for Portable {
     type Row = [R; NR];
@@ -114,7 +114,7 @@ impl Instructions {
 
 /// The left factor as the kernel reads it.
 #[derive(Debug, Clone, Copy)]
-pub enum Left<'a, R> {
+pub(super) enum Left<'a, R> {
     /// Rows as they lie in memory, cut to the depth in question.
     Rows(Tile<'a, R>),
     /// `rows` rows in blocks of six (the last one narrower), each with the depth outermost.
@@ -128,7 +128,7 @@ pub enum Left<'a, R> {
 
 /// What a product is added to.
 #[derive(Debug, Clone, Copy)]
-pub enum Onto<'a, R> {
+pub(super) enum Onto<'a, R> {
     /// Nothing: the output is overwritten.
     Nothing,
     /// What the output holds.

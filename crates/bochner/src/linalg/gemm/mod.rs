@@ -13,6 +13,8 @@ mod gram;
 mod kernel;
 mod matmul;
 mod pack;
+#[cfg(test)]
+mod tests;
 
 pub use gram::{cross_update, gram_update, matmul_tn};
 pub use kernel::{Instructions, Sweep};

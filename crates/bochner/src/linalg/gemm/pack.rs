@@ -130,6 +130,15 @@ pub(super) enum Dense<'a, R> {
     Transposed(Tile<'a, R>),
 }
 
+impl<R: Real> Dense<'_, R> {
+    pub(super) fn columns_in(&self, columns: Range<usize>) -> Self {
+        match self {
+            Dense::Plain(tile) => Dense::Plain(tile.columns(columns)),
+            Dense::Transposed(tile) => Dense::Transposed(tile.rows_in(columns)),
+        }
+    }
+}
+
 impl<R: Real> Panels<R, 1> for Dense<'_, R> {
     fn depth(&self) -> usize {
         match self {

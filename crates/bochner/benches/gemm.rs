@@ -1,0 +1,126 @@
+//! Products in GFLOP/s; `benches/peers/gemm.py` prints the same lines for numpy.
+//!
+//! Arguments choose lines by what they begin with: `cargo bench --bench gemm -- gram projection`.
+
+use bochner::linalg::gemm::{Packed, Panels, gram_update, matmul_nn, matmul_nt, matmul_tn, product};
+use bochner::linalg::{Kernels, Tile, TileMut, Workspace};
+use bochner::random::{Role, Seed, Stream};
+use bochner::scalar::Real;
+use rayon::prelude::*;
+use std::ops::Range;
+use std::time::Instant;
+
+fn best(mut run: impl FnMut(), repetitions: usize) -> f64 {
+    run();
+    let timed = (0..repetitions).map(|_| {
+        let start = Instant::now();
+        run();
+        start.elapsed().as_secs_f64()
+    });
+    timed.fold(f64::INFINITY, f64::min)
+}
+
+fn wanted(name: &str) -> bool {
+    let mut names = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();
+    names.peek().is_none() || names.any(|argument| name.starts_with(&argument))
+}
+
+fn report(name: &str, flops: f64, seconds: f64) {
+    println!("{name:<52} {:9.1} ms {:8.1} GFLOP/s", seconds * 1e3, flops / seconds / 1e9);
+}
+
+fn normals<R: Real>(count: usize) -> Vec<R> {
+    let mut out = vec![R::ZERO; count];
+    out.par_chunks_mut(1 << 14).enumerate().for_each(|(i, out)| {
+        Stream::new(Seed::new(1), Role::Noise, i as u64).normals_from(0, out);
+    });
+    out
+}
+
+struct Matrix<R> {
+    data: Vec<R>,
+    depth: usize,
+    columns: usize,
+}
+
+impl<R: Real> Panels<R, 1> for Matrix<R> {
+    fn depth(&self) -> usize {
+        self.depth
+    }
+    fn columns(&self) -> usize {
+        self.columns
+    }
+    fn write(&self, panel: usize, depths: Range<usize>, out: &mut [R]) {
+        let width = <R as Kernels>::PANEL;
+        for (row, out) in depths.zip(out.chunks_exact_mut(width)) {
+            out.copy_from_slice(&self.data[row * self.columns + panel * width..][..width]);
+        }
+    }
+}
+
+fn projection<R: Real>(n: usize, d: usize, m: usize, tile: usize, panel: usize) {
+    if !wanted("projection") {
+        return;
+    }
+    let x = normals::<R>(n * d);
+    let w = Packed::<R>::new(&Matrix { data: normals::<R>(d * m), depth: d, columns: m }).unwrap();
+    let mut out = vec![R::ZERO; n * m];
+    let run = || {
+        out.par_chunks_mut(tile * m).zip(x.par_chunks(tile * d)).for_each_init(Workspace::new, |work, (out, x)| {
+            let rows = x.len() / d;
+            let mut out = TileMut::new(out, rows, m);
+            for start in (0..m).step_by(panel) {
+                let columns = start..(start + panel).min(m);
+                product(Tile::new(x, rows, d), &w, columns.clone(), [out.columns_mut(columns)], work);
+            }
+        });
+    };
+    let seconds = best(run, 5);
+    let name = format!("projection {n} x {d} -> {m} {} tile {tile} panel {panel}", R::NAME);
+    report(&name, 2.0 * (n * d * m) as f64, seconds);
+}
+
+fn gram<R: Real>(rows: usize, columns: usize, block: usize) {
+    if !wanted("gram") {
+        return;
+    }
+    let z = normals::<R>(block * columns);
+    let mut out = vec![0.0; columns * columns];
+    let mut work = Workspace::new();
+    let run = || {
+        for _ in 0..rows / block {
+            gram_update(Tile::new(&z, block, columns), None, &mut out, &mut work).unwrap();
+        }
+    };
+    let seconds = best(run, 3);
+    let name = format!("gram {rows} x {columns} {} in blocks of {block}", R::NAME);
+    report(&name, (rows / block * block * columns * (columns + 1)) as f64, seconds);
+}
+
+type Matmul<R> = fn(Tile<'_, R>, Tile<'_, R>, TileMut<'_, R>) -> bochner::Result<()>;
+
+fn square<R: Real>(name: &str, n: usize, matmul: Matmul<R>) {
+    if !wanted("square") {
+        return;
+    }
+    let (a, b) = (normals::<R>(n * n), normals::<R>(n * n));
+    let mut out = vec![R::ZERO; n * n];
+    let seconds = best(|| matmul(Tile::new(&a, n, n), Tile::new(&b, n, n), TileMut::new(&mut out, n, n)).unwrap(), 5);
+    report(&format!("square {name} {n} {}", R::NAME), 2.0 * (n * n * n) as f64, seconds);
+}
+
+fn all<R: Real>() {
+    projection::<R>(10_000, 784, 4_096, 64, 4_096);
+    projection::<R>(10_000, 784, 4_096, 64, 256);
+    for block in [1_024, 4_096] {
+        gram::<R>(8_192, 4_096, block);
+    }
+    square::<R>("a b", 2_048, matmul_nn);
+    square::<R>("a bT", 2_048, matmul_nt);
+    square::<R>("aT b", 2_048, matmul_tn);
+}
+
+fn main() {
+    all::<f32>();
+    all::<f64>();
+}
