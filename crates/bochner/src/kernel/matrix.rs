@@ -122,6 +122,19 @@ mod tests {
     }
 
     #[test]
+    fn entries_do_not_depend_on_the_rows_around_them() {
+        for d in [1, 2, 3, 8, 17, 64, 100, 255, 300, 700] {
+            let (x, y) = (rows(150, d, 0.1), rows(140, d, 0.4));
+            let kernel = Polynomial::homogeneous(1);
+            let all = kernel_matrix(&kernel, x.view(), y.view()).unwrap();
+            for (i, m) in [(0, 1), (3, 5), (20, 9), (100, 33), (10, 140)] {
+                let part = kernel_matrix(&kernel, x.slice(s![i..i + m.min(50), ..]), y.slice(s![..m, ..])).unwrap();
+                assert_eq!(part, all.slice(s![i..i + m.min(50), ..m]), "{d} columns, {m} rows from {i}");
+            }
+        }
+    }
+
+    #[test]
     fn bits_do_not_depend_on_threads_or_layout() {
         let (x, y) = (rows(300, 6, 0.1), rows(280, 6, 0.4));
         let kernel = Gaussian::new(0.8).unwrap();
