@@ -40,20 +40,20 @@ pub(crate) fn to_python(error: Error) -> PyErr {
 pub(crate) fn not_understood(json: &str, error: &serde_json::Error) -> PyErr {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default();
+    let (found, expected) = message.split_once(", expected ").unwrap_or((message, ""));
     let quoted = |value: &serde_json::Value| match value {
         serde_json::Value::String(text) => {
-            message.contains(&format!("`{text}`,")) || message.contains(&format!("\"{text}\""))
+            found.ends_with(&format!("`{text}`")) || found.ends_with(&format!("{text:?}"))
         }
-        serde_json::Value::Null => message.contains("null"),
-        serde_json::Value::Array(_) => message.contains("sequence"),
-        other => message.contains(&format!("`{other}`")),
+        serde_json::Value::Null => found.ends_with("null"),
+        serde_json::Value::Array(_) => found.ends_with("sequence"),
+        other => found.ends_with(&format!("`{other}`")),
     };
     let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).unwrap_or_default();
     let field = fields.iter().find(|(_, value)| quoted(value));
-    PyValueError::new_err(match (field, message.split_once(", expected ")) {
-        (Some((name, value)), Some((_, expected))) => format!("{name} must be {}, got {value}", in_words(expected)),
-        (Some((name, _)), None) => format!("{name}: {message}"),
-        (None, _) => message.to_owned(),
+    PyValueError::new_err(match field {
+        Some((name, value)) if !expected.is_empty() => format!("{name} must be {}, got {value}", in_words(expected)),
+        _ => message.to_owned(),
     })
 }
 

@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from bochner import FourierFeatures
 from bochner.metrics import relative_frobenius_error
 from catalogue import FEATURES
 
@@ -303,3 +304,58 @@ def test_kernel_and_variance_take_two_sets_of_rows(features, rows):
         np.testing.assert_allclose(compute(rows[:12])[:5, 5:], compute(rows[:5], rows[5:12]), rtol=1e-12)
     assert fitted.kernel(rows.astype(np.float32)).dtype == np.float32
     assert fitted.kernel(rows.astype(np.float32), rows).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"kernel": "cosine"}, 'kernel must be one of "gaussian", "laplacian", "matern", got "cosine"'),
+        ({"length_scale": -0.5}, "length_scale must be a positive finite number, got -0.5"),
+        ({"length_scale": np.nan}, "length_scale must be a finite number, got nan"),
+        ({"length_scale": "mean"}, "length_scale"),
+        ({"length_scale": [1.0, 2.0]}, "number of length scales is 2, expected 7"),
+        ({"length_scale": object()}, "length_scale must be a number, a string or a sequence of numbers, got object"),
+        ({"kernel": "matern", "nu": 0.0}, "nu must be a positive finite number, got 0"),
+        ({"projection": "fast"}, 'projection must be one of .*, got "fast"'),
+        ({"form": "sin"}, 'form must be one of .*, got "sin"'),
+        ({"kernel": "laplacian", "norm": 3}, "norm"),
+    ],
+    ids=str,
+)
+def test_bad_arguments_of_fourier_features_are_named(rows, parameters, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        FourierFeatures(64, **parameters).fit(rows)
+
+
+def test_a_median_of_equal_rows_is_refused():
+    with pytest.raises(ValueError, match="length_scale|median|rows"):
+        FourierFeatures(64, length_scale="median").fit(np.ones((5, 3)))
+
+
+def test_length_scale_of_each_column_divides_it(rows):
+    scales = np.linspace(0.5, 2.0, 7)
+    each = FourierFeatures(64, length_scale=scales, random_state=0).fit(rows)
+    same = FourierFeatures(64, random_state=0).fit(rows / scales)
+    np.testing.assert_allclose(each.transform(rows), same.transform(rows / scales), atol=1e-12)
+    np.testing.assert_allclose(each.kernel(rows), same.kernel(rows / scales), rtol=1e-12)
+
+
+def test_kernel_is_a_parameter_and_a_method(rows):
+    features = FourierFeatures(64, kernel="laplacian")
+    assert features.kernel == "laplacian"
+    assert features.get_params()["kernel"] == "laplacian"
+    assert type(clone(features).get_params()["kernel"]) is str
+    assert type(pickle.loads(pickle.dumps(features.kernel))) is str
+    assert "kernel='laplacian'" in repr(features)
+    assert features.fit(rows).kernel(rows).shape == (200, 200)
+    features.set_params(kernel="gaussian")
+    assert features.fit(rows).kernel == "gaussian"
+
+
+def test_what_was_chosen_is_told(rows):
+    features = FourierFeatures(64, length_scale="median", random_state=9).fit(rows)
+    distances = np.linalg.norm(rows[:, np.newaxis] - rows, axis=2)[np.triu_indices(200, 1)]
+    assert features.length_scale_ == pytest.approx(np.median(distances), rel=1e-2)
+    assert features.projection_ in ("gaussian", "orthogonal", "sorf")
+    assert features.spec_["seed"] == 9
+    assert features.spec_["map"] == "fourier"
