@@ -162,7 +162,7 @@ impl<O: Scalar, K: Sink<O::Real>, const PARTS: usize> VectorKernel<O::Real> for 
                 while column < end {
                     let stop = end.min(column + CHUNK);
                     for (k, at) in (column..stop).step_by(8).enumerate() {
-                        multiply(s, &list, at..stop, &mut *stage, 8 * k);
+                        multiply(s, &list, at, &mut *stage, 8 * k);
                     }
                     for i in 0..count {
                         let width = stop - column;
@@ -177,23 +177,22 @@ impl<O: Scalar, K: Sink<O::Real>, const PARTS: usize> VectorKernel<O::Real> for 
     }
 }
 
-/// Products of the first eight of `columns`, written to the stage's columns from `to` on.
+/// Products of eight columns from `column` on, written to the stage's columns from `to` on.
 #[inline(always)]
 fn multiply<R: Real, S: Vectors<R>, const PARTS: usize>(
     s: S,
     factors: &[Factor<'_, R, PARTS>],
-    columns: Range<usize>,
+    column: usize,
     stage: &mut [[R; CHUNK]],
     to: usize,
 ) {
-    let count = columns.len().min(8);
     for half in 0..8 / R::WIDTH {
         if PARTS == 1 {
-            let product = multiply8(s, factors, columns.start, count, half);
+            let product = multiply8(s, factors, column, half);
             store(s, product, &mut stage[half * R::WIDTH..], to);
         } else {
-            let ([a, b, c, d], [i, j, k, l]) = multiply4::<R, S, PARTS, 0>(s, factors, columns.start, count, half);
-            let ([e, f, g, h], [m, n, o, p]) = multiply4::<R, S, PARTS, 4>(s, factors, columns.start, count, half);
+            let ([a, b, c, d], [i, j, k, l]) = multiply4::<R, S, PARTS, 0>(s, factors, column, half);
+            let ([e, f, g, h], [m, n, o, p]) = multiply4::<R, S, PARTS, 4>(s, factors, column, half);
             store(s, [a, b, c, d, e, f, g, h], &mut stage[half * R::WIDTH..], to);
             store(s, [i, j, k, l, m, n, o, p], &mut stage[8 + half * R::WIDTH..], to);
         }
@@ -201,18 +200,10 @@ fn multiply<R: Real, S: Vectors<R>, const PARTS: usize>(
 }
 
 impl<R: Real, const PARTS: usize> Factor<'_, R, PARTS> {
-    /// Offsets of the coordinates behind eight outputs; where there are only `count`, the others are 0.
+    /// Offsets of the coordinates behind eight outputs.
     #[inline(always)]
-    fn window(&self, column: usize, count: usize) -> [u32; 8] {
-        let offsets = &self.offsets[column..column + count];
-        match offsets.first_chunk() {
-            Some(window) => *window,
-            None => {
-                let mut window = [0; 8];
-                window[..count].copy_from_slice(offsets);
-                window
-            }
-        }
+    fn window(&self, column: usize) -> &[u32; 8] {
+        self.offsets[column..].first_chunk().expect("seven more than there are outputs")
     }
 
     /// Pack `half` of part `part` of the coordinate at `offset`.
@@ -233,11 +224,10 @@ fn multiply8<R: Real, S: Vectors<R>, const PARTS: usize>(
     s: S,
     factors: &[Factor<'_, R, PARTS>],
     column: usize,
-    count: usize,
     half: usize,
 ) -> [S::V; 8] {
     let f = &factors[0];
-    let [a, b, c, d, e, g, h, i] = f.window(column, count);
+    let &[a, b, c, d, e, g, h, i] = f.window(column);
     let mut p0 = f.fetch(s, a, 0, half);
     let mut p1 = f.fetch(s, b, 0, half);
     let mut p2 = f.fetch(s, c, 0, half);
@@ -247,7 +237,7 @@ fn multiply8<R: Real, S: Vectors<R>, const PARTS: usize>(
     let mut p6 = f.fetch(s, h, 0, half);
     let mut p7 = f.fetch(s, i, 0, half);
     for f in &factors[1..] {
-        let [a, b, c, d, e, g, h, i] = f.window(column, count);
+        let &[a, b, c, d, e, g, h, i] = f.window(column);
         p0 = s.mul(p0, f.fetch(s, a, 0, half));
         p1 = s.mul(p1, f.fetch(s, b, 0, half));
         p2 = s.mul(p2, f.fetch(s, c, 0, half));
@@ -272,17 +262,16 @@ fn multiply4<R: Real, S: Vectors<R>, const PARTS: usize, const SKIP: usize>(
     s: S,
     factors: &[Factor<'_, R, PARTS>],
     column: usize,
-    count: usize,
     half: usize,
 ) -> ([S::V; 4], [S::V; 4]) {
     let f = &factors[0];
-    let w = f.window(column, count);
+    let w = f.window(column);
     let mut p0 = (f.fetch(s, w[SKIP], 0, half), f.fetch(s, w[SKIP], 1, half));
     let mut p1 = (f.fetch(s, w[SKIP + 1], 0, half), f.fetch(s, w[SKIP + 1], 1, half));
     let mut p2 = (f.fetch(s, w[SKIP + 2], 0, half), f.fetch(s, w[SKIP + 2], 1, half));
     let mut p3 = (f.fetch(s, w[SKIP + 3], 0, half), f.fetch(s, w[SKIP + 3], 1, half));
     for f in &factors[1..] {
-        let w = f.window(column, count);
+        let w = f.window(column);
         p0 = complex_product(s, p0, (f.fetch(s, w[SKIP], 0, half), f.fetch(s, w[SKIP], 1, half)));
         p1 = complex_product(s, p1, (f.fetch(s, w[SKIP + 1], 0, half), f.fetch(s, w[SKIP + 1], 1, half)));
         p2 = complex_product(s, p2, (f.fetch(s, w[SKIP + 2], 0, half), f.fetch(s, w[SKIP + 2], 1, half)));

@@ -69,7 +69,7 @@ pub struct Srht<R, O> {
     /// Signs block by block, each beginning with a new word; 64 to a word, or 32 fourth roots of one.
     signs: Arc<[u64]>,
     /// The coordinate behind every output, less than `padded`, times the numbers per coordinate in the tables of
-    /// [`kernel`]: eight, or sixteen for complex output.
+    /// [`kernel`]: eight, or sixteen for complex output. Seven zeros follow, so that every output begins a group of eight.
     offsets: Arc<[u32]>,
     numbers: PhantomData<fn() -> (R, O)>,
 }
@@ -140,7 +140,7 @@ impl<O: Scalar> Srht<O::Real, O> {
             assert!((index as usize) < padded, "coordinates are drawn below {padded}");
             index * if O::IS_COMPLEX { 16 } else { 8 }
         };
-        let (signs, offsets) = (signs.into(), indices.into_iter().map(offset).collect());
+        let (signs, offsets) = (signs.into(), indices.into_iter().chain([0; 7]).map(offset).collect());
         Srht { input_dim, padded, output_dim, sampling, block, signs, offsets, numbers: PhantomData }
     }
 
