@@ -17,8 +17,8 @@ const UNDIVIDED: usize = 256;
 /// cannot be divided further is left to [`RealFft`]. (Nussbaumer 1982, chapter 2; the rotation is the right-angle convolution
 /// of Crandall and Fagin 1994.)
 ///
-/// With `n` = 10,240 in `f32` a transform takes 11 µs, against 15 µs forward and 19 µs back for [`RealFft`], which spends
-/// half its time on separating frequencies.
+/// With `n` = 10,240 in `f32` a transform took 14 µs forward and 9 µs back, against 15 µs and 14 µs for [`RealFft`], which
+/// spends half its time on separating frequencies.
 #[derive(Debug, Clone)]
 pub struct Convolution<R> {
     len: usize,

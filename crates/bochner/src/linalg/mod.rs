@@ -9,6 +9,8 @@ pub mod gemm;
 pub mod hadamard;
 mod lower;
 pub(crate) mod memory;
+mod convolution;
+mod fft;
 mod pages;
 mod qr;
 mod sincos;
@@ -18,6 +20,16 @@ mod workspace;
 
 pub use cholesky::{Cholesky, Indefinite};
 pub use convolution::{Convolution, multiply_spectra};
+pub use convolution::{Convolution, multiply_spectra};
+pub use fft::{ComplexFft, RealFft, Transforms};
+pub use pages::zeroed;
+pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};
+mod cholesky;
+mod eigen;
+pub(crate) mod field;
+mod lower;
+
+pub use cholesky::Cholesky;
 pub use eigen::Eigen;
 pub use fft::{ComplexFft, RealFft, Transforms};
 pub use lower::Lower;
@@ -49,3 +61,6 @@ macro_rules! kernels {
 }
 kernels!(f32, 16);
 kernels!(f64, 8);
+pub trait Kernels: Sized + SinCos + Transforms {}
+impl Kernels for f32 {}
+impl Kernels for f64 {}
