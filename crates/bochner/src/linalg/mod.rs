@@ -9,8 +9,6 @@ pub mod gemm;
 pub mod hadamard;
 mod lower;
 pub(crate) mod memory;
-mod convolution;
-mod fft;
 mod pages;
 mod qr;
 mod sincos;
@@ -20,22 +18,14 @@ mod workspace;
 
 pub use cholesky::{Cholesky, Indefinite};
 pub use convolution::{Convolution, multiply_spectra};
-pub use convolution::{Convolution, multiply_spectra};
 pub use fft::{ComplexFft, RealFft, Transforms};
 pub use pages::zeroed;
 pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};
-mod cholesky;
-mod eigen;
-pub(crate) mod field;
-mod lower;
 
 pub use cholesky::Cholesky;
 pub use eigen::Eigen;
-pub use fft::{ComplexFft, RealFft, Transforms};
 pub use lower::Lower;
-pub use pages::zeroed;
 pub use qr::orthonormal_rows;
-pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};
 
 pub use tile::{Tile, TileMut};
 pub use workspace::Workspace;

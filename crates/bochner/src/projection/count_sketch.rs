@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// [`Projection`] it is multiplied by `√D`, so that it keeps the contract of that trait.
 ///
 /// # Estimate
-/// `⟨c(x), c(y)⟩` is unbiased for `⟨x, y⟩`; its variance is that of a TensorSketch of
+/// `⟨c(x), c(y)⟩` is unbiased for `⟨x, y⟩`; its variance is that of a [`TensorSketch`](crate::feature::TensorSketch) of
 /// degree 1, [`variance::tensor_sketch`](crate::variance::tensor_sketch).
 ///
 /// # Cost
