@@ -2,7 +2,7 @@ use super::collect::{Collector, Gathered};
 use crate::error::{Result, check_dim};
 use crate::feature::FeatureMap;
 use crate::linalg::field::Window;
-use crate::linalg::{Lower, TileMut};
+use crate::linalg::{Lower, TileMut, Workspace};
 use crate::rows::RowBlock;
 use crate::scalar::{Real, Scalar};
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -10,8 +10,8 @@ use rayon::prelude::*;
 
 /// Sums over weighted rows of features and targets: `FᴴWF`, `FᴴWY`, `FᴴW1`, and the moments of the targets.
 ///
-/// Single-precision features are multiplied in single precision, 256 rows at a time, and added in double precision: sums
-/// over many rows lose no more digits than sums over few. Half of the Hermitian matrix is stored.
+/// Single-precision features are summed in single precision over at most 1,024 rows (in chains of 256) and in double
+/// precision beyond: sums over many rows lose no more digits than sums over few. Half of the Hermitian matrix is stored.
 ///
 /// Same rows, same bits, however they are cut into blocks: rows are collected into blocks of 1,024 counted from the first
 /// row of the stream.
@@ -27,11 +27,19 @@ use rayon::prelude::*;
 /// assert_eq!(moments.cross.column(0).to_vec(), [2.5, 4.0]);
 /// # Ok::<(), bochner::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Gram<T: Scalar> {
     sums: Products<T::Wide>,
     totals: Totals,
     collector: Collector<T>,
+    work: Workspace<T::Real>,
+}
+
+impl<T: Scalar> Clone for Gram<T> {
+    fn clone(&self) -> Self {
+        let (sums, totals, collector) = (self.sums.clone(), self.totals.clone(), self.collector.clone());
+        Gram { sums, totals, collector, work: Workspace::new() }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -121,8 +129,8 @@ impl<W: Scalar<Real = f64>> Moments<W> {
 }
 
 impl<W: Scalar<Real = f64>> Products<W> {
-    fn add_block<T: Scalar<Wide = W>>(&mut self, block: Gathered<'_, T>) {
-        self.gram.add_gram(block.features);
+    fn add_block<T: Scalar<Wide = W>>(&mut self, block: Gathered<'_, T>, work: &mut Workspace<T::Real>) {
+        self.gram.add_gram(block.features, work);
         let product = adjoint_times(block);
         let columns = block.sides.cols();
         for (i, row) in product.chunks(columns).enumerate() {
@@ -160,15 +168,17 @@ impl<T: Scalar> Gram<T> {
             cross: Array2::from_elem((dim, outputs), T::Wide::ZERO),
             feature_sums: vec![T::Wide::ZERO; dim],
         };
-        Ok(Gram { sums, totals: Totals::zeros(outputs), collector: Collector::new(dim, outputs)? })
+        let (totals, collector) = (Totals::zeros(outputs), Collector::new(dim, outputs)?);
+        Ok(Gram { sums, totals, collector, work: Workspace::new() })
     }
 
     /// Bytes a `Gram` of this size takes, whatever the number of rows.
     pub fn bytes(dim: usize, outputs: usize) -> u64 {
         let cross = (dim as u64).saturating_mul(outputs as u64 + 1).saturating_mul(size_of::<T::Wide>() as u64);
         // The product of a block with its targets is a second matrix of the size of `cross` while it is made.
+        // Products of real features read two packed copies of the collected rows.
         Lower::<T::Wide>::bytes(dim)
-            .saturating_add(Collector::<T>::bytes(dim, outputs))
+            .saturating_add(Collector::<T>::bytes(dim, outputs).saturating_mul(3))
             .saturating_add(cross.saturating_mul(2))
     }
 
@@ -198,10 +208,10 @@ impl<T: Scalar> Gram<T> {
         targets: ArrayView2<'_, T::Real>,
         weights: Option<ArrayView1<'_, T::Real>>,
     ) -> Result<()> {
-        let Gram { sums, totals, collector } = self;
+        let Gram { sums, totals, collector, work } = self;
         let each = &mut |weight, row: ArrayView1<'_, _>| totals.add_row(weight, row);
         collector.push(features, targets, weights, each, &mut |block| {
-            sums.add_block(block);
+            sums.add_block(block, work);
             Ok(())
         })
     }
@@ -214,10 +224,10 @@ impl<T: Scalar> Gram<T> {
     where
         M: FeatureMap<Real = T::Real, Output = T> + ?Sized,
     {
-        let Gram { sums, totals, collector } = self;
+        let Gram { sums, totals, collector, work } = self;
         let each = &mut |weight, row: ArrayView1<'_, _>| totals.add_row(weight, row);
         collector.push_rows(map, block, each, &mut |block| {
-            sums.add_block(block);
+            sums.add_block(block, work);
             Ok(())
         })
     }
@@ -235,21 +245,21 @@ impl<T: Scalar> Gram<T> {
             *a += *b;
         }
         self.totals.add(&other.totals);
-        let sums = &mut self.sums;
+        let (sums, work) = (&mut self.sums, &mut self.work);
         self.collector.append(&other.collector, &mut |block| {
-            sums.add_block(block);
+            sums.add_block(block, work);
             Ok(())
         })
     }
 
     /// The sums over all rows, with the collecting buffers given back.
     pub fn finish(self) -> Moments<T::Wide> {
-        let Gram { mut sums, totals, collector } = self;
+        let Gram { mut sums, totals, collector, mut work } = self;
         let rest = collector.gathered();
         if rest.features.rows() > 0 {
-            sums.add_block(rest);
+            sums.add_block(rest, &mut work);
         }
-        drop(collector);
+        drop((collector, work));
         let Products { gram, cross, feature_sums } = sums;
         Moments { gram, cross, feature_sums, totals }
     }
@@ -265,6 +275,6 @@ impl<T: Scalar> Gram<T> {
         let count = sums.totals.count;
         let collector = Collector::resumed(sums.dim(), sums.outputs(), count, features, sides)?;
         let Moments { gram, cross, feature_sums, totals } = sums;
-        Ok(Gram { sums: Products { gram, cross, feature_sums }, totals, collector })
+        Ok(Gram { sums: Products { gram, cross, feature_sums }, totals, collector, work: Workspace::new() })
     }
 }

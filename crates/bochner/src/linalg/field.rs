@@ -3,7 +3,10 @@
 //! Threads are shared out above this file, over windows whose shapes follow from the problem alone. So no result depends
 //! on how many threads there are.
 
+use super::gemm::lower_update;
+use super::lower::Lower;
 use super::tile::{Tile, TileMut};
+use super::workspace::Workspace;
 use crate::scalar::Scalar;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
@@ -115,6 +118,11 @@ pub trait Field: Sized {
     /// `out += a b`, summed in double precision; `scratch` may have any length.
     fn add_product(out: TileMut<'_, Self::Wide>, a: Window<'_, Self>, b: Window<'_, Self>, scratch: &mut Vec<Self>);
 
+    /// `out += blockᴴ block`.
+    fn add_gram(out: &mut Lower<Self::Wide>, block: Tile<'_, Self>, work: &mut Workspace<<Self as Scalar>::Real>)
+    where
+        Self: Scalar;
+
     /// `out = factor · a b`, added to what is there where `keep` is set.
     fn product(out: TileMut<'_, Self>, keep: bool, factor: f64, a: Window<'_, Self>, b: Window<'_, Self>);
 
@@ -165,8 +173,25 @@ macro_rules! kernels {
     };
 }
 
-macro_rules! double {
+/// Gram matrices of real numbers have a kernel of their own; those of complex numbers are made window by window.
+macro_rules! real_gram {
     ($t:ty) => {
+        fn add_gram(out: &mut Lower<f64>, block: Tile<'_, $t>, work: &mut Workspace<$t>) {
+            lower_update(block, out.strips_mut(), work);
+        }
+    };
+}
+
+macro_rules! complex_gram {
+    ($t:ty, $real:ty) => {
+        fn add_gram(out: &mut Lower<Complex<f64>>, block: Tile<'_, $t>, _: &mut Workspace<$real>) {
+            out.add_gram_by_windows(block);
+        }
+    };
+}
+
+macro_rules! double {
+    ($t:ty, $($gram:tt)*) => {
         impl Field for $t {
             type Wide = $t;
 
@@ -185,12 +210,13 @@ macro_rules! double {
             }
 
             kernels!($t);
+            $($gram)*
         }
     };
 }
 
 macro_rules! single {
-    ($t:ty, $wide:ty, $widen:expr, $narrow:expr) => {
+    ($t:ty, $wide:ty, $widen:expr, $narrow:expr, $($gram:tt)*) => {
         impl Field for $t {
             type Wide = $wide;
 
@@ -220,13 +246,18 @@ macro_rules! single {
             }
 
             kernels!($t);
+            $($gram)*
         }
     };
 }
 
-double!(f64);
-double!(Complex<f64>);
-single!(f32, f64, f64::from, |wide| wide as f32);
-single!(Complex<f32>, Complex<f64>, |z: Complex<f32>| Complex::new(z.re.into(), z.im.into()), |z: Complex<f64>| {
-    Complex::new(z.re as f32, z.im as f32)
-});
+double!(f64, real_gram!(f64););
+double!(Complex<f64>, complex_gram!(Complex<f64>, f64););
+single!(f32, f64, f64::from, |wide| wide as f32, real_gram!(f32););
+single!(
+    Complex<f32>,
+    Complex<f64>,
+    |z: Complex<f32>| Complex::new(z.re.into(), z.im.into()),
+    |z: Complex<f64>| Complex::new(z.re as f32, z.im as f32),
+    complex_gram!(Complex<f32>, f32);
+);

@@ -1,8 +1,10 @@
 //! Half of a Hermitian matrix.
 
-use super::field::{Field, Window};
+use super::field::Window;
+use super::gemm::TILE_ROWS;
 use super::pages::zeroed;
 use super::tile::{Tile, TileMut};
+use super::workspace::Workspace;
 use crate::error::{Result, check_dim};
 use crate::scalar::{Real, Scalar};
 use rayon::prelude::*;
@@ -23,12 +25,12 @@ pub struct Lower<T> {
 
 /// Rows of a panel: a function of the order alone, since the bits of products follow from it.
 fn panel_rows(order: usize) -> usize {
-    let target = match order {
-        0..1024 => 64,
-        1024..2048 => 128,
-        _ => 256,
-    };
-    order.div_ceil(order.div_ceil(target).max(1)).next_multiple_of(8)
+    // Whole tiles of the kernel that makes Gram matrices; tall panels make factorisations faster, small ones waste less.
+    match order {
+        0..1024 => TILE_ROWS,
+        1024..2048 => 2 * TILE_ROWS,
+        _ => 3 * TILE_ROWS,
+    }
 }
 
 /// Numbers stored before panel `p`.
@@ -48,7 +50,7 @@ impl<T: Scalar> Lower<T> {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) when the memory cannot be had.
     pub fn zeros(order: usize) -> Result<Self> {
-        let panel = panel_rows(order).max(8);
+        let panel = panel_rows(order);
         let too_large = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
         let len = stored(order, panel).ok_or_else(too_large)?;
         // Tried before it is asked for, since a failed request ends the process.
@@ -76,8 +78,7 @@ impl<T: Scalar> Lower<T> {
 
     /// Bytes of a triangle of this order.
     pub fn bytes(order: usize) -> u64 {
-        stored(order, panel_rows(order).max(8))
-            .map_or(u64::MAX, |len| (len as u64).saturating_mul(size_of::<T>() as u64))
+        stored(order, panel_rows(order)).map_or(u64::MAX, |len| (len as u64).saturating_mul(size_of::<T>() as u64))
     }
 
     fn row_start(&self, i: usize) -> usize {
@@ -154,9 +155,30 @@ impl<T: Scalar> Lower<T> {
         sums.into_iter().fold(0.0, f64::max)
     }
 
+    /// The panels in windows of the height of a kernel's tile.
+    pub(super) fn strips_mut(&mut self) -> Vec<TileMut<'_, T>> {
+        let mut strips = Vec::new();
+        let mut end = 0;
+        for mut panel in self.panels_mut() {
+            while panel.rows() > 0 {
+                let rows = TILE_ROWS.min(panel.rows());
+                let (strip, below) = panel.split_rows_at(rows);
+                end += rows;
+                strips.push(strip.split_columns_at(end).0);
+                panel = below;
+            }
+        }
+        strips
+    }
+
     /// `self += blockᴴ block` for a block of feature rows, summed in double precision.
-    pub(crate) fn add_gram<F: Scalar + Field<Wide = T>>(&mut self, block: Tile<'_, F>) {
+    pub(crate) fn add_gram<F: Scalar<Wide = T>>(&mut self, block: Tile<'_, F>, work: &mut Workspace<F::Real>) {
         assert_eq!(block.cols(), self.order);
+        F::add_gram(self, block, work);
+    }
+
+    /// [`add_gram`](Self::add_gram) window by window.
+    pub(super) fn add_gram_by_windows<F: Scalar<Wide = T>>(&mut self, block: Tile<'_, F>) {
         self.add_products(|rows, columns, window, scratch| {
             let left = Window::from(block.columns(rows)).adjoint();
             F::add_product(window, left, block.columns(columns).into(), scratch);
@@ -164,7 +186,7 @@ impl<T: Scalar> Lower<T> {
     }
 
     /// `self += rows rowsᴴ`: inner products of all pairs of rows, summed in double precision.
-    pub(crate) fn add_kernel<F: Scalar + Field<Wide = T>>(&mut self, features: Tile<'_, F>) {
+    pub(crate) fn add_kernel<F: Scalar<Wide = T>>(&mut self, features: Tile<'_, F>) {
         assert_eq!(features.rows(), self.order);
         self.add_products(|rows, columns, window, scratch| {
             let right = Window::from(features.rows_in(columns)).adjoint();
@@ -223,6 +245,7 @@ impl<T: Scalar> Lower<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::field::Field;
     use super::*;
     use num_complex::Complex;
 
@@ -267,7 +290,7 @@ mod tests {
             |i: usize, j: usize| Complex::new(((i * 7 + j * 3) % 11) as f32 - 5.0, ((i + j * j) % 7) as f32 - 3.0);
         let block: Vec<_> = (0..n * d).map(|k| entry(k / d, k % d)).collect();
         let mut lower = Lower::zeros(d).unwrap();
-        lower.add_gram(Tile::new(&block, n, d));
+        lower.add_gram(Tile::new(&block, n, d), &mut Workspace::new());
         for i in 0..d {
             for j in 0..=i {
                 // Small integers: every sum is exact.

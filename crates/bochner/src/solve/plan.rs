@@ -176,7 +176,7 @@ mod tests {
     fn the_gram_matrix_of_the_bar_stays_below_its_limit() {
         // 60,000 rows, 8,192 features, ten targets: a square in f32 would take 268 MB, and 300 MB may come on top.
         let bytes = plan::<f32>(Solver::Cholesky, size(Some(60_000), 8192), None).unwrap().bytes;
-        assert!(bytes < 268_435_456 + 100_000_000, "{bytes}");
+        assert!(bytes < 268_435_456 + 150_000_000, "{bytes}");
     }
 
     #[test]

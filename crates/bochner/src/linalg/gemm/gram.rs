@@ -19,7 +19,7 @@ const MOST_ROWS: usize = 2048;
 const PACKED_BYTES: usize = 1 << 26;
 
 /// Rows of a tile of the result: a multiple of the rows of a register block.
-const TILE_ROWS: usize = 16 * BLOCK_ROWS;
+pub(crate) const TILE_ROWS: usize = 16 * BLOCK_ROWS;
 
 /// Bytes of a row of a tile of the result: 96 of them and 96 packed rows of the left factor share the second-level cache.
 const TILE_ROW_BYTES: usize = 2048;
@@ -47,7 +47,14 @@ pub fn gram_update<R: Real>(
 ) -> Result<()> {
     let d = block.cols();
     check_dim("number of entries of the Gram matrix", d.saturating_mul(d), gram.len())?;
-    accumulate::<R, Widen>(block, block, weights, true, TileMut::new(gram, d, d), work, Instructions::detect())
+    let strips = strips(TileMut::new(gram, d, d));
+    accumulate::<R, Widen>(block, block, weights, true, strips, work, Instructions::detect())
+}
+
+/// Adds the lower triangle of `blockᵀ block` to a matrix given as windows of [`TILE_ROWS`] rows, each as wide as its last row.
+pub(crate) fn lower_update<R: Real>(block: Tile<'_, R>, strips: Vec<TileMut<'_, f64>>, work: &mut Workspace<R>) {
+    accumulate::<R, Widen>(block, block, None, true, strips, work, Instructions::detect())
+        .expect("a block has as many rows as itself");
 }
 
 /// Adds `leftᵀ diag(weights) right` to the row-major matrix `out` of `left.cols()` × `right.cols()`, as [`gram_update`].
@@ -63,7 +70,8 @@ pub fn cross_update<R: Real>(
 ) -> Result<()> {
     let (d, m) = (left.cols(), right.cols());
     check_dim("number of entries of the product", d.saturating_mul(m), out.len())?;
-    accumulate::<R, Widen>(left, right, weights, false, TileMut::new(out, d, m), work, Instructions::detect())
+    let strips = strips(TileMut::new(out, d, m));
+    accumulate::<R, Widen>(left, right, weights, false, strips, work, Instructions::detect())
 }
 
 /// `out = aᵀ · b`, parallel over tiles of `out`; chains of 256 rows, added up in order.
@@ -76,7 +84,7 @@ pub fn matmul_tn<R: Real>(a: Tile<'_, R>, b: Tile<'_, R>, mut out: TileMut<'_, R
     for i in 0..out.rows() {
         out.row_mut(i).fill(R::ZERO);
     }
-    accumulate::<R, Continue>(a, b, None, false, out, &mut Workspace::new(), Instructions::detect())
+    accumulate::<R, Continue>(a, b, None, false, strips(out), &mut Workspace::new(), Instructions::detect())
 }
 
 /// How sums of some rows join what is there already.
@@ -116,12 +124,24 @@ impl<R: Real> Join<R> for Continue {
     }
 }
 
+/// A matrix in windows of [`TILE_ROWS`] rows.
+fn strips<T>(mut matrix: TileMut<'_, T>) -> Vec<TileMut<'_, T>> {
+    let mut strips = Vec::new();
+    while matrix.rows() > 0 {
+        let rows = TILE_ROWS.min(matrix.rows());
+        let (strip, below) = matrix.split_rows_at(rows);
+        strips.push(strip);
+        matrix = below;
+    }
+    strips
+}
+
 fn accumulate<R: Real, J: Join<R>>(
     left: Tile<'_, R>,
     right: Tile<'_, R>,
     weights: Option<&[R]>,
     lower: bool,
-    mut out: TileMut<'_, J::Number>,
+    mut out: Vec<TileMut<'_, J::Number>>,
     work: &mut Workspace<R>,
     instructions: Instructions,
 ) -> Result<()> {
@@ -152,14 +172,14 @@ fn accumulate<R: Real, J: Join<R>>(
         // Tiles below each other one after the other: the panels they share (4 MiB) stay in cache, and the blocks of the
         // left factor that pass by are a fifth of them.
         let mut tasks = Vec::new();
-        let mut rest = out.reborrow();
+        let mut rest: Vec<_> = out.iter_mut().map(|strip| Some(strip.reborrow())).collect();
         for j in ranges(0..m, TILE_ROW_BYTES / size_of::<R>()) {
-            let (mut strip, right) = rest.split_columns_at(j.len());
-            rest = right;
-            for i in ranges(0..d, TILE_ROWS) {
-                let (window, below) = strip.split_rows_at(i.len());
-                strip = below;
+            for (i, rest) in ranges(0..d, TILE_ROWS).zip(&mut rest) {
                 if !lower || j.start < i.end {
+                    let strip = rest.take().expect("what is left of a strip is put back");
+                    let width = j.len().min(strip.cols());
+                    let (window, right) = strip.split_columns_at(width);
+                    *rest = Some(right);
                     tasks.push((i, j.clone(), window));
                 }
             }

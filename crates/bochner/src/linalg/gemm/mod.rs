@@ -16,6 +16,7 @@ mod pack;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use gram::{TILE_ROWS, lower_update};
 pub use gram::{cross_update, gram_update, matmul_tn};
 pub use kernel::{Instructions, Sweep};
 pub use matmul::{matmul_nn, matmul_nt};
