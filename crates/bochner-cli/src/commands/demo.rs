@@ -9,7 +9,7 @@ use std::time::Instant;
 /// See what the library does, on handwritten digits, in under two minutes
 ///
 /// Approximates a Gaussian kernel on 1,797 handwritten digits with several random feature maps, compares the measured
-/// error with the one predicted from closed-form variances, plans how many features an error of 5 % takes, and trains
+/// error with the one predicted from closed-form variances, plans how many features an error of 2 % takes, and trains
 /// classifiers on the features beside the exact kernel's. Writes plots, a page to read and the numbers.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
