@@ -20,14 +20,47 @@ use ndarray::{Array2, ArrayView2, Axis as Dimension};
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// Numbers of features compared.
-const BUDGETS: [usize; 6] = [128, 256, 512, 1024, 2048, 4096];
-/// Draws of each map for the kernel error, and for the classifiers.
-const ERROR_SEEDS: usize = 10;
-const FIT_SEEDS: usize = 5;
-/// Rows of the kernel matrix: a quarter of all pairs of digits says the same as all of them.
-const KERNEL_ROWS: usize = 1000;
-const TRAINING_ROWS: usize = 1200;
+/// How much is computed.
+#[derive(Debug)]
+pub(crate) struct Size {
+    /// Numbers of features compared.
+    budgets: &'static [usize],
+    /// Draws of each map for the kernel error, and for the classifiers.
+    error_draws: usize,
+    fit_draws: usize,
+    /// Rows of the kernel matrix: a third of all pairs of digits says the same as all of them.
+    kernel_rows: usize,
+    training_rows: usize,
+}
+
+impl Size {
+    /// Under two minutes on two cores.
+    pub(crate) const FULL: Size = Size {
+        budgets: &[128, 256, 512, 1024, 2048, 4096],
+        error_draws: 10,
+        fit_draws: 5,
+        kernel_rows: 1000,
+        training_rows: 1200,
+    };
+    /// A second or two: for tests.
+    pub(crate) const SMALL: Size =
+        Size { budgets: &[32, 128], error_draws: 4, fit_draws: 2, kernel_rows: 200, training_rows: 600 };
+
+    fn test_rows(&self) -> usize {
+        DIGITS - self.training_rows
+    }
+
+    fn ticks(&self) -> Vec<f64> {
+        self.budgets.iter().map(|&b| b as f64).collect()
+    }
+
+    fn largest(&self) -> usize {
+        self.budgets.iter().copied().max().unwrap_or(0)
+    }
+}
+
+/// All digits.
+const DIGITS: usize = 1797;
 /// Relative error a plan is made for.
 const WANTED_ERROR: f64 = 0.02;
 const PENALTIES: [f64; 6] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0];
@@ -89,6 +122,7 @@ struct Plan {
 
 /// Everything the demonstration has found.
 pub(crate) struct Results {
+    size: &'static Size,
     length_scale: f64,
     penalty: f64,
     errors: Vec<ErrorPoint>,
@@ -117,20 +151,22 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-pub(crate) fn measure(context: &Context) -> Outcome<Results> {
+pub(crate) fn measure(size: &'static Size, context: &Context) -> Outcome<Results> {
     let seed = Seed::new(context.global.seed);
-    let steps = KINDS.len() * BUDGETS.len() * (ERROR_SEEDS + FIT_SEEDS) + 2 * ERROR_SEEDS + PENALTIES.len() + 1;
+    let draws = size.budgets.len() * (size.error_draws + size.fit_draws) + size.error_draws;
+    let steps = KINDS.len() * draws + PENALTIES.len() + 1;
     let progress = Progress::new(context, steps as u64);
     progress.at("reading the digits")?;
     let data = Shuffled::new(digits::load()?, seed);
     let length_scale = median_distance(data.rows.view(), seed, data.rows.nrows())?;
     let kernel = Gaussian::new(length_scale)?;
 
-    let sample = data.rows.slice(ndarray::s![..KERNEL_ROWS, ..]);
-    let approximation = Approximation { sample, exact: kernel_matrix(&kernel, sample, sample)?, length_scale };
+    let sample = data.rows.slice(ndarray::s![..size.kernel_rows, ..]);
+    let exact = kernel_matrix(&kernel, sample, sample)?;
+    let approximation = Approximation { size, sample, exact, length_scale };
     let mut errors = Vec::new();
     for (kind, description) in KINDS.iter().enumerate() {
-        for features in BUDGETS {
+        for &features in size.budgets {
             progress.at(format!("kernel error: {}, {} features", description.name, human::count(features)))?;
             errors.push(approximation.measure(kind, features, seed, &data, &progress)?);
         }
@@ -141,7 +177,7 @@ pub(crate) fn measure(context: &Context) -> Outcome<Results> {
         if let Some(features) = approximation.plan(kind)? {
             let predicted = approximation.predict(kind, features)?.unwrap_or(f64::NAN);
             let mut measured = Vec::new();
-            for i in 0..ERROR_SEEDS {
+            for i in 0..size.error_draws {
                 measured.push(approximation.error(kind, features, seed.child(1000 + i as u64))?);
                 progress.done(1)?;
             }
@@ -150,18 +186,18 @@ pub(crate) fn measure(context: &Context) -> Outcome<Results> {
     }
 
     progress.at("the exact kernel")?;
-    let penalty = choose_penalty(&data, &kernel, &progress)?;
+    let penalty = choose_penalty(size, &data, &kernel, &progress)?;
     let start = Instant::now();
-    let (train, test) = data.split();
+    let (train, test) = data.split(size);
     let exact = exact_accuracy(&kernel, &train, &test, penalty)?;
     let exact_seconds = start.elapsed().as_secs_f64();
     progress.done(1)?;
     let mut accuracies = Vec::new();
     for (kind, description) in KINDS.iter().enumerate() {
-        for features in BUDGETS {
+        for &features in size.budgets {
             progress.at(format!("classifier: {}, {} features", description.name, human::count(features)))?;
             let (mut found, mut times) = (Vec::new(), Vec::new());
-            for i in 0..FIT_SEEDS {
+            for i in 0..size.fit_draws {
                 let start = Instant::now();
                 let spec = description.spec(features, length_scale, seed.child(i as u64));
                 found.push(feature_accuracy(&spec, &train, &test, penalty)?);
@@ -171,7 +207,7 @@ pub(crate) fn measure(context: &Context) -> Outcome<Results> {
             accuracies.push(AccuracyPoint { kind, features, accuracies: found, seconds: median(&mut times) });
         }
     }
-    Ok(Results { length_scale, penalty, errors, plans, accuracies, exact_accuracy: exact, exact_seconds })
+    Ok(Results { size, length_scale, penalty, errors, plans, accuracies, exact_accuracy: exact, exact_seconds })
 }
 
 /// Digits in random order, pixels from 0 to 1.
@@ -198,13 +234,14 @@ impl Shuffled {
         Part { rows: self.rows.slice(ndarray::s![range.clone(), ..]).to_owned(), labels: self.labels[range].to_vec() }
     }
 
-    fn split(&self) -> (Part, Part) {
-        (self.part(0..TRAINING_ROWS), self.part(TRAINING_ROWS..self.labels.len()))
+    fn split(&self, size: &Size) -> (Part, Part) {
+        (self.part(0..size.training_rows), self.part(size.training_rows..self.labels.len()))
     }
 }
 
 /// A kernel matrix and estimates of it.
 struct Approximation<'a> {
+    size: &'static Size,
     sample: ArrayView2<'a, f64>,
     exact: Array2<f64>,
     length_scale: f64,
@@ -243,7 +280,7 @@ impl Approximation<'_> {
         let mut measured = Vec::new();
         let mut times = Vec::new();
         let rows = data.rows.mapv(|v| v as f32);
-        for i in 0..ERROR_SEEDS {
+        for i in 0..self.size.error_draws {
             measured.push(self.error(kind, features, seed.child(i as u64))?);
             let map = KINDS[kind].spec(features, self.length_scale, seed).build::<f32>(rows.ncols())?;
             let mut out = Array2::zeros((rows.nrows(), map.output_dim()));
@@ -297,9 +334,9 @@ fn exact_accuracy(kernel: &Gaussian, train: &Part, test: &Part, penalty: f64) ->
 }
 
 /// The penalty with the best accuracy of the exact kernel on a quarter of the training rows.
-fn choose_penalty(data: &Shuffled, kernel: &Gaussian, progress: &Progress) -> Outcome<f64> {
-    let cut = TRAINING_ROWS * 3 / 4;
-    let (train, held_out) = (data.part(0..cut), data.part(cut..TRAINING_ROWS));
+fn choose_penalty(size: &Size, data: &Shuffled, kernel: &Gaussian, progress: &Progress) -> Outcome<f64> {
+    let cut = size.training_rows * 3 / 4;
+    let (train, held_out) = (data.part(0..cut), data.part(cut..size.training_rows));
     let mut best = (f64::NEG_INFINITY, PENALTIES[0]);
     for penalty in PENALTIES {
         let accuracy = exact_accuracy(kernel, &train, &held_out, penalty)?;
@@ -372,7 +409,7 @@ impl Results {
     fn accuracy_table(&self) -> Table {
         let mut table = Table::new(format!(
             "Test accuracy of a ridge classifier ({} training rows, penalty {})",
-            human::count(TRAINING_ROWS),
+            human::count(self.size.training_rows),
             self.penalty
         ))
         .words("map", "map")
@@ -434,10 +471,12 @@ impl Results {
         Plot {
             title: "The error is known before anything is trained".into(),
             subtitle: format!(
-                "Gaussian kernel on {KERNEL_ROWS} digits. Marks: measured, bars from the least to the largest of {ERROR_SEEDS} \
-                 draws. Dashed: predicted from closed-form variances (SORF has none)."
+                "Gaussian kernel on {} digits. Marks: measured, bars from the least to the largest of {} draws. Dashed: \
+                 predicted from closed-form variances (SORF has none).",
+                human::count(self.size.kernel_rows),
+                self.size.error_draws
             ),
-            x: Axis::log("number of random features").with_ticks(BUDGETS.map(|b| b as f64).to_vec()),
+            x: Axis::log("number of random features").with_ticks(self.size.ticks()),
             y: Axis::log("relative error of the kernel matrix").in_percent(),
             series,
         }
@@ -446,7 +485,7 @@ impl Results {
     fn accuracy_plot(&self) -> Plot {
         let mut exact = Series::new("exact kernel", Style::Dashed, 6);
         let words = format!("exact kernel ridge\n{:.2} %", 100.0 * self.exact_accuracy);
-        for features in [BUDGETS[0], BUDGETS[BUDGETS.len() - 1]] {
+        for features in [self.size.budgets[0], self.size.largest()] {
             exact.push(Point::new(features as f64, self.exact_accuracy), words.clone());
         }
         let mut series = vec![exact];
@@ -469,10 +508,11 @@ impl Results {
         Plot {
             title: "A linear model on the features approaches the exact kernel".into(),
             subtitle: format!(
-                "Accuracy on {} test digits of a ridge classifier. Bars: one standard deviation over {FIT_SEEDS} draws.",
-                1797 - TRAINING_ROWS
+                "Accuracy on {} test digits of a ridge classifier. Bars: one standard deviation over {} draws.",
+                self.size.test_rows(),
+                self.size.fit_draws
             ),
-            x: Axis::log("number of random features").with_ticks(BUDGETS.map(|b| b as f64).to_vec()),
+            x: Axis::log("number of random features").with_ticks(self.size.ticks()),
             y: Axis::linear("test accuracy").in_percent(),
             series,
         }
@@ -506,7 +546,7 @@ impl Results {
                 KINDS[last.kind].name
             ));
         }
-        let largest = self.accuracies.iter().filter(|p| p.features == BUDGETS[BUDGETS.len() - 1]);
+        let largest = self.accuracies.iter().filter(|p| p.features == self.size.largest());
         if let Some(best) = largest.max_by(|a, b| mean(&a.accuracies).total_cmp(&mean(&b.accuracies))) {
             findings.push(format!(
                 "Learning: with {} {} features the classifier is right on {:.2} % of unseen digits; the exact kernel, whose \
@@ -572,8 +612,8 @@ impl Results {
                 "Ridge regression of ten one-against-rest targets on {} digits, tested on the other {}. The penalty {} was \
                  chosen for the exact kernel on a quarter of the training rows and is the same for all. Times cover drawing \
                  the map, fitting and predicting.",
-                human::count(TRAINING_ROWS),
-                1797 - TRAINING_ROWS,
+                human::count(self.size.training_rows),
+                self.size.test_rows(),
                 self.penalty
             ))
             .plot(&self.accuracy_plot())
@@ -596,14 +636,14 @@ impl Results {
             "seed": context.global.seed,
             "threads": context.threads(),
             "seconds": seconds,
-            "kernel": { "name": "gaussian", "length_scale": self.length_scale, "rows": KERNEL_ROWS },
+            "kernel": { "name": "gaussian", "length_scale": self.length_scale, "rows": self.size.kernel_rows },
             "maps": KINDS.iter().map(|k| json!({ "name": k.name, "projection": k.key })).collect::<Vec<_>>(),
-            "error_draws": ERROR_SEEDS,
+            "error_draws": self.size.error_draws,
             "kernel_error": self.error_table().to_json(),
             "plan": self.plan_table().to_json(),
-            "training_rows": TRAINING_ROWS,
+            "training_rows": self.size.training_rows,
             "penalty": self.penalty,
-            "accuracy_draws": FIT_SEEDS,
+            "accuracy_draws": self.size.fit_draws,
             "accuracy": self.accuracy_table().to_json(),
             "exact_accuracy": self.exact_accuracy,
         })

@@ -20,11 +20,15 @@ pub(crate) struct Args {
     /// Folder for report.html, results.json and the plots
     #[arg(long, value_name = "FOLDER", default_value = "bochner-demo")]
     out: PathBuf,
+    /// A second instead of a minute
+    #[arg(long, hide = true)]
+    small: bool,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let start = Instant::now();
-    let results = demo::measure(context)?;
+    let size = if args.small { &demo::Size::SMALL } else { &demo::Size::FULL };
+    let results = demo::measure(size, context)?;
     let seconds = start.elapsed().as_secs_f64();
 
     output::create_folder(&args.out)?;
