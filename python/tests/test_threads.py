@@ -10,8 +10,10 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
-from bochner import FourierFeatures
+from bochner import FeatureRidge, FourierFeatures
 
 
 def run(script):
@@ -46,6 +48,19 @@ def test_ctrl_c_stops_a_transform(rng):
     features = FourierFeatures(8192, projection="gaussian", random_state=0).fit(rows[:10])
     assert interrupted_after(0.3, lambda: features.transform(rows)) < 1.0
     assert features.transform(rows[:3]).shape == (3, 8192)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_ctrl_c_leaves_a_model_unfitted(rng, method):
+    rows = rng.normal(size=(400_000, 4))
+    model = FeatureRidge(FourierFeatures(512, projection="gaussian", random_state=0))
+    model.fit(rows[:1000], rows[:1000, 0])
+    if method == "partial_fit":
+        model = clone(model).partial_fit(rows[:1000], rows[:1000, 0])
+    assert interrupted_after(0.3, lambda: getattr(model, method)(rows, rows[:, 0])) < 1.0
+    with pytest.raises(NotFittedError):
+        model.predict(rows[:3])
+    assert model.fit(rows[:1000], rows[:1000, 0]).predict(rows[:3]).shape == (3,)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

@@ -128,6 +128,14 @@ class _FeatureRidge(BaseEstimator):
         """Solver used."""
         return json.loads(self._model().report)["solver"]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The model without the sums of `partial_fit`: a pickle predicts, and cannot be added to."""
+        if hasattr(self, "sums_"):
+            self._model()
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("sums_", None)
+        return state
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_") or hasattr(self, "sums_")
 
@@ -229,7 +237,7 @@ class FeatureRidge(MultiOutputMixin, RegressorMixin, _FeatureRidge):
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Add rows to those of earlier calls; the result is that of one `fit` to all of them.
 
-        After `fit`, which keeps no sums, it starts anew.
+        After `fit`, and in a pickled copy, there are no sums to add to: it starts anew, with a warning.
 
         Parameters
         ----------
@@ -391,7 +399,7 @@ class FeatureRidgeClassifier(ClassifierMixin, _FeatureRidge):
     ) -> Self:
         """Add rows to those of earlier calls; the result is that of one `fit` to all of them.
 
-        After `fit`, which keeps no sums, it starts anew.
+        After `fit`, and in a pickled copy, there are no sums to add to: it starts anew, with a warning.
 
         Parameters
         ----------
