@@ -22,7 +22,6 @@ pub use fft::{ComplexFft, RealFft, Transforms};
 pub use pages::zeroed;
 pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};
 
-pub use cholesky::Cholesky;
 pub use eigen::Eigen;
 pub use lower::Lower;
 pub use qr::orthonormal_rows;
@@ -51,6 +50,3 @@ macro_rules! kernels {
 }
 kernels!(f32, 16);
 kernels!(f64, 8);
-pub trait Kernels: Sized + SinCos + Transforms {}
-impl Kernels for f32 {}
-impl Kernels for f64 {}
