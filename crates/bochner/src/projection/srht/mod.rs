@@ -20,8 +20,8 @@ use std::sync::Arc;
 pub enum Sampling {
     /// Fresh signs and a fresh permutation for every block of `d'` outputs.
     Stacked,
-    /// One vector of signs; the coordinates `0..d'`, repeated until they suffice, in random order. The cheapest, and as
-    /// accurate as stacking.
+    /// One vector of signs; the coordinates `0..d'`, repeated until they suffice, in random order. The cheapest, and equal
+    /// in law to stacking for at most `d'` outputs.
     Upsampled,
     /// One vector of signs; the factors of a product see distinct tuples of coordinates, drawn from all `d'ᵖ` of them
     /// (Ahle et al. 2020); with repetition where there are fewer tuples than outputs.
