@@ -2,10 +2,12 @@
 //!
 //! Arguments choose lines by what they begin with: `cargo bench --bench gemm -- gram projection`.
 
+use bochner::Complex;
 use bochner::linalg::gemm::{Packed, Panels, gram_update, matmul_nn, matmul_nt, matmul_tn, product};
 use bochner::linalg::{Kernels, Tile, TileMut, Workspace};
+use bochner::projection::{Gaussian, MatrixFree, Projection, Rademacher, panels};
 use bochner::random::{Role, Seed, Stream};
-use bochner::scalar::Real;
+use bochner::scalar::{Real, Scalar};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::time::Instant;
@@ -80,6 +82,48 @@ fn projection<R: Real>(n: usize, d: usize, m: usize, tile: usize, panel: usize) 
     report(&name, 2.0 * (n * d * m) as f64, seconds);
 }
 
+/// A projection as the driver of maps runs it: tiles of rows shared among threads, or one tile whose columns are.
+fn dense<P: Projection>(name: &str, n: usize, tile: usize, projection: &P) {
+    let (d, m) = (projection.input_dim(), projection.output_dim());
+    let x = normals::<P::Real>(n * d);
+    let mut out = vec![P::Output::ZERO; n * m];
+    let project = |rows: &[P::Real], out: &mut [P::Output], work: &mut Workspace<P::Real>| {
+        let mut out = TileMut::new(out, rows.len() / d, m);
+        for columns in panels(m, projection.panel()) {
+            projection.project_tile(
+                Tile::new(rows, rows.len() / d, d),
+                columns.clone(),
+                out.columns_mut(columns),
+                work,
+            );
+        }
+    };
+    let run = || {
+        if n <= tile {
+            project(&x, &mut out, &mut Workspace::new());
+        } else {
+            let tiles = out.par_chunks_mut(tile * m).zip(x.par_chunks(tile * d));
+            tiles.for_each_init(Workspace::new, |work, (out, rows)| project(rows, out, work));
+        }
+    };
+    let seconds = best(run, 3);
+    let parts = if P::Output::IS_COMPLEX { 2 } else { 1 };
+    let name = format!("{name} {n} x {d} -> {m} {} parts {parts}", P::Real::NAME);
+    report(&name, (2 * parts * n * d * m) as f64, seconds);
+}
+
+fn sources<R: Real, O: Scalar<Real = R>>() {
+    let seed = Seed::new(1);
+    if wanted("rademacher") {
+        dense("rademacher", 10_000, 64, &Rademacher::<R, O>::new(seed, 784, 4_096).unwrap());
+    }
+    if wanted("matrix-free") {
+        // A sixteenth of 16,384 outputs: the time per output does not depend on their number.
+        dense("matrix-free stored", 1_000, 64, &Gaussian::<R, O>::new(seed, 16_384, 1_024).unwrap());
+        dense("matrix-free", 1_000, 1_024, &MatrixFree::<R, O>::new(seed, 16_384, 1_024).unwrap());
+    }
+}
+
 fn gram<R: Real>(rows: usize, columns: usize, block: usize) {
     if !wanted("gram") {
         return;
@@ -123,4 +167,8 @@ fn all<R: Real>() {
 fn main() {
     all::<f32>();
     all::<f64>();
+    sources::<f32, f32>();
+    sources::<f32, Complex<f32>>();
+    sources::<f64, f64>();
+    sources::<f64, Complex<f64>>();
 }

@@ -192,7 +192,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> Feat
     }
 
     fn tile_rows(&self) -> usize {
-        self.map.tile_rows()
+        self.map.tile_rows().max(self.projection.shared_rows())
     }
 }
 

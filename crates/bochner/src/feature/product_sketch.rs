@@ -220,4 +220,8 @@ impl<P: Projection> FeatureMap for ProductSketch<P> {
     ) {
         self.lifted_product(rows, work, |rows, work| P::product_tile_split(&self.factors, rows, re, im, work));
     }
+
+    fn tile_rows(&self) -> usize {
+        self.factors[0].shared_rows().max(64)
+    }
 }

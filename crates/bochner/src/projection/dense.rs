@@ -1,9 +1,9 @@
-use super::Projection;
+use super::{Projection, panels};
 use crate::error::{Error, Result, check_count};
 use crate::linalg::gemm::{Packed, Panels, product};
 use crate::linalg::memory::zeros;
 use crate::linalg::{Tile, TileMut, Workspace, orthonormal_rows};
-use crate::random::{Role, Seed, Stream};
+use crate::random::{Role, Seed, Stream, fill_normals};
 use crate::scalar::{Real, Scalar};
 use rayon::prelude::*;
 use std::f64::consts::FRAC_1_SQRT_2;
@@ -12,8 +12,14 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Columns made before whatever follows reads them: 64 rows of them stay in the second-level cache.
-const PANEL: usize = 512;
+/// Bytes of a row of columns made before whatever follows reads them: 64 such rows stay in the second-level cache.
+const PANEL_BYTES: usize = 2048;
+
+/// Directions that are drawn and used by one task, where a projection shares its work among threads.
+const TASK_DIRECTIONS: usize = 128;
+
+/// Products below which such sharing costs more than it brings.
+const PARALLEL_FROM: usize = 1 << 22;
 
 /// A projection by a matrix product; `W` says where the weights come from.
 ///
@@ -35,8 +41,9 @@ pub type Gaussian<R, O = R> = Dense<R, O, Stored<R, Normals>>;
 
 /// The weights of [`Gaussian`] with nothing stored: drawn again for every block of rows, bit for bit.
 ///
-/// Drawing hides behind the product when hundreds of rows share it: maps over this projection should ask for tiles of
-/// several hundred rows ([`MatrixFree::TILE_ROWS`]).
+/// Memory is constant in both dimensions. Drawing a weight takes as long as some 200 products in `f32` and half as many
+/// in `f64`, so hundreds of rows should share it: [`shared_rows`](Projection::shared_rows) says so to the maps over it. A
+/// call from outside a thread pool (a block of rows that is one tile) shares its directions among the threads.
 pub type MatrixFree<R, O = R> = Dense<R, O, Normals>;
 
 /// Independent signs `±1`, or `{1, -1, i, -i}` for complex outputs; stored as bits.
@@ -54,6 +61,11 @@ pub type Orthogonal<R> = Dense<R, R, Stored<R, Rows>>;
 
 /// Where weights come from.
 pub trait Weights<R: Real>: Debug + Send + Sync {
+    /// Rows that should share one call.
+    fn shared_rows(&self) -> usize {
+        1
+    }
+
     /// Writes columns `columns` of the projected rows; real weights leave `im` alone.
     fn project(
         &self,
@@ -95,27 +107,72 @@ impl<R: Real, S: Source, const P: usize> Panels<R, P> for OnTheWay<'_, S> {
     }
 }
 
-macro_rules! drawn_on_the_way {
-    ($($source:ty),*) => {$(
-        impl<R: Real> Weights<R> for $source {
-            fn project(
-                &self,
-                rows: Tile<'_, R>,
-                columns: Range<usize>,
-                re: TileMut<'_, R>,
-                im: TileMut<'_, R>,
-                work: &mut Workspace<R>,
-            ) {
-                if self.is_complex() {
-                    product::<R, _, 2>(rows, &OnTheWay(self), columns, [re, im], work);
-                } else {
-                    product::<R, _, 1>(rows, &OnTheWay(self), columns, [re], work);
-                }
-            }
-        }
-    )*};
+/// One product with weights that are made on the way.
+fn project_on_the_way<R: Real, S: Source>(
+    source: &S,
+    rows: Tile<'_, R>,
+    columns: Range<usize>,
+    re: TileMut<'_, R>,
+    im: TileMut<'_, R>,
+    work: &mut Workspace<R>,
+) {
+    if source.is_complex() {
+        product::<R, _, 2>(rows, &OnTheWay(source), columns, [re, im], work);
+    } else {
+        product::<R, _, 1>(rows, &OnTheWay(source), columns, [re], work);
+    }
 }
-drawn_on_the_way!(Normals, Signs);
+
+impl<R: Real> Weights<R> for Normals {
+    fn shared_rows(&self) -> usize {
+        1024
+    }
+
+    fn project(
+        &self,
+        rows: Tile<'_, R>,
+        columns: Range<usize>,
+        mut re: TileMut<'_, R>,
+        mut im: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        let products = (rows.rows() * self.depth).saturating_mul(columns.len());
+        // Inside a pool the caller's tiles occupy the threads; a wait here could also pick up another of those tiles, with
+        // all its buffers.
+        if products < PARALLEL_FROM || rayon::current_thread_index().is_some() {
+            return project_on_the_way(self, rows, columns, re, im, work);
+        }
+        let mut tasks = Vec::new();
+        for first in columns.clone().step_by(TASK_DIRECTIONS) {
+            let piece = first..(first + TASK_DIRECTIONS).min(columns.end);
+            let windows;
+            (windows, re) = re.split_columns_at(piece.len());
+            let parts;
+            (parts, im) = im.split_columns_at(if self.is_complex { piece.len() } else { 0 });
+            tasks.push((piece, windows, parts));
+        }
+        tasks.into_par_iter().for_each_init(Workspace::new, |work, (piece, re, im)| {
+            project_on_the_way(self, rows, piece, re, im, work);
+        });
+    }
+}
+
+impl<R: Real> Weights<R> for Signs {
+    fn shared_rows(&self) -> usize {
+        64
+    }
+
+    fn project(
+        &self,
+        rows: Tile<'_, R>,
+        columns: Range<usize>,
+        re: TileMut<'_, R>,
+        im: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        project_on_the_way(self, rows, columns, re, im, work);
+    }
+}
 
 /// Weights of a [`Source`], written once and kept in the order of the product.
 #[derive(Debug, Clone)]
@@ -161,6 +218,62 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Dense<R, O, W> {
     fn with_weights(input_dim: usize, output_dim: usize, weights: W) -> Self {
         Dense { input_dim, output_dim, weights: Arc::new(weights), numbers: PhantomData }
     }
+
+    /// Hands `∏ᵢ Wᵢx` to `visit` panel by panel: columns, real parts, imaginary parts (none of real numbers).
+    ///
+    /// Factors meet in contiguous buffers: rows of a wide output share a few sets of the cache.
+    fn for_each_product(
+        factors: &[Self],
+        rows: &[Tile<'_, R>],
+        work: &mut Workspace<R>,
+        mut visit: impl FnMut(Range<usize>, &[R], &[R]),
+    ) {
+        let (Some((first, others)), Some((first_rows, other_rows))) = (factors.split_first(), rows.split_first())
+        else {
+            return;
+        };
+        let n = first_rows.rows();
+        let most = n * first.panel().min(first.output_dim);
+        let mut buffers: [Vec<R>; 4] =
+            std::array::from_fn(|i| work.take(if i % 2 == 0 || O::IS_COMPLEX { most } else { 0 }));
+        for columns in panels(first.output_dim, first.panel()) {
+            let m = columns.len();
+            let [re, im, other_re, other_im] = &mut buffers;
+            let window = |buffer: &mut Vec<R>| if buffer.is_empty() { (0, 0) } else { (n, m) };
+            let mut project = |factor: &Self, rows, re: &mut Vec<R>, im: &mut Vec<R>| {
+                let (shape, im_shape) = (window(re), window(im));
+                let (re, im) = (TileMut::new(re, shape.0, shape.1), TileMut::new(im, im_shape.0, im_shape.1));
+                factor.weights.project(rows, columns.clone(), re, im, work);
+            };
+            project(first, *first_rows, re, im);
+            for (factor, rows) in others.iter().zip(other_rows) {
+                project(factor, *rows, other_re, other_im);
+                pulp::Arch::new().dispatch(|| multiply(&mut re[..n * m], im, &other_re[..n * m], other_im));
+            }
+            visit(columns, &re[..n * m], if O::IS_COMPLEX { &im[..n * m] } else { &[] });
+        }
+        buffers.into_iter().for_each(|buffer| work.give(buffer));
+    }
+}
+
+/// `re + i im` times `other_re + i other_im`, number by number; real numbers have no imaginary parts.
+#[inline(always)]
+fn multiply<R: Real>(re: &mut [R], im: &mut [R], other_re: &[R], other_im: &[R]) {
+    if im.is_empty() {
+        re.iter_mut().zip(other_re).for_each(|(a, c)| *a *= *c);
+    } else {
+        let (n, im) = (re.len(), &mut im[..re.len()]);
+        let (other_re, other_im) = (&other_re[..n], &other_im[..n]);
+        for k in 0..n {
+            let (a, b, c, d) = (re[k], im[k], other_re[k], other_im[k]);
+            re[k] = a * c - b * d;
+            im[k] = a * d + b * c;
+        }
+    }
+}
+
+fn interleave<R: Real, O: Scalar<Real = R>>(out: &mut [O], re: &[R], im: &[R]) {
+    out.iter_mut().zip(re.iter().zip(im)).for_each(|(o, (re, im))| *o = O::from_parts(*re, *im));
 }
 
 fn check_dims(input_dim: usize, output_dim: usize) -> Result<()> {
@@ -181,7 +294,11 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Projection for Dense<R, O, W> 
     }
 
     fn panel(&self) -> usize {
-        PANEL
+        PANEL_BYTES / size_of::<R>()
+    }
+
+    fn shared_rows(&self) -> usize {
+        self.weights.shared_rows()
     }
 
     fn project_tile(&self, rows: Tile<'_, R>, columns: Range<usize>, out: TileMut<'_, O>, work: &mut Workspace<R>) {
@@ -193,8 +310,7 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Projection for Dense<R, O, W> 
                 let windows = (TileMut::new(&mut re, n, m), TileMut::new(&mut im, n, m));
                 self.weights.project(rows, columns, windows.0, windows.1, work);
                 for i in 0..n {
-                    let parts = re[i * m..][..m].iter().zip(&im[i * m..][..m]);
-                    out.row_mut(i).iter_mut().zip(parts).for_each(|(o, (re, im))| *o = O::from_parts(*re, *im));
+                    interleave(out.row_mut(i), &re[i * m..][..m], &im[i * m..][..m]);
                 }
                 work.give(re);
                 work.give(im);
@@ -211,6 +327,44 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Projection for Dense<R, O, W> 
         work: &mut Workspace<R>,
     ) {
         self.weights.project(rows, columns, re, im, work);
+    }
+
+    fn product_tile(factors: &[Self], rows: &[Tile<'_, R>], mut out: TileMut<'_, O>, work: &mut Workspace<R>) {
+        if let ([factor], [rows]) = (factors, rows) {
+            for columns in panels(factor.output_dim, factor.panel()) {
+                factor.project_tile(*rows, columns.clone(), out.columns_mut(columns), work);
+            }
+            return;
+        }
+        Self::for_each_product(factors, rows, work, |columns, re, im| {
+            let m = columns.len();
+            for i in 0..out.rows() {
+                let (out, re) = (&mut out.row_mut(i)[columns.clone()], &re[i * m..][..m]);
+                if O::IS_COMPLEX {
+                    interleave(out, re, &im[i * m..][..m]);
+                } else {
+                    out.iter_mut().zip(re).for_each(|(o, re)| *o = O::from_parts(*re, R::ZERO));
+                }
+            }
+        });
+    }
+
+    fn product_tile_split(
+        factors: &[Self],
+        rows: &[Tile<'_, R>],
+        mut re_out: TileMut<'_, R>,
+        mut im_out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        Self::for_each_product(factors, rows, work, |columns, re, im| {
+            let m = columns.len();
+            for i in 0..re_out.rows() {
+                re_out.row_mut(i)[columns.clone()].copy_from_slice(&re[i * m..][..m]);
+                if O::IS_COMPLEX {
+                    im_out.row_mut(i)[columns.clone()].copy_from_slice(&im[i * m..][..m]);
+                }
+            }
+        });
     }
 }
 
@@ -238,21 +392,20 @@ impl Source for Normals {
 
     fn write<R: Real>(&self, first: usize, width: usize, depths: Range<usize>, out: &mut [R]) {
         let parts = 1 + usize::from(self.is_complex);
-        let mut column = vec![0.0; depths.len()];
-        for (part, out) in out.chunks_exact_mut(depths.len() * width).enumerate() {
-            for k in 0..width {
-                let direction = first + k;
-                if direction < self.directions {
-                    let index = (parts * direction + part) as u64;
-                    Stream::new(self.seed, Role::Direction, index).normals_from(depths.start, &mut column);
-                } else {
-                    column.fill(0.0);
+        let (count, len) = (width.min(self.directions - first), depths.len());
+        // A line of eight more than the draws: columns of powers of two would meet in a few sets of the cache.
+        let stride = len + 8;
+        let mut draws = vec![0.0; parts * count * stride];
+        let tile = TileMut::with_stride(&mut draws, parts * count, len, stride);
+        fill_normals(self.seed, Role::Direction, (parts * first) as u64, depths.start as u64, tile);
+        // Scaled before rounding: a weight is rounded once, in either precision.
+        let scale = if self.is_complex { FRAC_1_SQRT_2 } else { 1.0 };
+        for (part, out) in out.chunks_exact_mut(len * width).enumerate() {
+            for (p, row) in out.chunks_exact_mut(width).enumerate() {
+                for (k, weight) in row[..count].iter_mut().enumerate() {
+                    *weight = R::from_f64(scale * draws[(parts * k + part) * stride + p]);
                 }
-                // Scaled before rounding: a weight is rounded once, in either precision.
-                let scale = if self.is_complex { FRAC_1_SQRT_2 } else { 1.0 };
-                for (row, value) in out.chunks_exact_mut(width).zip(&column) {
-                    row[k] = R::from_f64(scale * *value);
-                }
+                row[count..].fill(R::ZERO);
             }
         }
     }
@@ -271,9 +424,6 @@ impl<R: Real, O: Scalar<Real = R>> Gaussian<R, O> {
 }
 
 impl<R: Real, O: Scalar<Real = R>> MatrixFree<R, O> {
-    /// Rows per tile at which drawing the weights hides behind the product.
-    pub const TILE_ROWS: usize = 512;
-
     /// Remembers the seed.
     ///
     /// # Errors
@@ -324,33 +474,36 @@ impl Signs {
     }
 }
 
-/// `±1` from a bit.
+/// Writes one panel of `NR` directions; a loop of known length over bits in one register becomes vector code.
 #[inline(always)]
-fn sign<R: Real>(minus: bool) -> R {
-    if minus { -R::ONE } else { R::ONE }
-}
-
-#[inline(always)]
-fn expand<R: Real>(signs: &Signs, first: usize, width: usize, depths: Range<usize>, out: &mut [R]) {
-    let count = width.min(signs.directions - first);
-    let (group, shift) = (first / 64, first % 64);
-    let size = depths.len() * width;
-    for (p, i) in depths.enumerate() {
-        let minus = signs.minus[group * signs.depth + i] >> shift;
-        if signs.turned.is_empty() {
-            for (k, o) in out[p * width..][..width].iter_mut().enumerate() {
-                *o = if k < count { sign(minus >> k & 1 == 1) } else { R::ZERO };
-            }
-        } else {
-            let turned = signs.turned[group * signs.depth + i] >> shift;
-            let (re, im) = out.split_at_mut(size);
-            for k in 0..width {
-                let value = if k < count { sign(minus >> k & 1 == 1) } else { R::ZERO };
-                let turned = turned >> k & 1 == 1;
-                re[p * width + k] = if turned { R::ZERO } else { value };
-                im[p * width + k] = if turned { value } else { R::ZERO };
+fn expand<R: Real, const NR: usize>(signs: &Signs, first: usize, depths: Range<usize>, out: &mut [R]) {
+    let start = first / 64 * signs.depth;
+    let shift = first % 64;
+    let sign = |bits: u32, k: usize| if bits >> k & 1 == 1 { -R::ONE } else { R::ONE };
+    let (rows, _) = out.as_chunks_mut::<NR>();
+    let (re, im) = rows.split_at_mut(depths.len());
+    let words = start + depths.start..start + depths.end;
+    if signs.turned.is_empty() {
+        for (row, word) in re.iter_mut().zip(&signs.minus[words]) {
+            let minus = (word >> shift) as u32;
+            for k in 0..NR {
+                row[k] = sign(minus, k);
             }
         }
+    } else {
+        let bits = signs.minus[words.clone()].iter().zip(&signs.turned[words]);
+        for ((re, im), (minus, turned)) in re.iter_mut().zip(im).zip(bits) {
+            let (minus, turned) = ((minus >> shift) as u32, (turned >> shift) as u32);
+            for k in 0..NR {
+                let (sign, turned) = (sign(minus, k), turned >> k & 1 == 1);
+                re[k] = if turned { R::ZERO } else { sign };
+                im[k] = if turned { sign } else { R::ZERO };
+            }
+        }
+    }
+    let count = NR.min(signs.directions - first);
+    if count < NR {
+        rows.iter_mut().for_each(|row| row[count..].fill(R::ZERO));
     }
 }
 
@@ -368,8 +521,12 @@ impl Source for Signs {
     }
 
     fn write<R: Real>(&self, first: usize, width: usize, depths: Range<usize>, out: &mut [R]) {
-        // Panels are at most 16 wide and start at multiples of their width: a panel never straddles two words.
-        pulp::Arch::new().dispatch(|| expand(self, first, width, depths, out));
+        // Panels start at multiples of their width, a divisor of 64: a panel never straddles two words.
+        let arch = pulp::Arch::new();
+        match width {
+            8 => arch.dispatch(|| expand::<R, 8>(self, first, depths, out)),
+            _ => arch.dispatch(|| expand::<R, 16>(self, first, depths, out)),
+        }
     }
 }
 
@@ -562,10 +719,13 @@ impl<R: Real> Projection for Orthoprojector<R> {
     }
 
     fn panel(&self) -> usize {
-        PANEL
+        self.0.panel()
     }
 
     fn project_tile(&self, rows: Tile<'_, R>, columns: Range<usize>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         self.0.project_tile(rows, columns, out, work);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,6 +39,12 @@ pub trait Projection: Debug + Send + Sync {
         self.output_dim()
     }
 
+    /// Rows that should share one call: 1 where it does not matter, hundreds where weights are made on the way. Maps ask for
+    /// tiles of at least this many.
+    fn shared_rows(&self) -> usize {
+        1
+    }
+
     /// Writes columns `columns` of the projected rows to `out` (`rows.rows()` × `columns.len()`).
     ///
     /// `columns.start` is a multiple of [`panel`](Self::panel); `columns.end` is one too, or `output_dim`.

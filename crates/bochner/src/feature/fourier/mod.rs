@@ -169,9 +169,11 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
         }
     }
 
-    /// Rows whose projections onto one panel fit into a quarter of a second-level cache of half a megabyte.
+    /// Rows whose projections onto one panel fit into a quarter of a second-level cache of half a megabyte, or as many as
+    /// the projection asks for.
     fn tile_rows(&self) -> usize {
-        ((1 << 17) / (size_of::<R>() * self.projection.panel().clamp(1, self.len().max(1)))).clamp(16, 64)
+        let fit = (1 << 17) / (size_of::<R>() * self.projection.panel().clamp(1, self.len().max(1)));
+        fit.clamp(16, 64).max(self.projection.shared_rows())
     }
 }
 
