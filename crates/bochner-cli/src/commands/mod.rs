@@ -23,6 +23,7 @@ macro_rules! commands {
 }
 
 commands! {
+    Compare => compare,
     Bench => bench,
     Completions => completions,
     Demo => demo,

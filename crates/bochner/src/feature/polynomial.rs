@@ -1,3 +1,4 @@
+use super::spec::in_precision;
 use super::{
     Compact, ComplexToReal, Constant, Describe, DynComplexMap, DynMap, FeatureMap, Lift, MAX_DEGREE, ProductSketch,
     TensorSketch, TreeSketch,
@@ -188,8 +189,8 @@ impl PolynomialSpec {
     }
 }
 
-impl Describe for PolynomialSpec {
-    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+impl PolynomialSpec {
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
         let lift = self.check()?;
         check_count("number of columns of rows", input_dim)?;
         if self.degree == 0 {
@@ -214,7 +215,7 @@ impl Describe for PolynomialSpec {
         }
     }
 
-    fn build_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+    fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
         let lift = self.check()?;
         check_count("number of columns of rows", input_dim)?;
         if self.weights != Weights::Complex {
@@ -222,6 +223,32 @@ impl Describe for PolynomialSpec {
         }
         check_count("degree of a complex sketch", self.degree as usize)?;
         self.flat::<R, R::Complex>(lift, input_dim, self.draws())
+    }
+
+    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
+        self.draw(input_dim)
+    }
+
+    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
+        self.draw(input_dim)
+    }
+
+    fn build_complex_single(&self, input_dim: usize) -> Result<DynComplexMap<f32>> {
+        self.draw_complex(input_dim)
+    }
+
+    fn build_complex_double(&self, input_dim: usize) -> Result<DynComplexMap<f64>> {
+        self.draw_complex(input_dim)
+    }
+}
+
+impl Describe for PolynomialSpec {
+    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
+    }
+
+    fn build_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+        in_precision::<R, _, _, _>(|| self.build_complex_single(input_dim), || self.build_complex_double(input_dim))
     }
 
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {

@@ -6,6 +6,7 @@ use crate::kernel::Kernel;
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
+use std::any::{Any, TypeId};
 use std::sync::Arc;
 
 /// A description of a feature map from which it can be drawn again, bit for bit.
@@ -62,7 +63,20 @@ pub trait Describe {
 /// Lists the kinds of maps: a variant, a conversion and one arm of every method for each.
 macro_rules! specs {
     ($($(#[$doc:meta])* $variant:ident($parameters:ident),)*) => {
-        /// Any map of the library, as stored in model files: `map` names the kind, the other fields are its parameters.
+        /// `single` where `R` is `f32`, `double` where it is `f64`.
+///
+/// Drawing a map pulls in all of its kernels. Called through functions that name their precision they are compiled once,
+/// in this crate; as generic code they would be compiled again in every program that draws a map (over a minute each).
+pub(super) fn in_precision<R: Real, S: Any, D: Any, T: Any>(
+    single: impl FnOnce() -> Result<S>,
+    double: impl FnOnce() -> Result<D>,
+) -> Result<T> {
+    let map: Box<dyn Any> =
+        if TypeId::of::<R>() == TypeId::of::<f32>() { Box::new(single()?) } else { Box::new(double()?) };
+    Ok(*map.downcast().expect("there are two precisions"))
+}
+
+/// Any map of the library, as stored in model files: `map` names the kind, the other fields are its parameters.
         ///
         /// ```
         /// use bochner::feature::{Describe, FeatureMap, Spec};

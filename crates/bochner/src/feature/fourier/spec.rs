@@ -1,5 +1,6 @@
 use super::{ComplexFourier, Fourier, Frequencies};
 use crate::error::{Error, Result, check_count, check_positive};
+use crate::feature::spec::in_precision;
 use crate::feature::{ComplexToReal, Describe, DynComplexMap, DynMap};
 use crate::kernel::{Gaussian, Kernel, Laplacian, Matern, Scaled, kernel_matrix};
 use crate::preprocess::LengthScale;
@@ -263,6 +264,38 @@ macro_rules! with_projection {
     }};
 }
 
+impl FourierSpec {
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        self.kernel_at(1.0)?;
+        with_projection!(self, input_dim, finish)
+    }
+
+    fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+        if self.form != Form::Complex {
+            let reason = "this form is real; complex features need form \"complex\"".into();
+            return Err(Error::Unsupported { what: "complex output", reason });
+        }
+        self.kernel_at(1.0)?;
+        with_projection!(self, input_dim, finish_complex)
+    }
+
+    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
+        self.draw(input_dim)
+    }
+
+    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
+        self.draw(input_dim)
+    }
+
+    fn build_complex_single(&self, input_dim: usize) -> Result<DynComplexMap<f32>> {
+        self.draw_complex(input_dim)
+    }
+
+    fn build_complex_double(&self, input_dim: usize) -> Result<DynComplexMap<f64>> {
+        self.draw_complex(input_dim)
+    }
+}
+
 impl Describe for FourierSpec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
         let length_scale = self.length_scale.resolve(sample, Seed::new(self.seed))?;
@@ -270,17 +303,11 @@ impl Describe for FourierSpec {
     }
 
     fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        self.kernel_at(1.0)?;
-        with_projection!(self, input_dim, finish)
+        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
     }
 
     fn build_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
-        if self.form != Form::Complex {
-            let reason = "this form is real; complex features need form \"complex\"".into();
-            return Err(Error::Unsupported { what: "complex output", reason });
-        }
-        self.kernel_at(1.0)?;
-        with_projection!(self, input_dim, finish_complex)
+        in_precision::<R, _, _, _>(|| self.build_complex_single(input_dim), || self.build_complex_double(input_dim))
     }
 
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {
