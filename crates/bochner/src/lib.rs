@@ -52,3 +52,7 @@ pub mod variance;
 
 pub use error::{Error, Result};
 pub use num_complex::Complex;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

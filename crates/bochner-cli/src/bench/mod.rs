@@ -3,11 +3,14 @@
 //! A new one is a file with a function and one line in [`ALL`].
 
 mod gram;
+mod growth;
 mod hadamard;
 mod normals;
 mod peers;
+mod projection;
 mod read;
 mod reference;
+mod sketches;
 mod timing;
 
 pub(crate) use peers::Peers;
@@ -33,6 +36,17 @@ pub(crate) const ALL: &[Benchmark] = &[
     },
     Benchmark { name: "gram", about: "Gram matrices of feature blocks, against numpy's x.T @ x", run: gram::run },
     Benchmark { name: "normals", about: "standard normals from counters, against numpy's Philox", run: normals::run },
+    Benchmark {
+        name: "projection",
+        about: "dense projections and Fourier features, against numpy and RBFSampler",
+        run: projection::run,
+    },
+    Benchmark {
+        name: "sketches",
+        about: "polynomial sketches, against filling their output, PolynomialCountSketch and numpy",
+        run: sketches::run,
+    },
+    Benchmark { name: "growth", about: "a streamed fit on n and 2 n rows: time and memory", run: growth::run },
     Benchmark {
         name: "read",
         about: "CSV, NPY and IDX files in blocks, against the raw bytes and pandas",
