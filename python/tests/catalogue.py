@@ -1,12 +1,18 @@
 """Every estimator of the package, small enough for scikit-learn's checks; a new one is one line here."""
 
-from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures
+from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures, PolynomialSketch
 
 FEATURES = [
     FourierFeatures(64),
     FourierFeatures(33, kernel="laplacian", length_scale="median", form="offset"),
     FourierFeatures(32, kernel="matern", nu=2.2, projection="gaussian"),
     FourierFeatures(32, form="complex"),
+    PolynomialSketch(64),
+    PolynomialSketch(33, degree=3, gamma=0.5, coef0=1.0, srht="stacked"),
+    PolynomialSketch(32, coef0=0.5, sketch="rademacher", weights="real"),
+    PolynomialSketch(32, sketch="gaussian", weights="complex"),
+    PolynomialSketch(32, sketch="tensor_sketch", weights="real", coef0=1.0),
+    PolynomialSketch(32, degree=3, structure="tree", weights="real", coef0=1.0),
 ]
 
 MODELS = [
@@ -14,6 +20,8 @@ MODELS = [
     FeatureRidge(FourierFeatures(257, length_scale=3.0), alpha=0.1, fit_intercept=False),
     FeatureRidgeClassifier(),
     FeatureRidgeClassifier(FourierFeatures(64), alpha=0.1),
+    FeatureRidge(PolynomialSketch(64, degree=3, gamma=0.5, coef0=1.0)),
+    FeatureRidgeClassifier(PolynomialSketch(64, coef0=1.0)),
 ]
 
 ESTIMATORS = [*FEATURES, *MODELS]

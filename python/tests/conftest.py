@@ -1,7 +1,12 @@
 """Shared rows."""
 
+import os
+
 import numpy as np
 import pytest
+
+# Without it scikit-learn leaves out its checks of array API input; read when scipy is first imported.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ models on top of them that read the data in blocks. Everything follows scikit-le
 
 from bochner import kernels, metrics
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
-from bochner._features import FourierFeatures
+from bochner._features import FourierFeatures, PolynomialSketch
+from bochner._pooling import compact_bilinear_pooling
 from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
 
 __all__ = [
@@ -15,7 +16,9 @@ __all__ = [
     "FourierFeatures",
     "NotConvergedError",
     "NotPositiveDefiniteError",
+    "PolynomialSketch",
     "__version__",
+    "compact_bilinear_pooling",
     "kernels",
     "metrics",
 ]
