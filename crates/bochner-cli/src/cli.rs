@@ -37,9 +37,6 @@ pub(crate) struct Global {
     /// Number of threads [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = human::parse_count)]
     pub(crate) threads: Option<usize>,
-    /// Memory the command may use, such as 500M or 4G [default: half of what is free]
-    #[arg(long, global = true, value_name = "SIZE", value_parser = human::parse_bytes)]
-    pub(crate) memory: Option<u64>,
     /// Seed of every random draw: the same seed gives the same result, whatever the number of threads
     #[arg(long, global = true, value_name = "NUMBER", default_value_t = 0, hide_default_value = false)]
     pub(crate) seed: u64,
@@ -79,14 +76,6 @@ impl Context {
         out.write_all(text.as_bytes())?;
         out.flush()?;
         Ok(())
-    }
-
-    /// A remark for people, on standard error.
-    pub(crate) fn remark(&self, text: &str) {
-        if !self.global.quiet {
-            // Nobody is left to tell if standard error is gone.
-            let _ = writeln!(io::stderr().lock(), "{text}");
-        }
     }
 
     /// `text` in bold where colour is welcome.

@@ -1,23 +1,5 @@
 //! Numbers as people write and read them.
 
-/// Parses a size in bytes: `500M`, `4G`, `1.5GiB`, `65536`. Powers of 1024, with or without the `i` and the `B`.
-pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    let expected = || format!("expected a size such as 500M or 4G, got {text:?}");
-    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let number: f64 = number.parse().map_err(|_| expected())?;
-    let power = match unit.trim().to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
-        "" => 0,
-        "k" => 1,
-        "m" => 2,
-        "g" => 3,
-        "t" => 4,
-        _ => return Err(expected()),
-    };
-    let bytes = number * 1024f64.powi(power);
-    if (1.0..=u64::MAX as f64).contains(&bytes) { Ok(bytes as u64) } else { Err(expected()) }
-}
-
 /// Parses a count of at least 1.
 pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
@@ -31,7 +13,7 @@ pub(crate) fn count(n: usize) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             text.push(',');
         }
         text.push(c);
@@ -74,30 +56,9 @@ pub(crate) fn rate(per_second: f64, unit: &str) -> String {
     format!("{} {prefix}{unit}", significant(per_second / factor, 3))
 }
 
-/// Bytes in the unit that suits them.
-pub(crate) fn bytes(n: u64) -> String {
-    match n as f64 {
-        b if b >= 0.9995e9 => format!("{} GB", significant(b / 1e9, 3)),
-        b if b >= 0.9995e6 => format!("{} MB", significant(b / 1e6, 3)),
-        b if b >= 0.9995e3 => format!("{} kB", significant(b / 1e3, 3)),
-        b => format!("{b} bytes"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_read_with_any_usual_unit() {
-        assert_eq!(parse_bytes("65536"), Ok(65536));
-        assert_eq!(parse_bytes("500M"), Ok(500 << 20));
-        assert_eq!(parse_bytes("1.5GiB"), Ok(3 << 29));
-        assert_eq!(parse_bytes("2 kb"), Ok(2048));
-        for wrong in ["", "G", "-1M", "1X", "1e400", "0", "99999999999999T"] {
-            assert!(parse_bytes(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn numbers_keep_their_significant_digits() {

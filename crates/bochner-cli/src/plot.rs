@@ -290,8 +290,8 @@ impl Plot {
     fn draw_labels(&self, svg: &mut String, x: &Mapping, y: &Mapping, right: f64, top: f64, bottom: f64) {
         let mut labels: Vec<(f64, &Series)> = Vec::new();
         for series in self.series.iter().filter(|s| s.labelled) {
-            let drawn = series.points.iter().filter_map(|(p, _)| x.position(p.x).zip(y.position(p.y)));
-            if let Some((_, at)) = drawn.last() {
+            let mut drawn = series.points.iter().filter_map(|(p, _)| x.position(p.x).zip(y.position(p.y)));
+            if let Some((_, at)) = drawn.next_back() {
                 labels.push((at, series));
             }
         }

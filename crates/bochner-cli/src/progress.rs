@@ -17,16 +17,6 @@ impl Progress {
         Self::styled(context, Some(steps), "{bar:28.cyan/dim} {percent:>3}%  {elapsed} of about {eta_total}  {msg}")
     }
 
-    /// A bar over bytes, with the rate and the time left; without a known total a counter.
-    pub(crate) fn bytes(context: &Context, total: Option<u64>) -> Self {
-        let style = if total.is_some() {
-            "{bar:28.cyan/dim} {percent:>3}%  {bytes_per_sec}, {eta} left  {msg}"
-        } else {
-            "{spinner} {bytes} {bytes_per_sec}  {msg}"
-        };
-        Self::styled(context, total, style)
-    }
-
     fn styled(context: &Context, steps: Option<u64>, style: &str) -> Self {
         let visible = !context.global.quiet && io::stderr().is_terminal();
         let target = if visible { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };

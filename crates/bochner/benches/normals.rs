@@ -21,7 +21,7 @@ fn best(mut run: impl FnMut()) -> f64 {
 }
 
 fn report<R: Real>() {
-    let mut out = vec![R::ZERO; COUNT];
+    let mut out = [R::ZERO; COUNT];
     for threads in [1, 2] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a small pool of threads");
         let long = best(|| {

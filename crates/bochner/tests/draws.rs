@@ -70,6 +70,6 @@ fn short_draws_by_name_do_not_change() {
         let mut signs = [0; 3];
         stream.fill_sign_bits(&mut signs);
         assert_eq!(signs, [word(2), word(3), word(4)]);
-        assert_eq!(stream.below(u64::MAX), (u128::from(word(5)) * u128::from(u64::MAX) >> 64) as u64);
+        assert_eq!(stream.below(u64::MAX), ((u128::from(word(5)) * u128::from(u64::MAX)) >> 64) as u64);
     }
 }

@@ -44,7 +44,7 @@ fn time<R: Real>(rows: usize, columns: usize) -> Outcome<f64> {
     let targets = Array2::from_elem((block_rows, 1), R::ZERO);
     let mut failure = None;
     let time = seconds(0.5, || {
-        let mut once = || -> bochner::Result<()> {
+        let once = || -> bochner::Result<()> {
             let mut gram = Gram::<R>::new(columns, 1)?;
             for start in (0..rows).step_by(block_rows) {
                 let n = block_rows.min(rows - start);

@@ -15,7 +15,6 @@ mod timing;
 
 pub(crate) use peers::Peers;
 
-use crate::cli::Context;
 use crate::failure::Outcome;
 use crate::human;
 use crate::progress::Progress;
@@ -56,7 +55,6 @@ pub(crate) const ALL: &[Benchmark] = &[
 
 /// What a benchmark may use.
 pub(crate) struct Bench<'a> {
-    pub(crate) context: &'a Context,
     pub(crate) progress: &'a Progress,
     pub(crate) peers: Option<&'a Peers>,
     /// Full sizes, or small ones that take seconds.

@@ -75,7 +75,7 @@ fn read_raw(path: &Path) -> Outcome<f64> {
 fn read_all<R: Element>(path: &Path) -> Outcome<f64> {
     let mut failure: Option<Failure> = None;
     let time = seconds(1.0, || {
-        let mut once = || -> Outcome {
+        let once = || -> Outcome {
             let data = Data::open(Input::open(path)?, None, &Selection::default(), &Options::default())?;
             data.rows::<R>().for_each_block(&mut |block| {
                 black_box(block);

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let mut table = empty_table();
     for benchmark in chosen {
         progress.at(benchmark.name)?;
-        let bench = Bench { context, progress: &progress, peers: peers.as_ref(), full: args.full };
+        let bench = Bench { progress: &progress, peers: peers.as_ref(), full: args.full };
         add_lines(&mut table, benchmark.name, &benchmark.run(&bench)?);
         progress.done(1)?;
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A stream of bytes that may move between threads.
-pub type Bytes = Box<dyn Read + Send>;
+pub(super) type Bytes = Box<dyn Read + Send>;
 
 #[derive(Debug, Clone)]
 enum Origin {

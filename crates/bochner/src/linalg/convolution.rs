@@ -44,7 +44,7 @@ impl<R: Real> Convolution<R> {
     pub fn new(len: usize) -> Self {
         let mut steps = Vec::new();
         let mut rest = len;
-        while rest % 4 == 0 && rest > UNDIVIDED {
+        while rest.is_multiple_of(4) && rest > UNDIVIDED {
             let turn = |sign: f64, factor: f64| {
                 let angle = move |j: usize| libm::sincos(sign * std::f64::consts::TAU * j as f64 / rest as f64);
                 (0..rest / 4).map(move |j| {

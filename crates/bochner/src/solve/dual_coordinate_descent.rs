@@ -358,7 +358,7 @@ fn dot<R: Real>(a: &[R], b: &[R]) -> R {
     let mut width = 16;
     while width > 0 {
         for k in 0..width {
-            sums[k] = sums[k] + sums[k + width];
+            sums[k] += sums[k + width];
         }
         width /= 2;
     }

@@ -128,12 +128,11 @@ fn automatic<R: Real>(size: Size, budget: Option<u64>) -> Plan {
     let Size { rows, dim, .. } = size;
     let within = |bytes: u64, count: usize| budget.map_or(count <= LARGEST, |budget| bytes <= budget);
     let shown = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
-    if let (Some(n), Some(bytes)) = (rows.filter(|&n| n < dim), size.bytes::<R>(Choice::Dual)) {
-        if within(bytes, n) {
-            let reason =
-                format!("{n} rows are fewer than {dim} features, and their inner products take {}", shown(bytes));
-            return Plan { choice: Choice::Dual, reason, bytes };
-        }
+    if let (Some(n), Some(bytes)) = (rows.filter(|&n| n < dim), size.bytes::<R>(Choice::Dual))
+        && within(bytes, n)
+    {
+        let reason = format!("{n} rows are fewer than {dim} features, and their inner products take {}", shown(bytes));
+        return Plan { choice: Choice::Dual, reason, bytes };
     }
     let bytes = size.bytes::<R>(Choice::Cholesky).unwrap_or(u64::MAX);
     if within(bytes, dim) {

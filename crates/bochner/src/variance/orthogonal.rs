@@ -25,7 +25,7 @@ pub fn fourier_orthogonal(dim: usize, k: f64, frequencies: usize) -> f64 {
 pub fn orthogonal_covariance(dim: usize, k: f64) -> f64 {
     let z = -libm::log(k);
     // Terms are at most Poisson probabilities around n = z, and the coefficients there below 1e-7 for every dim ≥ 2.
-    if dim < 2 || !(z < 700.0) {
+    if dim < 2 || z.is_nan() || z >= 700.0 {
         return 0.0;
     }
     let half = dim as f64 / 2.0;

@@ -407,7 +407,7 @@ mod tests {
         let radii: Vec<f64> = (0..m).map(|j| 0.5 + 0.1 * j as f64).collect();
         let frequencies = Frequencies::new(Plain::new(1, 4, m)).with_radii(radii.clone()).unwrap();
         let frequencies = frequencies.with_length_scale(LengthScale::Same(0.7)).unwrap();
-        let phases = x.dot(&weights.t()) * &ndarray::aview1(&radii) / 0.7;
+        let phases = x.dot(&weights.t()) * ndarray::aview1(&radii) / 0.7;
         let pairs = Fourier::cos_sin(frequencies.clone()).transform(x.view()).unwrap();
         let offset = Fourier::offset(frequencies.clone(), Seed::new(9));
         let b: Vec<f64> = (0..m as u64)

@@ -47,7 +47,7 @@ const ROW_BLOCK: usize = 96;
 const CHUNK_BYTES: usize = 1 << 18;
 
 /// Panels per chunk: their output stays in the second-level cache while the depth blocks are added up.
-const fn chunk_panels<R>(parts: usize) -> usize {
+const fn chunk_panels(parts: usize) -> usize {
     CHUNK_BYTES / (256 * 64 * parts)
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn product_on<R: Real, S: Panels<R, P> + ?Sized, const P: usize>(
     }
     let width = R::PANEL;
     let panels = columns.start / width..columns.end.div_ceil(width);
-    let most = chunk_panels::<R>(P).min(panels.len());
+    let most = chunk_panels(P).min(panels.len());
     let step = depth_block(depth);
     let passes = depth.div_ceil(step);
     // Between passes sums wait in a small contiguous buffer: rows of an output of 4,096 columns share a few sets of the

@@ -251,7 +251,7 @@ fn orthoprojections_keep_squared_lengths_on_average_with_the_variance_of_the_bet
     let (n, d, m) = (seeds as f64, d as f64, m as f64);
     let variance = 2.0 * (d - m) / (m * (d + 2.0));
     // Raw moments of the beta law, scaled by d/m.
-    let raw = |k: i32| (0..k).map(|r| f64::from(r)).fold((d / m).powi(k), |p, r| p * (m / 2.0 + r) / (d / 2.0 + r));
+    let raw = |k: i32| (0..k).map(f64::from).fold((d / m).powi(k), |p, r| p * (m / 2.0 + r) / (d / 2.0 + r));
     let fourth = raw(4) - 4.0 * raw(3) + 6.0 * raw(2) - 3.0;
     let z = normal_quantile(1.0 - ALPHA / 4.0);
     let mean = ratios.iter().sum::<f64>() / n;
