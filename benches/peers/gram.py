@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 rows, columns = int(sys.argv[1]), int(sys.argv[2])
-x = np.random.default_rng(1).standard_normal((rows, columns), dtype=np.dtype(sys.argv[3]))
+x = np.random.default_rng(1).standard_normal((rows, columns), dtype={"f32": np.float32, "f64": np.float64}[sys.argv[3]])
 
 
 def once():
