@@ -10,6 +10,8 @@
 //! | [`Optical`] `E |u·x|ᵐ|u·y|ᵐ` | inner product and norms | optical |
 //! | [`Compressive`] `E exp(−|P(x−y)|²/2ℓ²)` | distance | compressive |
 //!
+//! [`OperatorKernel`] has matrices for values: several outputs that are one function.
+//!
 //! A kernel with parameters inside is a value, [`Any`] is one of them; [`kernel_matrix`] evaluates it on all pairs of two
 //! sets of rows.
 
@@ -20,7 +22,9 @@ mod gaussian;
 mod laplacian;
 mod matern;
 mod matrix;
+mod operator;
 mod optical;
+mod outputs;
 mod polynomial;
 pub(crate) mod products;
 mod scaled;
@@ -33,7 +37,9 @@ pub use gaussian::Gaussian;
 pub use laplacian::Laplacian;
 pub use matern::Matern;
 pub use matrix::{kernel_matrix, kernel_matrix_into};
+pub use operator::OperatorKernel;
 pub use optical::Optical;
+pub use outputs::OutputMatrix;
 pub use polynomial::Polynomial;
 pub use scaled::Scaled;
 pub use spherical::Spherical;

@@ -1,10 +1,12 @@
 //! Rows in blocks: what a caller hands over and how a source delivers it.
 
 mod classes;
+mod lagged;
 mod watched;
 
 pub(crate) use classes::class_of;
-pub use classes::{OneAgainstRest, count_classes};
+pub use classes::{Coded, Coding, OneAgainstRest, count_classes, simplex_codes};
+pub use lagged::Lagged;
 pub use watched::{Progress, Watched};
 
 use crate::error::{Error, Result, check_dim};
