@@ -41,6 +41,7 @@ pub mod linalg;
 pub mod metrics;
 pub mod model;
 pub mod persist;
+pub mod plan;
 pub mod preprocess;
 pub mod projection;
 pub mod random;

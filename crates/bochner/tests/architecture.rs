@@ -15,6 +15,7 @@ const ORDER: &[&[&str]] = &[
     &["kernel", "projection"],
     &["variance", "metrics"],
     &["feature"],
+    &["plan"],
     &["accumulate"],
     &["solve"],
     &["model"],

@@ -18,7 +18,7 @@ pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpe
 pub use polynomial::{PolynomialSpec, SketchKind, Structure};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
 pub use product_sketch::{Lift, MAX_DEGREE, ProductSketch};
-pub use spec::{Describe, Spec};
+pub use spec::{Describe, Prediction, Spec};
 pub use tensor_sketch::TensorSketch;
 pub use tree_sketch::TreeSketch;
 

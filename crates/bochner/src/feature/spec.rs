@@ -58,12 +58,44 @@ pub trait Describe {
     fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         self.variance(x, y)
     }
+
+    /// Bias and variance as far as they are known: closed forms, or leading-order figures for structured maps.
+    ///
+    /// The default takes [`variance`](Self::variance) without bias, and [`variance_iid`](Self::variance_iid) where there
+    /// is no closed form.
+    ///
+    /// # Errors
+    /// As [`variance_iid`](Self::variance_iid).
+    fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
+        match self.variance(x, y) {
+            Ok(variance) => Ok(Prediction { bias: None, variance, closed_form: true }),
+            Err(Error::Unsupported { .. }) => {
+                Ok(Prediction { bias: None, variance: self.variance_iid(x, y)?, closed_form: false })
+            }
+            Err(error) => Err(error),
+        }
+    }
 }
 
-/// Lists the kinds of maps: a variant, a conversion and one arm of every method for each.
-macro_rules! specs {
-    ($($(#[$doc:meta])* $variant:ident($parameters:ident),)*) => {
-        /// `single` where `R` is `f32`, `double` where it is `f64`.
+/// What is known of the errors `k̂(xᵢ, yⱼ) - k(xᵢ, yⱼ)` before a map is drawn.
+#[derive(Debug, Clone)]
+pub struct Prediction {
+    /// Their means; `None` for unbiased maps.
+    pub bias: Option<Array2<f64>>,
+    /// Their variances.
+    pub variance: Array2<f64>,
+    /// Whether both are closed forms, not leading-order figures.
+    pub closed_form: bool,
+}
+
+impl Prediction {
+    /// `E Σ (k̂ - k)²` over all pairs.
+    pub fn squared_error(&self) -> f64 {
+        self.variance.sum() + self.bias.as_ref().map_or(0.0, |bias| bias.iter().map(|b| b * b).sum())
+    }
+}
+
+/// `single` where `R` is `f32`, `double` where it is `f64`.
 ///
 /// Drawing a map pulls in all of its kernels. Called through functions that name their precision they are compiled once,
 /// in this crate; as generic code they would be compiled again in every program that draws a map (over a minute each).
@@ -76,7 +108,10 @@ pub(super) fn in_precision<R: Real, S: Any, D: Any, T: Any>(
     Ok(*map.downcast().expect("there are two precisions"))
 }
 
-/// Any map of the library, as stored in model files: `map` names the kind, the other fields are its parameters.
+/// Lists the kinds of maps: a variant, a conversion and one arm of every method for each.
+macro_rules! specs {
+    ($($(#[$doc:meta])* $variant:ident($parameters:ident),)*) => {
+        /// Any map of the library, as stored in model files: `map` names the kind, the other fields are its parameters.
         ///
         /// ```
         /// use bochner::feature::{Describe, FeatureMap, Spec};
@@ -127,6 +162,28 @@ pub(super) fn in_precision<R: Real, S: Any, D: Any, T: Any>(
             fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
                 match self {
                     $(Spec::$variant(spec) => spec.variance_iid(x, y),)*
+                }
+            }
+
+            fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
+                match self {
+                    $(Spec::$variant(spec) => spec.prediction(x, y),)*
+                }
+            }
+        }
+
+        impl Spec {
+            /// The same map with another budget of columns and other draws.
+            pub fn redrawn(&self, n_components: usize, seed: u64) -> Spec {
+                match self {
+                    $(Spec::$variant(spec) => Spec::$variant($parameters { n_components, seed, ..spec.clone() }),)*
+                }
+            }
+
+            /// The budget of columns.
+            pub fn n_components(&self) -> usize {
+                match self {
+                    $(Spec::$variant(spec) => spec.n_components,)*
                 }
             }
         }

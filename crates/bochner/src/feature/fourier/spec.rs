@@ -1,7 +1,7 @@
 use super::{ComplexFourier, Fourier, Frequencies};
 use crate::error::{Error, Result, check_count, check_positive};
 use crate::feature::spec::in_precision;
-use crate::feature::{ComplexToReal, Describe, DynComplexMap, DynMap};
+use crate::feature::{ComplexToReal, Describe, DynComplexMap, DynMap, Prediction};
 use crate::kernel::{Gaussian, Kernel, Laplacian, Matern, Scaled, kernel_matrix};
 use crate::preprocess::LengthScale;
 use crate::projection::{self, Given, HadamardChain, Orthogonal, Projection};
@@ -347,5 +347,27 @@ impl Describe for FourierSpec {
 
     fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         self.variance_with(x, y, |_| 0.0)
+    }
+
+    /// Hadamard chains for the Gaussian kernel behave to leading order like orthogonal directions in the padded dimension
+    /// `d'` whose lengths are all `√d'`: bias `-t⁴ e^(-t²/2)/4d'` at distance `t`, measured for [`Directions::choose`].
+    fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
+        let directions = self.directions(x.ncols())?;
+        if directions != Directions::Sorf {
+            let closed_form = directions != Directions::Orthogonal || self.kernel == FourierKernel::Gaussian;
+            let variance = if closed_form { self.variance(x, y)? } else { self.variance_iid(x, y)? };
+            return Ok(Prediction { bias: None, variance, closed_form });
+        }
+        if self.kernel != FourierKernel::Gaussian {
+            return Ok(Prediction { bias: None, variance: self.variance_iid(x, y)?, closed_form: false });
+        }
+        let (padded, m) = (x.ncols().next_power_of_two(), self.frequencies()?);
+        let variance = self.variance_with(x, y, |k| fourier_orthogonal(padded, k, m))?;
+        let mut bias = kernel_matrix(&*self.kernel()?, x, y)?;
+        bias.mapv_inplace(|k| {
+            let t_sq = -2.0 * k.max(f64::MIN_POSITIVE).ln();
+            -t_sq * t_sq * k / (4.0 * padded as f64)
+        });
+        Ok(Prediction { bias: Some(bias), variance, closed_form: false })
     }
 }

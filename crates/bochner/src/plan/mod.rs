@@ -1,0 +1,410 @@
+//! Which map and how many features: decided from variances on a sample of the rows, before a model is trained.
+
+mod candidates;
+
+pub use candidates::{Candidate, candidates};
+
+use crate::error::{Error, Result, check_count, check_positive};
+use crate::feature::{Describe, Directions, FeatureMap, SketchKind, Spec};
+use crate::kernel::{Any, kernel_matrix};
+use crate::linalg::gemm::matmul_nt;
+use crate::linalg::{Tile, TileMut};
+use crate::metrics::relative_frobenius_error;
+use crate::random::Seed;
+use ndarray::{Array2, ArrayView2, s};
+use std::time::Instant;
+
+/// Rows on which the number of features is searched; the full sample has the last word.
+const SEARCH_ROWS: usize = 300;
+/// Bytes of features that a timing may make.
+const TIMING_BYTES: usize = 1 << 26;
+/// Seconds a timing takes at least.
+const TIMING_SECONDS: f64 = 0.03;
+
+/// Sample rows with their exact kernel matrix.
+#[derive(Debug)]
+pub struct Sample<'a> {
+    rows: ArrayView2<'a, f64>,
+    single: Array2<f32>,
+    exact: Array2<f64>,
+    norm_sq: f64,
+}
+
+impl<'a> Sample<'a> {
+    /// Evaluates the kernel on all pairs of rows.
+    ///
+    /// # Errors
+    /// Fewer than two rows, no columns, and kernel values that are all zero or not all finite.
+    pub fn new(kernel: &Any, rows: ArrayView2<'a, f64>) -> Result<Self> {
+        if rows.nrows() < 2 {
+            return Err(Error::parameter("rows", "at least 2", rows.nrows()));
+        }
+        check_count("number of columns of rows", rows.ncols())?;
+        let exact = kernel_matrix(kernel, rows, rows)?;
+        let norm_sq: f64 = exact.iter().map(|k| k * k).sum();
+        if norm_sq == 0.0 || !norm_sq.is_finite() {
+            let found = if norm_sq == 0.0 { "all are 0" } else { "some are beyond the range of f64" };
+            return Err(Error::parameter("rows", "rows with finite kernel values that are not all 0", found));
+        }
+        Ok(Sample { rows, single: rows.mapv(|v| v as f32), exact, norm_sq })
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> ArrayView2<'a, f64> {
+        self.rows
+    }
+
+    /// The relative Frobenius error `(E‖K̂ - K‖²)^(1/2)/‖K‖` that is expected of a map, and whether it is a closed form.
+    ///
+    /// # Errors
+    /// Parameters out of range, and maps about which nothing is known.
+    pub fn predict(&self, spec: &Spec) -> Result<(f64, bool)> {
+        let prediction = spec.prediction(self.rows, self.rows)?;
+        Ok(((prediction.squared_error() / self.norm_sq).sqrt(), prediction.closed_form))
+    }
+
+    /// Draws a map `draws` times and measures; `tick` is called after every draw and may end the work.
+    ///
+    /// # Errors
+    /// What drawing and `tick` report.
+    pub fn measure(
+        &self,
+        spec: &Spec,
+        draws: usize,
+        seed: Seed,
+        mut tick: impl FnMut() -> Result<()>,
+    ) -> Result<Measured> {
+        check_count("draws", draws)?;
+        let (n, mut errors, mut times) = (self.rows.nrows(), Vec::with_capacity(draws), Vec::with_capacity(draws));
+        for draw in 0..draws {
+            let spec = spec.redrawn(spec.n_components(), seed.child(draw as u64).number()).resolve(self.rows)?;
+            let map = spec.build::<f32>(self.rows.ncols())?;
+            let mut features = Array2::zeros((n, map.output_dim()));
+            let start = Instant::now();
+            map.transform_into(self.single.view(), features.view_mut())?;
+            times.push(start.elapsed().as_secs_f64());
+            let tile = Tile::new(features.as_slice().expect("fresh arrays are contiguous"), n, features.ncols());
+            let mut estimate = vec![0.0f32; n * n];
+            matmul_nt(tile, tile, TileMut::new(&mut estimate, n, n))?;
+            let estimate = ArrayView2::from_shape((n, n), &estimate).expect("n times n numbers");
+            errors.push(relative_frobenius_error(self.exact.view(), estimate)?);
+            tick()?;
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(Measured { seconds: times[draws / 2], errors })
+    }
+}
+
+/// Errors and times of several draws of one map.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// Relative Frobenius error of every draw.
+    pub errors: Vec<f64>,
+    /// Median seconds to transform the sample.
+    pub seconds: f64,
+}
+
+impl Measured {
+    /// Mean error.
+    pub fn mean(&self) -> f64 {
+        self.errors.iter().sum::<f64>() / self.errors.len() as f64
+    }
+
+    /// Root mean square error: what [`Sample::predict`] predicts.
+    pub fn root_mean_square(&self) -> f64 {
+        (self.errors.iter().map(|e| e * e).sum::<f64>() / self.errors.len() as f64).sqrt()
+    }
+
+    /// Standard deviation of the error over draws; 0 for a single one.
+    pub fn deviation(&self) -> f64 {
+        let mean = self.mean();
+        let squares: f64 = self.errors.iter().map(|e| (e - mean).powi(2)).sum();
+        (squares / (self.errors.len() as f64 - 1.0).max(1.0)).sqrt()
+    }
+}
+
+/// What is asked of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Relative Frobenius error to reach.
+    pub error: f64,
+    /// Rows that will be transformed.
+    pub total_rows: usize,
+    /// Most features a map may have.
+    pub most_features: usize,
+    /// Draws by which the winner is verified; 0 for none.
+    pub draws: usize,
+    /// Where draws start.
+    pub seed: u64,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Request { error: 0.1, total_rows: 0, most_features: 1 << 17, draws: 5, seed: 0 }
+    }
+}
+
+/// A map that reaches the error, with the number of features it takes.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// Name for people.
+    pub name: String,
+    /// The map with its number of features.
+    pub spec: Spec,
+    /// The error predicted on the sample.
+    pub predicted: f64,
+    /// Whether the prediction is a closed form; a leading-order figure otherwise.
+    pub closed_form: bool,
+    /// Seconds to transform all rows, from a short measurement.
+    pub seconds: f64,
+    /// Bytes the map's weights take, about.
+    pub map_bytes: u64,
+    /// Bytes of the features of all rows, where they are kept.
+    pub feature_bytes: u64,
+}
+
+/// A map that does not get there.
+#[derive(Debug, Clone)]
+pub struct Shortfall {
+    /// Name for people.
+    pub name: String,
+    /// Why: the error it reaches with all features allowed, or what keeps it from these rows.
+    pub reason: String,
+}
+
+/// The maps that reach an error, fastest first.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Those that do.
+    pub choices: Vec<Choice>,
+    /// Those that do not.
+    pub shortfalls: Vec<Shortfall>,
+    /// What draws of the first choice gave.
+    pub verified: Option<Measured>,
+}
+
+/// Ranks the maps that estimate `kernel` by the time they take to reach an error on rows like those of the sample.
+///
+/// The error of every map follows from closed-form variances and biases (leading-order figures for structured maps), so
+/// nothing is drawn but for timing and for the verification of the winner. `tick` hears what is being done.
+///
+/// # Errors
+/// Parameters out of range, samples without kernel values, and what `tick` reports.
+///
+/// ```
+/// use bochner::kernel::{Any, Gaussian};
+/// use bochner::plan::{Request, plan};
+/// let rows = ndarray::Array2::from_shape_fn((40, 8), |(i, j)| ((i * 7 + j * 3) % 11) as f64 / 11.0);
+/// let kernel = Any::from(Gaussian::new(1.0)?);
+/// let plan = plan(&kernel, rows.view(), &Request { error: 0.05, ..Request::default() }, |_| Ok(()))?;
+/// assert!(plan.choices.iter().all(|choice| choice.predicted <= 0.05));
+/// # Ok::<(), bochner::Error>(())
+/// ```
+pub fn plan(
+    kernel: &Any,
+    rows: ArrayView2<'_, f64>,
+    request: &Request,
+    mut tick: impl FnMut(&str) -> Result<()>,
+) -> Result<Plan> {
+    check_positive("error", request.error)?;
+    check_count("most_features", request.most_features)?;
+    let sample = Sample::new(kernel, rows)?;
+    // Every so-many-th row: files are often sorted.
+    let step = rows.nrows().div_ceil(SEARCH_ROWS).max(1);
+    let few = Sample::new(kernel, rows.slice(s![..;step, ..]))?;
+    let mut plan = Plan { choices: Vec::new(), shortfalls: Vec::new(), verified: None };
+    for Candidate { name, spec } in candidates(kernel)? {
+        tick(&name)?;
+        match reach(&spec, &few, &sample, request) {
+            Ok(Reach::With(spec, predicted, closed_form)) => {
+                let total_rows = request.total_rows.max(rows.nrows());
+                let map = spec.build::<f32>(rows.ncols())?;
+                plan.choices.push(Choice {
+                    name,
+                    seconds: total_rows as f64 * seconds_per_row(&*map, sample.single.view())?,
+                    map_bytes: map_bytes(&spec, rows.ncols()),
+                    feature_bytes: 4 * (total_rows as u64).saturating_mul(map.output_dim() as u64),
+                    spec,
+                    predicted,
+                    closed_form,
+                });
+            }
+            Ok(Reach::Not(error)) => plan.shortfalls.push(Shortfall {
+                name,
+                reason: format!("{:.2} % with {} features", 100.0 * error, request.most_features),
+            }),
+            Err(error @ (Error::Unsupported { .. } | Error::Parameter { .. })) => {
+                plan.shortfalls.push(Shortfall { name, reason: error.to_string() });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    plan.choices.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    if let Some(first) = plan.choices.first().filter(|_| request.draws > 0) {
+        let what = format!("verifying {}", first.name);
+        let seed = Seed::new(request.seed);
+        plan.verified = Some(sample.measure(&first.spec, request.draws, seed, || tick(&what))?);
+    }
+    Ok(plan)
+}
+
+enum Reach {
+    With(Spec, f64, bool),
+    Not(f64),
+}
+
+/// The smallest budget, to about one percent, whose predicted error is at most the one asked for.
+fn reach(spec: &Spec, few: &Sample<'_>, all: &Sample<'_>, request: &Request) -> Result<Reach> {
+    let at = |sample: &Sample<'_>, features: usize| {
+        let spec = spec.redrawn(features, request.seed).resolve(sample.rows)?;
+        let (error, closed_form) = sample.predict(&spec)?;
+        Ok::<_, Error>((spec, error, closed_form))
+    };
+    let most = request.most_features;
+    let limit = at(few, most)?.1;
+    if limit > request.error {
+        return Ok(Reach::Not(limit));
+    }
+    let (mut low, mut high) = (1, most);
+    let mut guess = most.min(64);
+    while high - low > (high / 128).max(1) {
+        let error = if guess < 4 { f64::INFINITY } else { at(few, guess)?.1 };
+        if error <= request.error {
+            high = guess
+        } else {
+            low = guess
+        }
+        // Variances fall like 1/D: that is the next guess, kept inside the bracket.
+        let ratio = (error / request.error).powi(2);
+        let next =
+            if ratio.is_finite() { (guess as f64 * ratio * 1.005).ceil() as usize } else { low + (high - low) / 2 };
+        guess = if next > low && next < high { next } else { low + (high - low) / 2 };
+    }
+    let mut features = high;
+    for _ in 0..8 {
+        let (spec, error, closed_form) = at(all, features)?;
+        if error <= request.error {
+            return Ok(Reach::With(spec, error, closed_form));
+        }
+        if features == most {
+            return Ok(Reach::Not(error));
+        }
+        features =
+            ((features as f64 * (error / request.error).powi(2) * 1.01).ceil() as usize).clamp(features + 1, most);
+    }
+    Ok(Reach::Not(at(all, most)?.1))
+}
+
+/// Seconds per row, from as many passes over some rows as a short time allows.
+fn seconds_per_row(map: &dyn FeatureMap<Real = f32, Output = f32>, rows: ArrayView2<'_, f32>) -> Result<f64> {
+    let count = (TIMING_BYTES / (4 * map.output_dim())).clamp(1, rows.nrows());
+    let rows = rows.slice(s![..count, ..]);
+    let mut out = Array2::zeros((count, map.output_dim()));
+    map.transform_into(rows, out.view_mut())?;
+    let (start, mut best) = (Instant::now(), f64::INFINITY);
+    while start.elapsed().as_secs_f64() < TIMING_SECONDS {
+        let pass = Instant::now();
+        map.transform_into(rows, out.view_mut())?;
+        best = best.min(pass.elapsed().as_secs_f64());
+    }
+    Ok(best / count as f64)
+}
+
+/// Bytes of weights in single precision: signs are bits, structured maps keep an index per feature and factor.
+fn map_bytes(spec: &Spec, input_dim: usize) -> u64 {
+    let (columns, dim) = (spec.n_components() as u64, input_dim as u64);
+    match spec {
+        Spec::Fourier(fourier) => match fourier.directions(input_dim) {
+            Ok(Directions::Sorf) => columns / 2 * 4,
+            _ => columns / 2 * dim * 4,
+        },
+        Spec::Polynomial(sketch) => {
+            let degree = u64::from(sketch.degree);
+            degree
+                * match sketch.sketch {
+                    SketchKind::TensorSrht => columns * 4,
+                    SketchKind::TensorSketch => dim * 8,
+                    SketchKind::Rademacher => columns * dim / 8,
+                    SketchKind::Gaussian => columns * dim * 4,
+                }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Gaussian, Polynomial};
+    use crate::random::{Role, fill_normals};
+
+    fn rows(n: usize, d: usize) -> Array2<f64> {
+        let mut values = vec![0.0; n * d];
+        fill_normals(Seed::new(11), Role::Noise, 0, 0, TileMut::new(&mut values, n, d));
+        Array2::from_shape_vec((n, d), values).unwrap() / (d as f64).sqrt()
+    }
+
+    #[test]
+    fn every_choice_is_the_smallest_budget_that_reaches_the_error() {
+        let rows = rows(60, 16);
+        for kernel in [Any::from(Gaussian::new(1.0).unwrap()), Any::from(Polynomial::new(3, 1.0, 1.0).unwrap())] {
+            let request = Request { error: 0.06, draws: 0, ..Request::default() };
+            let sample = Sample::new(&kernel, rows.view()).unwrap();
+            let plan = plan(&kernel, rows.view(), &request, |_| Ok(())).unwrap();
+            assert!(plan.choices.len() + plan.shortfalls.len() == candidates(&kernel).unwrap().len());
+            assert!(plan.choices.len() > 2, "{:?}", plan.shortfalls);
+            for choice in plan.choices {
+                assert!(choice.predicted <= 0.06);
+                let fewer = choice.spec.redrawn(choice.spec.n_components() * 98 / 100 - 2, 0);
+                let error = sample.predict(&fewer).unwrap().0;
+                assert!(error > 0.06, "{}: {error} with {} features", choice.name, fewer.n_components());
+            }
+        }
+    }
+
+    #[test]
+    fn draws_of_every_choice_have_the_error_that_was_predicted() {
+        // The squared error of a draw is an average over 1,770 pairs, far from independent ones: its spread is taken from
+        // the draws themselves, and six standard errors of their mean are allowed.
+        let rows = rows(60, 16);
+        for kernel in [Any::from(Gaussian::new(1.0).unwrap()), Any::from(Polynomial::new(3, 1.0, 1.0).unwrap())] {
+            let request = Request { error: 0.1, draws: 0, ..Request::default() };
+            let sample = Sample::new(&kernel, rows.view()).unwrap();
+            for choice in plan(&kernel, rows.view(), &request, |_| Ok(())).unwrap().choices {
+                let measured = sample.measure(&choice.spec, 40, Seed::new(3), || Ok(())).unwrap();
+                let squares: Vec<f64> = measured.errors.iter().map(|e| e * e).collect();
+                let mean = squares.iter().sum::<f64>() / 40.0;
+                let spread = (squares.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / 39.0 / 40.0).sqrt();
+                // Leading-order figures are promised to 15 % of the error.
+                let slack = if choice.closed_form { 0.0 } else { 0.3 * mean };
+                let gap = (mean - choice.predicted.powi(2)).abs();
+                assert!(gap < 6.0 * spread + slack, "{}: {mean} ± {spread}, {}", choice.name, choice.predicted.powi(2));
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_reached_is_said_with_the_error_that_can() {
+        let rows = rows(30, 4);
+        let kernel = Any::from(Gaussian::new(1.0).unwrap());
+        let request = Request { error: 1e-3, most_features: 64, ..Request::default() };
+        let plan = plan(&kernel, rows.view(), &request, |_| Ok(())).unwrap();
+        assert!(plan.choices.is_empty() && plan.verified.is_none());
+        assert!(plan.shortfalls.iter().all(|s| s.reason.contains("with 64 features")), "{:?}", plan.shortfalls);
+    }
+
+    #[test]
+    fn bad_requests_are_refused() {
+        let kernel = Any::from(Gaussian::new(1.0).unwrap());
+        let rows = rows(4, 2);
+        for request in [
+            Request { error: 0.0, ..Request::default() },
+            Request { error: f64::NAN, ..Request::default() },
+            Request { most_features: 0, ..Request::default() },
+        ] {
+            assert!(plan(&kernel, rows.view(), &request, |_| Ok(())).is_err());
+        }
+        assert!(plan(&kernel, rows.slice(s![..1, ..]), &Request::default(), |_| Ok(())).is_err());
+        let polynomial = Any::from(Polynomial::new(1, 1.0, 0.0).unwrap());
+        assert!(Sample::new(&polynomial, Array2::zeros((3, 2)).view()).is_err());
+    }
+}
