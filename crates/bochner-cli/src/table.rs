@@ -83,6 +83,11 @@ impl Cell {
         Cell { text: human::duration(seconds), value: seconds.into(), tone: Tone::Plain }
     }
 
+    /// Bytes.
+    pub(crate) fn bytes(bytes: u64) -> Self {
+        Cell { text: human::rate(bytes as f64, "B"), value: bytes.into(), tone: Tone::Plain }
+    }
+
     /// Nothing to show, and why (`n/a`, `no closed form`).
     pub(crate) fn missing(why: &str) -> Self {
         Cell { text: why.into(), value: Value::Null, tone: Tone::Plain }

@@ -1,23 +1,16 @@
 use crate::cli::Context;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::human;
 use crate::output;
 use crate::plot::{Axis, Plot, Point, Series, Style};
 use crate::progress::Progress;
-use crate::read::{Data, Input, Options, Selection};
 use crate::report::Report;
 use crate::table::{Cell, Format, Table};
-use bochner::feature::{Describe, Directions, FeatureMap, FourierSpec, PolynomialSpec, SketchKind, Spec, Structure};
-use bochner::kernel::kernel_matrix;
-use bochner::metrics::relative_frobenius_error;
-use bochner::preprocess::{Centre, ColumnStatistics, LengthScale, ShiftNonNegative, UnitNorm, median_distance};
-use bochner::projection::Sampling;
-use bochner::random::{Role, Seed, Stream};
-use bochner::rows::RowSource;
-use bochner::variance::Weights;
-use ndarray::{Array2, ArrayView2};
+use crate::target::{KernelArgs, SampleArgs, title};
+use bochner::feature::Describe;
+use bochner::plan::{Candidate, Measured, Sample, candidates};
+use bochner::random::Seed;
 use std::path::PathBuf;
-use std::time::Instant;
 
 /// Which map approximates a kernel best on your data, and at what cost
 ///
@@ -31,38 +24,16 @@ Examples:
   bochner compare data.npy --kernel polynomial --degree 3 --features 256,1024,4096 --out comparison
   bochner compare train-images-idx3-ubyte.gz --kernel polynomial --degree 6 --report page.html")]
 pub(crate) struct Args {
-    /// A CSV, TSV, NPY, NPZ, IDX or LIBSVM file, plain or gzip; - for standard input
-    data: PathBuf,
-    /// The kernel
-    #[arg(long, value_enum, default_value = "gaussian")]
-    kernel: KernelName,
-    /// Degree of the polynomial kernel (gamma x.y + coef0)^degree
-    #[arg(long, default_value_t = 3)]
-    degree: u32,
-    /// Factor of the inner product
-    #[arg(long, default_value_t = 1.0)]
-    gamma: f64,
-    /// Constant of the polynomial kernel
-    #[arg(long, default_value_t = 1.0)]
-    coef0: f64,
-    /// Length scale of the Gaussian kernel [default: the median distance of two rows]
-    #[arg(long)]
-    length_scale: Option<f64>,
-    /// What is done to the rows first [default: centre for gaussian, unit for polynomial]
-    #[arg(long, value_enum)]
-    preprocess: Option<Preparation>,
+    #[command(flatten)]
+    sample: SampleArgs,
+    #[command(flatten)]
+    kernel: KernelArgs,
     /// Numbers of features, separated by commas
     #[arg(long, value_delimiter = ',', value_parser = human::parse_count, default_values_t = [256, 512, 1024, 2048, 4096])]
     features: Vec<usize>,
-    /// Rows in the sample
-    #[arg(long, default_value_t = 1000, value_parser = human::parse_count)]
-    rows: usize,
     /// Draws of every map
     #[arg(long, default_value_t = 10, value_parser = human::parse_count)]
     draws: usize,
-    /// Columns to leave out, separated by commas (labels, identifiers)
-    #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
-    drop: Vec<String>,
     /// Folder for the plots and results.json
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -73,210 +44,95 @@ pub(crate) struct Args {
     format: Format,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum KernelName {
-    Gaussian,
-    Polynomial,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Preparation {
-    /// Nothing
-    None,
-    /// Subtract the mean of every column
-    Centre,
-    /// Scale every row to length one
-    Unit,
-    /// Shift every column to begin at zero, then scale every row to length one
-    NonNegative,
-}
-
-struct Candidate {
-    name: &'static str,
-    spec: Spec,
-}
-
 /// What was found for one map and one number of features.
 struct Entry {
     candidate: usize,
     features: usize,
-    errors: Vec<f64>,
-    predicted: Option<f64>,
-    seconds: f64,
-}
-
-impl Entry {
-    fn mean(&self) -> f64 {
-        self.errors.iter().sum::<f64>() / self.errors.len() as f64
-    }
-
-    fn deviation(&self) -> f64 {
-        let mean = self.mean();
-        let squares: f64 = self.errors.iter().map(|e| (e - mean).powi(2)).sum();
-        (squares / (self.errors.len() as f64 - 1.0).max(1.0)).sqrt()
-    }
+    measured: Measured,
+    /// The predicted error, and whether it is a closed form.
+    predicted: Option<(f64, bool)>,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let seed = Seed::new(context.global.seed);
-    let sample = prepare(sample(args, seed)?, args)?;
-    let candidates = candidates(args, sample.view(), seed)?;
-    let exact = kernel_matrix(&*candidates[0].spec.kernel()?, sample.view(), sample.view())?;
-    let norm_sq: f64 = exact.iter().map(|k| k * k).sum();
-    if norm_sq == 0.0 {
-        return Err(Failure::Failed("every kernel value on these rows is 0: there is nothing to approximate".into()));
-    }
-    let single = sample.mapv(|v| v as f32);
+    let rows = args.sample.read(&args.kernel, seed)?.rows;
+    let kernel = args.kernel.resolve(rows.view(), seed)?;
+    let sample = Sample::new(&kernel, rows.view())?;
+    let candidates = candidates(&kernel)?;
     let progress = Progress::new(context, (candidates.len() * args.features.len() * args.draws) as u64);
-    let mut entries = Vec::new();
+    let (mut entries, mut left_out) = (Vec::new(), Vec::new());
     for (index, candidate) in candidates.iter().enumerate() {
         for &features in &args.features {
             progress.at(format!("{}, {} features", candidate.name, human::count(features)))?;
-            let predicted = match with_budget(&candidate.spec, features, seed).variance(sample.view(), sample.view()) {
-                Ok(variance) => Some((variance.sum() / norm_sq).sqrt()),
-                Err(bochner::Error::Unsupported { .. }) => None,
+            match entry(args, &sample, candidate, features, seed, &progress) {
+                Ok((measured, predicted)) => entries.push(Entry { candidate: index, features, measured, predicted }),
+                // A map may not suit these rows (an exponent beyond range, rows off the sphere): the others still do.
+                Err(bochner::Error::Unsupported { what, reason }) => {
+                    left_out.push(format!("{} was left out: {what}: {reason}", candidate.name));
+                    break;
+                }
                 Err(error) => return Err(error.into()),
-            };
-            let (mut errors, mut times) = (Vec::new(), Vec::new());
-            for draw in 0..args.draws {
-                let spec = with_budget(&candidate.spec, features, seed.child(draw as u64));
-                let map = spec.build::<f32>(sample.ncols())?;
-                let mut out = Array2::zeros((single.nrows(), map.output_dim()));
-                let start = Instant::now();
-                map.transform_into(single.view(), out.view_mut())?;
-                times.push(start.elapsed().as_secs_f64());
-                errors.push(relative_frobenius_error(exact.view(), out.dot(&out.t()).view())?);
-                progress.done(1)?;
             }
-            times.sort_by(f64::total_cmp);
-            let seconds = times[times.len() / 2];
-            entries.push(Entry { candidate: index, features, errors, predicted, seconds });
         }
     }
     drop(progress);
-    show(args, context, &candidates, &entries, sample.dim())
-}
-
-/// A uniform sample of the file's rows, without keeping more of them than asked for (reservoir sampling).
-fn sample(args: &Args, seed: Seed) -> Outcome<Array2<f64>> {
-    let selection = Selection { drop: args.drop.clone(), ..Selection::default() };
-    let data = Data::open(Input::open(&args.data)?, None, &selection, &Options::default())?;
-    let dim = data.schema().input_dim();
-    let mut kept: Vec<f64> = Vec::new();
-    let mut draw = Stream::new(seed, Role::Split, 0);
-    let mut seen = 0;
-    data.rows::<f64>().for_each_block(&mut |block| {
-        for row in block.rows.rows() {
-            if seen < args.rows {
-                kept.extend(row);
-            } else {
-                let place = draw.below(seen as u64 + 1) as usize;
-                if place < args.rows {
-                    kept[place * dim..][..dim].iter_mut().zip(row).for_each(|(k, v)| *k = *v);
-                }
-            }
-            seen += 1;
-        }
-        Ok(())
-    })?;
-    let rows = seen.min(args.rows);
-    if rows < 2 || dim == 0 {
-        let found = format!("{rows} rows of {dim} columns");
-        return Err(Failure::Failed(format!("{}: comparing needs at least 2 rows and 1 column, found {found}", data.input().name)));
+    show(args, context, &title(&kernel), &candidates, &entries, rows.dim())?;
+    if !args.format.for_programs() {
+        left_out.iter().try_for_each(|line| context.print(&format!("{line}\n")))?;
     }
-    Array2::from_shape_vec((rows, dim), kept).map_err(|e| Failure::Failed(e.to_string()))
+    Ok(())
 }
 
-fn prepare(mut rows: Array2<f64>, args: &Args) -> Outcome<Array2<f64>> {
-    let fallback = match args.kernel {
-        KernelName::Gaussian => Preparation::Centre,
-        KernelName::Polynomial => Preparation::Unit,
+fn entry(
+    args: &Args,
+    sample: &Sample<'_>,
+    candidate: &Candidate,
+    features: usize,
+    seed: Seed,
+    progress: &Progress,
+) -> bochner::Result<(Measured, Option<(f64, bool)>)> {
+    let spec = candidate.spec.redrawn(features, seed.number()).resolve(sample.rows())?;
+    let predicted = match sample.predict(&spec) {
+        Ok(predicted) => Some(predicted),
+        Err(bochner::Error::Unsupported { .. }) => None,
+        Err(error) => return Err(error),
     };
-    let mut seen = ColumnStatistics::new(rows.ncols());
-    seen.push(rows.view())?;
-    match args.preprocess.unwrap_or(fallback) {
-        Preparation::None => {}
-        Preparation::Centre => Centre::fit(&seen)?.apply(rows.view_mut())?,
-        Preparation::Unit => UnitNorm::default().apply(rows.view_mut()),
-        Preparation::NonNegative => {
-            ShiftNonNegative::fit(&seen)?.apply(rows.view_mut())?;
-            UnitNorm::default().apply(rows.view_mut());
-        }
-    }
-    Ok(rows)
+    let tick = || progress.done(1).map_err(|_| bochner::Error::Interrupted);
+    Ok((sample.measure(&spec, args.draws, seed, tick)?, predicted))
 }
 
-fn candidates(args: &Args, sample: ArrayView2<'_, f64>, seed: Seed) -> Outcome<Vec<Candidate>> {
-    Ok(match args.kernel {
-        KernelName::Gaussian => {
-            let scale = match args.length_scale {
-                Some(scale) => scale,
-                None => median_distance(sample, seed, 2000)?,
-            };
-            let spec = |projection| FourierSpec { length_scale: LengthScale::Same(scale), projection, ..Default::default() };
-            [("Fourier, dense", Directions::Gaussian), ("orthogonal", Directions::Orthogonal), ("SORF", Directions::Sorf)]
-                .into_iter()
-                .map(|(name, projection)| Candidate { name, spec: spec(projection).into() })
-                .collect()
-        }
-        KernelName::Polynomial => {
-            use {SketchKind as S, Weights as W};
-            let base =
-                PolynomialSpec { degree: args.degree, gamma: args.gamma, coef0: args.coef0, ..Default::default() };
-            let mut list: Vec<Candidate> = [
-                ("TensorSRHT, CtR", S::TensorSrht, W::Ctr),
-                ("TensorSRHT, real", S::TensorSrht, W::Real),
-                ("TensorSketch", S::TensorSketch, W::Real),
-                ("Rademacher, CtR", S::Rademacher, W::Ctr),
-                ("Rademacher, real", S::Rademacher, W::Real),
-                ("Gaussian, real", S::Gaussian, W::Real),
-            ]
-            .into_iter()
-            .map(|(name, sketch, weights)| Candidate {
-                name,
-                spec: PolynomialSpec { sketch, weights, srht: Sampling::Upsampled, ..base.clone() }.into(),
-            })
-            .collect();
-            if args.degree > 3 {
-                let spec = PolynomialSpec { structure: Structure::Tree, weights: W::Real, ..base };
-                list.push(Candidate { name: "tree of TensorSRHT", spec: spec.into() });
-            }
-            list
-        }
-    })
-}
-
-fn with_budget(spec: &Spec, features: usize, seed: Seed) -> Spec {
-    match spec.clone() {
-        Spec::Fourier(spec) => FourierSpec { n_components: features, seed: seed.number(), ..spec }.into(),
-        Spec::Polynomial(spec) => PolynomialSpec { n_components: features, seed: seed.number(), ..spec }.into(),
-        other => other,
-    }
-}
-
-fn show(args: &Args, context: &Context, candidates: &[Candidate], entries: &[Entry], shape: (usize, usize)) -> Outcome {
-    let kernel = match args.kernel {
-        KernelName::Gaussian => "Gaussian kernel".to_owned(),
-        KernelName::Polynomial => format!("kernel ({} x·y + {})^{}", args.gamma, args.coef0, args.degree),
-    };
+fn show(
+    args: &Args,
+    context: &Context,
+    kernel: &str,
+    candidates: &[Candidate],
+    entries: &[Entry],
+    shape: (usize, usize),
+) -> Outcome {
     let mut table = Table::new(format!("{kernel} on {} rows of {} columns", human::count(shape.0), human::count(shape.1)))
         .words("map", "map")
         .numbers("features", "features")
         .numbers("error", "error")
         .numbers("deviation", "deviation")
         .numbers("predicted", "predicted")
+        .words("prediction", "by")
         .numbers("seconds", "time");
     for (i, entry) in entries.iter().enumerate() {
         if i > 0 && entries[i - 1].candidate != entry.candidate {
             table.start_group();
         }
         table.push(vec![
-            Cell::text(candidates[entry.candidate].name),
+            Cell::text(&*candidates[entry.candidate].name),
             Cell::count(entry.features),
-            Cell::percent(entry.mean(), 2),
-            Cell::percent(entry.deviation(), 2),
-            entry.predicted.map_or(Cell::missing("no closed form"), |p| Cell::percent(p, 2)),
-            Cell::duration(entry.seconds),
+            Cell::percent(entry.measured.mean(), 2),
+            Cell::percent(entry.measured.deviation(), 2),
+            entry.predicted.map_or(Cell::missing("not known"), |(p, _)| Cell::percent(p, 2)),
+            Cell::text(match entry.predicted {
+                Some((_, true)) => "closed form",
+                Some((_, false)) => "approximate",
+                None => "none",
+            }),
+            Cell::duration(entry.measured.seconds),
         ]);
     }
     let plots = [("error-features", by_features(args, candidates, entries)), ("error-time", by_time(candidates, entries))];
@@ -299,19 +155,19 @@ fn show(args: &Args, context: &Context, candidates: &[Candidate], entries: &[Ent
 }
 
 fn tip(candidate: &Candidate, entry: &Entry) -> String {
-    let time = human::duration(entry.seconds);
-    format!("{}, {} features\n{:.2} %, {time}", candidate.name, human::count(entry.features), 100.0 * entry.mean())
+    let time = human::duration(entry.measured.seconds);
+    format!("{}, {} features\n{:.2} %, {time}", candidate.name, human::count(entry.features), 100.0 * entry.measured.mean())
 }
 
 fn by_features(args: &Args, candidates: &[Candidate], entries: &[Entry]) -> Plot {
     let mut series = Vec::new();
     for (index, candidate) in candidates.iter().enumerate() {
-        let mut measured = Series::new(candidate.name, Style::Scatter, index);
-        let mut predicted = Series::new(candidate.name, Style::Dashed, index).unlabelled();
+        let mut measured = Series::new(&*candidate.name, Style::Scatter, index);
+        let mut predicted = Series::new(&*candidate.name, Style::Dashed, index).unlabelled();
         for entry in entries.iter().filter(|e| e.candidate == index) {
-            let (x, mean, spread) = (entry.features as f64, entry.mean(), entry.deviation());
+            let (x, mean, spread) = (entry.features as f64, entry.measured.mean(), entry.measured.deviation());
             measured.push(Point::new(x, mean).with_range(mean - spread, mean + spread), tip(candidate, entry));
-            if let Some(p) = entry.predicted {
+            if let Some((p, _)) = entry.predicted {
                 predicted.push(Point::new(x, p), format!("{}\npredicted {:.2} %", candidate.name, 100.0 * p));
             }
         }
@@ -328,9 +184,9 @@ fn by_features(args: &Args, candidates: &[Candidate], entries: &[Entry]) -> Plot
 
 fn by_time(candidates: &[Candidate], entries: &[Entry]) -> Plot {
     let series = candidates.iter().enumerate().map(|(index, candidate)| {
-        let mut line = Series::new(candidate.name, Style::Marks, index);
+        let mut line = Series::new(&*candidate.name, Style::Marks, index);
         for entry in entries.iter().filter(|e| e.candidate == index) {
-            line.push(Point::new(1e3 * entry.seconds, entry.mean()), tip(candidate, entry));
+            line.push(Point::new(1e3 * entry.measured.seconds, entry.measured.mean()), tip(candidate, entry));
         }
         line
     });

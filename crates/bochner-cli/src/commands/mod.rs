@@ -28,4 +28,5 @@ commands! {
     Completions => completions,
     Demo => demo,
     Man => man,
+    Plan => plan,
 }

@@ -313,22 +313,20 @@ fn seconds_per_row(map: &dyn FeatureMap<Real = f32, Output = f32>, rows: ArrayVi
 /// Bytes of weights in single precision: signs are bits, structured maps keep an index per feature and factor.
 fn map_bytes(spec: &Spec, input_dim: usize) -> u64 {
     let (columns, dim) = (spec.n_components() as u64, input_dim as u64);
-    match spec {
-        Spec::Fourier(fourier) => match fourier.directions(input_dim) {
-            Ok(Directions::Sorf) => columns / 2 * 4,
-            _ => columns / 2 * dim * 4,
-        },
-        Spec::Polynomial(sketch) => {
-            let degree = u64::from(sketch.degree);
-            degree
-                * match sketch.sketch {
-                    SketchKind::TensorSrht => columns * 4,
-                    SketchKind::TensorSketch => dim * 8,
-                    SketchKind::Rademacher => columns * dim / 8,
-                    SketchKind::Gaussian => columns * dim * 4,
-                }
-        }
+    if let Spec::Fourier(fourier) = spec {
+        let structured = matches!(fourier.directions(input_dim), Ok(Directions::Sorf));
+        return columns / 2 * 4 * if structured { 1 } else { dim };
     }
+    if let Spec::Polynomial(sketch) = spec {
+        return u64::from(sketch.degree)
+            * match sketch.sketch {
+                SketchKind::TensorSrht => columns * 4,
+                SketchKind::TensorSketch => dim * 8,
+                SketchKind::Rademacher => columns * dim / 8,
+                SketchKind::Gaussian => columns * dim * 4,
+            };
+    }
+    columns * 4
 }
 
 #[cfg(test)]
