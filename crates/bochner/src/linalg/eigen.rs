@@ -1,10 +1,7 @@
 use super::lower::Lower;
 use super::tile::Tile;
 use crate::error::{Error, Result};
-use faer::diag::DiagMut;
-use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
-use faer::{MatMut, Par};
+use bochner_backend::symmetric_eigen;
 
 /// Requested always, however many threads there are: faer's bits follow this number and not the pool.
 const PARALLELISM: usize = 4;
@@ -26,7 +23,6 @@ impl Eigen {
         if n == 0 {
             return Ok(Eigen { values: Vec::new(), vectors: Vec::new() });
         }
-        let par = Par::rayon(PARALLELISM);
         let mut square = vec![0.0; n * n];
         for i in 0..n {
             for (j, &value) in matrix.row(i).iter().enumerate() {
@@ -35,21 +31,9 @@ impl Eigen {
         }
         drop(matrix);
         let (mut values, mut vectors) = (vec![0.0; n], vec![0.0; n * n]);
-        let scratch = self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, par, Default::default());
-        let mut memory = MemBuffer::new(scratch);
-        self_adjoint_evd(
-            MatMut::from_column_major_slice_mut(&mut square, n, n).as_ref(),
-            DiagMut::from_slice_mut(&mut values),
-            Some(MatMut::from_column_major_slice_mut(&mut vectors, n, n)),
-            par,
-            MemStack::new(&mut memory),
-            Default::default(),
-        )
-        .map_err(|_| Error::NotConverged {
-            iterations: 30 * n,
-            residual: f64::NAN,
-            tolerance: f64::EPSILON,
-        })?;
+        if !symmetric_eigen(&mut square, &mut values, &mut vectors, PARALLELISM) {
+            return Err(Error::NotConverged { iterations: 30 * n, residual: f64::NAN, tolerance: f64::EPSILON });
+        }
         Ok(Eigen { values, vectors })
     }
 

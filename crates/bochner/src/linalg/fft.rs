@@ -5,7 +5,7 @@
 use super::Kernels;
 use num_complex::Complex;
 use realfft::{ComplexToReal, RealToComplex};
-use rustfft::{Fft, FftNum, FftPlanner};
+use rustfft::{Fft, FftNum};
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
@@ -167,18 +167,14 @@ macro_rules! transforms {
         impl Transforms for $t {
             fn plan_real(len: usize) -> RealFft<Self> {
                 assert!(len > 0, "a transform has at least one point");
-                let mut planner = realfft::RealFftPlanner::new();
-                RealFft { forward: planner.plan_fft_forward(len), inverse: planner.plan_fft_inverse(len) }
+                let (forward, inverse) = <$t as bochner_backend::Transforms>::plan_real(len);
+                RealFft { forward, inverse }
             }
 
             fn plan_complex(len: usize) -> ComplexFft<Self> {
                 assert!(len > 0, "a transform has at least one point");
-                let mut planner = FftPlanner::new();
-                ComplexFft {
-                    len,
-                    forward: Arc::new(planner.plan_fft_forward(len)),
-                    inverse: Arc::new(planner.plan_fft_inverse(len)),
-                }
+                let (forward, inverse) = <$t as bochner_backend::Transforms>::plan_complex(len);
+                ComplexFft { len, forward: Arc::new(forward), inverse: Arc::new(inverse) }
             }
         }
     )*};

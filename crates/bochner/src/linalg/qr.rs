@@ -1,13 +1,7 @@
 //! Orthonormal rows by Householder QR, always in double precision and on the calling thread: the same bits on any number
 //! of threads.
 
-use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::householder::{
-    apply_block_householder_sequence_on_the_left_in_place_scratch,
-    apply_block_householder_sequence_on_the_left_in_place_with_conj,
-};
-use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, recommended_block_size};
-use faer::{Conj, Mat, MatMut, Par};
+use bochner_backend::orthonormal_columns;
 
 /// Replaces `count` rows of length `dim` (`count ≤ dim`, row-major) by orthonormal rows with the same spans of first rows.
 ///
@@ -19,27 +13,7 @@ pub fn orthonormal_rows(rows: &mut [f64], count: usize, dim: usize) -> f64 {
         return 1.0;
     }
     // Rows of a row-major matrix are columns of its column-major transpose.
-    let mut a = MatMut::from_column_major_slice_mut(rows, dim, count);
-    let block = recommended_block_size::<f64>(dim, count);
-    let mut coefficients = Mat::zeros(block, count);
-    let factor = qr_in_place_scratch::<f64>(dim, count, block, Par::Seq, Default::default());
-    let apply = apply_block_householder_sequence_on_the_left_in_place_scratch::<f64>(dim, block, count);
-    let mut memory = MemBuffer::new(factor.or(apply));
-    let stack = MemStack::new(&mut memory);
-    qr_in_place(a.as_mut(), coefficients.as_mut(), Par::Seq, stack, Default::default());
-    let diagonal: Vec<f64> = (0..count).map(|i| a[(i, i)]).collect();
-    let mut q = Mat::zeros(dim, count);
-    (0..count).for_each(|i| q[(i, i)] = if diagonal[i] < 0.0 { -1.0 } else { 1.0 });
-    let stack = MemStack::new(&mut memory);
-    apply_block_householder_sequence_on_the_left_in_place_with_conj(
-        a.as_ref(),
-        coefficients.as_ref(),
-        Conj::No,
-        q.as_mut(),
-        Par::Seq,
-        stack,
-    );
-    a.copy_from(&q);
+    let diagonal = orthonormal_columns(rows, count, dim);
     let largest = diagonal.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
     let smallest = diagonal.iter().fold(f64::INFINITY, |m: f64, v| m.min(v.abs()));
     if largest > 0.0 { smallest / largest } else { 0.0 }
