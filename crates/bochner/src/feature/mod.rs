@@ -6,6 +6,7 @@
 mod compose;
 mod drive;
 mod fourier;
+mod operator;
 mod polynomial;
 mod pooling;
 mod product_sketch;
@@ -15,6 +16,7 @@ mod tree_sketch;
 
 pub use compose::{Compact, ComplexToReal, Concat, Constant, Projected};
 pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpec, Frequencies};
+pub use operator::{OperatorFeatures, OperatorSpec, Spread};
 pub use polynomial::{PolynomialSpec, SketchKind, Structure};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
 pub use product_sketch::{Lift, MAX_DEGREE, ProductSketch};

@@ -10,6 +10,7 @@ pub mod bounds;
 mod fourier;
 mod maclaurin;
 mod moments;
+mod operator;
 mod orthogonal;
 mod pair;
 mod sketch;
@@ -22,6 +23,7 @@ pub use fourier::{
 };
 pub use maclaurin::{Degree, maclaurin, random_maclaurin, random_maclaurin_geometric};
 pub use moments::{Moments, gaussian, powdiff, rademacher};
+pub use operator::{operator, operator_bound};
 pub use orthogonal::{fourier_orthogonal, orthogonal_covariance};
 pub use pair::{PairStats, map_pairs, sum_pairs};
 pub use sketch::{Kind, Sketch, Weights};

@@ -11,6 +11,7 @@ use crate::preprocess::LengthScale;
 use crate::projection::{Projection, panels};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::{Real, Scalar};
+use ndarray::Array2;
 use std::sync::Arc;
 
 /// Frequencies `ωⱼ = rⱼ wⱼ / ℓ`: directions of a projection times radii, over length scales.
@@ -107,6 +108,24 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
     /// What divides the rows.
     pub fn length_scale(&self) -> &LengthScale {
         &self.length_scale
+    }
+
+    /// The frequencies `ωⱼ` themselves, one row each: what the projection makes of unit vectors.
+    pub fn vectors(&self) -> Array2<f64> {
+        let d = self.projection.input_dim();
+        let mut unit = vec![R::ZERO; d * d];
+        unit.iter_mut().step_by(d + 1).for_each(|v| *v = R::ONE);
+        let mut out = Array2::zeros((self.len(), d));
+        self.for_each_row(Tile::new(&unit, d, d), &mut Workspace::new(), |i, columns, projected, factor| {
+            for (k, (j, value)) in columns.zip(projected).enumerate() {
+                let factor = match factor {
+                    Factor::Same(factor) => factor,
+                    Factor::Each(factors) => factors[k],
+                };
+                out[[j, i]] = Real::to_f64(*value) * Real::to_f64(factor);
+            }
+        });
+        out
     }
 
     fn settle(mut self) -> Result<Self> {
@@ -345,7 +364,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for ComplexFourier
 mod tests {
     use super::*;
     use crate::feature::ComplexToReal;
-    use ndarray::{Array2, array};
+    use ndarray::array;
     use std::ops::Range;
 
     /// The plainest projection: normal directions, multiplied one by one, in panels of five.

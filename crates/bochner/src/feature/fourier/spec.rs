@@ -279,6 +279,23 @@ impl FourierSpec {
         with_projection!(self, input_dim, finish_complex)
     }
 
+    fn vectors<R: Real, P: Projection<Real = R, Output = R>>(&self, projection: P) -> Result<Array2<f64>> {
+        Ok(self.scaled(projection)?.vectors())
+    }
+
+    fn draw_vectors<R: Real>(&self, input_dim: usize) -> Result<Array2<f64>> {
+        self.kernel_at(1.0)?;
+        with_projection!(self, input_dim, vectors)
+    }
+
+    /// The frequencies of the map for rows of length `input_dim`, one row each.
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    pub fn frequency_vectors(&self, input_dim: usize) -> Result<Array2<f64>> {
+        self.draw_vectors::<f64>(input_dim)
+    }
+
     fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
         self.draw(input_dim)
     }

@@ -1,0 +1,429 @@
+use super::{Describe, Directions, DynMap, FeatureMap, FourierKernel, FourierSpec};
+use crate::error::{Error, Result, check_dim};
+use crate::kernel::{Any, OperatorKernel};
+use crate::linalg::Lower;
+use crate::preprocess::LengthScale;
+use crate::scalar::Real;
+use crate::variance::{bounds, operator, operator_bound};
+use ndarray::{Array2, Array4, ArrayView2, s};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Description of operator-valued Fourier features.
+///
+/// ```
+/// use bochner::feature::OperatorSpec;
+/// use bochner::kernel::OperatorKernel;
+/// let spec = OperatorSpec { n_components: 64, seed: 7, ..OperatorSpec::new(OperatorKernel::curl_free(1.0)?) };
+/// let features = spec.build::<f64>(3)?;
+/// assert_eq!((features.output_dim(), features.dim()), (3, 64));
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorSpec {
+    /// The kernel.
+    pub kernel: OperatorKernel,
+    /// Cosines and sines in all: twice the number of frequencies.
+    #[serde(default = "default_components")]
+    pub n_components: usize,
+    /// How frequencies are drawn.
+    #[serde(default)]
+    pub projection: Directions,
+    /// Where the draws start from.
+    #[serde(default)]
+    pub seed: u64,
+}
+
+fn default_components() -> usize {
+    1024
+}
+
+impl OperatorSpec {
+    /// Features of `kernel` from 512 frequencies.
+    pub fn new(kernel: OperatorKernel) -> Self {
+        OperatorSpec { kernel, n_components: default_components(), projection: Directions::Auto, seed: 0 }
+    }
+
+    /// The scalar features underneath: cosine–sine pairs of the decomposable kernel's scalar kernel, or of the Gaussian
+    /// kernel whose derivatives the others are.
+    ///
+    /// # Errors
+    /// A scalar kernel without Fourier features.
+    pub fn fourier(&self) -> Result<FourierSpec> {
+        let spec = FourierSpec {
+            n_components: self.n_components,
+            projection: self.projection,
+            seed: self.seed,
+            ..FourierSpec::default()
+        };
+        let same = |scale: f64| LengthScale::Same(scale);
+        Ok(match (self.kernel.as_field(), self.kernel.decomposed()) {
+            (Some(field), _) => FourierSpec { length_scale: same(field.length_scale), ..spec },
+            (_, Some((Any::Gaussian(base), _))) => FourierSpec { length_scale: same(base.length_scale()), ..spec },
+            (_, Some((Any::Matern(base), _))) => {
+                let (kernel, nu) = (FourierKernel::Matern, base.nu());
+                FourierSpec { length_scale: same(base.length_scale()), kernel, nu, ..spec }
+            }
+            (_, Some((Any::Laplacian(base), _))) => {
+                let (kernel, norm) = (FourierKernel::Laplacian, base.norm());
+                FourierSpec { length_scale: same(base.length_scale()), kernel, norm, ..spec }
+            }
+            _ => {
+                let reason = "Fourier features need a Gaussian, Laplacian or Matérn kernel".into();
+                return Err(Error::Unsupported { what: "base", reason });
+            }
+        })
+    }
+
+    /// Draws the features for rows of length `input_dim`.
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    pub fn build<R: Real>(&self, input_dim: usize) -> Result<OperatorFeatures<R>> {
+        let fourier = self.fourier()?;
+        let map = fourier.build::<R>(input_dim)?;
+        let spread = match (self.kernel.as_field(), self.kernel.decomposed()) {
+            (Some(field), _) => {
+                let (along, across) = (field.curl_free.sqrt(), field.div_free.sqrt());
+                Spread::field(fourier.frequency_vectors(input_dim)?, along, across)
+            }
+            (_, Some((_, outputs))) => Spread::same(outputs.root()),
+            (None, None) => unreachable!("a kernel is a field or decomposable"),
+        };
+        Ok(OperatorFeatures { spec: Arc::new(self.clone()), map, spread: Arc::new(spread) })
+    }
+
+    /// Closed-form matrix variance `E(K̃ - K)²` of every estimated block with independent frequencies: shape (rows of
+    /// `x`, rows of `z`, `p`, `p`), see [`operator()`].
+    ///
+    /// # Errors
+    /// Rows of different lengths, NaN or infinities.
+    pub fn variance(&self, x: ArrayView2<'_, f64>, z: ArrayView2<'_, f64>) -> Result<Array4<f64>> {
+        operator(&self.kernel, self.fourier()?.frequencies()?, x, z)
+    }
+
+    /// The uniform bound on the error over a set of rows of this diameter: a figure to report.
+    ///
+    /// # Errors
+    /// A diameter that is not positive, or a scalar kernel whose spectrum has no second moment.
+    pub fn bound(&self, input_dim: usize, diameter: f64) -> Result<bounds::OperatorFourier> {
+        operator_bound(&self.kernel, input_dim, diameter)
+    }
+}
+
+/// Random features of a matrix-valued kernel: `Φ(x)` with `Φ(x)ᵀΦ(z)` an estimate of `K(x, z)`.
+///
+/// With frequencies `ωⱼ` of a scalar kernel and `B(ω)B(ω)ᵀ = A(ω)` the block of frequency `j` is
+/// `M^(-1/2) (cos ωⱼᵀx B(ωⱼ)ᵀ, sin ωⱼᵀx B(ωⱼ)ᵀ)`, so `Φ(x)` has `2Mp'` rows and `p` columns:
+///
+/// | kernel | `A(ω)` | `B(ω)` | `p'` |
+/// |---|---|---|---|
+/// | decomposable | `A` | a root of `A` | rank of `A` |
+/// | curl-free | `ωωᵀ` | `ω` | 1 |
+/// | divergence-free | `\|ω\|²I - ωωᵀ` | `\|ω\|I - ωωᵀ/\|ω\|` | `d` |
+/// | Helmholtz | `γωωᵀ + (1-γ)(\|ω\|²I - ωωᵀ)` | `√γ ωωᵀ/\|ω\| + √(1-γ)(\|ω\|I - ωωᵀ/\|ω\|)` | `d` |
+///
+/// `Φ` is never made. A function `Φ(x)ᵀθ` is a linear function `Cᵀφ(x)` of the `2M` scalar features `φ` whose
+/// coefficients are tied, `cⱼ = B(ωⱼ)θⱼ` ([`Spread`]): whatever reads rows works on scalar features, and whatever is
+/// fitted predicts at the cost of a scalar model with `p` targets.
+///
+/// # Estimate
+/// Unbiased with independent or Haar-orthogonal frequencies; the matrix variance is [`crate::variance::operator()`].
+///
+/// # References
+/// Brault, Heinonen and d'Alché-Buc 2016, sections 3 and 4.
+#[derive(Debug, Clone)]
+pub struct OperatorFeatures<R: Real> {
+    spec: Arc<OperatorSpec>,
+    map: DynMap<R>,
+    spread: Arc<Spread>,
+}
+
+impl<R: Real> OperatorFeatures<R> {
+    /// The description they were drawn from.
+    pub fn spec(&self) -> &OperatorSpec {
+        &self.spec
+    }
+
+    /// The scalar features.
+    pub fn map(&self) -> &DynMap<R> {
+        &self.map
+    }
+
+    /// How coefficients of scalar features follow from parameters.
+    pub fn spread(&self) -> &Spread {
+        &self.spread
+    }
+
+    /// Length of an input row.
+    pub fn input_dim(&self) -> usize {
+        self.map.input_dim()
+    }
+
+    /// Number of outputs `p`.
+    pub fn output_dim(&self) -> usize {
+        self.spread.outputs()
+    }
+
+    /// Number of parameters `2Mp'`.
+    pub fn dim(&self) -> usize {
+        self.map.output_dim() * self.spread.inner()
+    }
+
+    /// `Φ(xᵢ)ᵀθ` for every row: one row per row, one column per output.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    pub fn apply(&self, rows: ArrayView2<'_, R>, theta: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        check_dim("number of parameters", self.dim(), theta.nrows())?;
+        check_dim("number of columns of parameters", 1, theta.ncols())?;
+        let coefficients = self.spread.scatter(theta);
+        let mut out = Array2::zeros((rows.nrows(), self.output_dim()));
+        self.for_each_block(rows, |range, features| {
+            out.slice_mut(s![range, ..]).assign(&features.dot(&coefficients));
+        })?;
+        Ok(out)
+    }
+
+    /// `Σᵢ Φ(xᵢ) rᵢ` for rows `rᵢ` of `residuals`: the adjoint of [`apply`](Self::apply), one column of parameters.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    pub fn apply_adjoint(&self, rows: ArrayView2<'_, R>, residuals: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        check_dim("number of rows of residuals", rows.nrows(), residuals.nrows())?;
+        check_dim("number of columns of residuals", self.output_dim(), residuals.ncols())?;
+        let mut sums = Array2::zeros((self.map.output_dim(), self.output_dim()));
+        self.for_each_block(rows, |range, features| sums += &features.t().dot(&residuals.slice(s![range, ..])))?;
+        Ok(self.spread.gather(sums.view()))
+    }
+
+    fn for_each_block(
+        &self,
+        rows: ArrayView2<'_, R>,
+        mut visit: impl FnMut(std::ops::Range<usize>, &Array2<f64>),
+    ) -> Result<()> {
+        const ROWS: usize = 1024;
+        for start in (0..rows.nrows()).step_by(ROWS) {
+            let range = start..(start + ROWS).min(rows.nrows());
+            let features = self.map.transform(rows.slice(s![range.clone(), ..])).map_err(|e| e.rows_from(start))?;
+            visit(range, &features.mapv(Real::to_f64));
+        }
+        Ok(())
+    }
+
+    /// `Φ(x)ᵀΦ(z)` for all pairs of rows: what [`OperatorKernel::matrix`] is without estimation.
+    ///
+    /// # Errors
+    /// Rows that do not fit, NaN or infinities.
+    pub fn estimate(&self, x: ArrayView2<'_, R>, z: ArrayView2<'_, R>) -> Result<Array4<f64>> {
+        let (fx, fz) = (self.map.transform(x)?.mapv(Real::to_f64), self.map.transform(z)?.mapv(Real::to_f64));
+        let p = self.output_dim();
+        let mut out = Array4::zeros((x.nrows(), z.nrows(), p, p));
+        let mut block = Array2::zeros((p, p));
+        for j in 0..self.map.output_dim() {
+            self.spread.outer(j, &mut block);
+            for ((i, k), weight) in
+                ndarray::indices((fx.nrows(), fz.nrows())).into_iter().map(|e| (e, fx[[e.0, j]] * fz[[e.1, j]]))
+            {
+                out.slice_mut(s![i, k, .., ..]).scaled_add(weight, &block);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Frequencies, one row each.
+    ///
+    /// # Errors
+    /// None that drawing the features did not have.
+    pub fn frequencies(&self) -> Result<Array2<f64>> {
+        match &*self.spread {
+            Spread(Kind::Field { frequencies, .. }) => Ok(frequencies.clone()),
+            Spread(Kind::Same(_)) => self.spec.fourier()?.frequency_vectors(self.input_dim()),
+        }
+    }
+}
+
+/// How coefficients of scalar features follow from parameters: `cⱼ = B(ωⱼ) θⱼ`, with `p'` parameters and `p`
+/// coefficients for each of the `2M` features (cosines, then sines of the same frequencies).
+#[derive(Debug, Clone)]
+pub struct Spread(Kind);
+
+#[derive(Debug, Clone)]
+enum Kind {
+    /// One `B`, a row per output.
+    Same(Array2<f64>),
+    /// `B(ω) = βI + γωωᵀ` with `β = across |ω|` and `γ = (along - across)/|ω|`; with `across = 0` just `along ω`.
+    Field { frequencies: Array2<f64>, beta: Vec<f64>, gamma: Vec<f64>, along: f64, thin: bool },
+}
+
+impl Spread {
+    /// The same `B` for every frequency.
+    pub fn same(root: Array2<f64>) -> Self {
+        Spread(Kind::Same(root))
+    }
+
+    /// `B(ω)` with eigenvalue `along |ω|` in the direction of `ω` and `across |ω|` across it; one parameter per feature
+    /// where `across` is 0.
+    pub fn field(frequencies: Array2<f64>, along: f64, across: f64) -> Self {
+        let norms: Vec<f64> = frequencies.rows().into_iter().map(|w| w.dot(&w).sqrt()).collect();
+        let beta = norms.iter().map(|n| across * n).collect();
+        let gamma = norms.iter().map(|n| if *n > 0.0 { (along - across) / n } else { 0.0 }).collect();
+        Spread(Kind::Field { frequencies, beta, gamma, along, thin: across == 0.0 })
+    }
+
+    /// `p`.
+    pub fn outputs(&self) -> usize {
+        match &self.0 {
+            Kind::Same(root) => root.nrows(),
+            Kind::Field { frequencies, .. } => frequencies.ncols(),
+        }
+    }
+
+    /// `p'`.
+    pub fn inner(&self) -> usize {
+        match &self.0 {
+            Kind::Same(root) => root.ncols(),
+            Kind::Field { thin: true, .. } => 1,
+            Kind::Field { frequencies, .. } => frequencies.ncols(),
+        }
+    }
+
+    /// Coefficients of parameters, for every column of `theta`: columns `kp..(k+1)p` of the result belong to column `k`.
+    pub fn scatter(&self, theta: ArrayView2<'_, f64>) -> Array2<f64> {
+        let (p, q, k) = (self.outputs(), self.inner(), theta.ncols());
+        let features = if q == 0 { 0 } else { theta.nrows() / q };
+        let mut out = Array2::zeros((features, p * k));
+        for (j, mut row) in out.rows_mut().into_iter().enumerate() {
+            for c in 0..k {
+                let from = theta.slice(s![j * q..(j + 1) * q, c]);
+                let mut to = row.slice_mut(s![c * p..(c + 1) * p]);
+                match &self.0 {
+                    Kind::Same(root) => to.assign(&root.dot(&from)),
+                    Kind::Field { frequencies, beta, gamma, along, thin } => {
+                        let f = j % frequencies.nrows();
+                        let w = frequencies.row(f);
+                        if *thin {
+                            to.scaled_add(along * from[0], &w);
+                        } else {
+                            to.scaled_add(beta[f], &from);
+                            to.scaled_add(gamma[f] * w.dot(&from), &w);
+                        }
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// The adjoint of [`scatter`](Self::scatter): `p` columns of `coefficients` become one column of parameters.
+    pub fn gather(&self, coefficients: ArrayView2<'_, f64>) -> Array2<f64> {
+        let (p, q) = (self.outputs(), self.inner());
+        let (features, k) = (coefficients.nrows(), coefficients.ncols() / p.max(1));
+        let mut out = Array2::zeros((features * q, k));
+        for (j, row) in coefficients.rows().into_iter().enumerate() {
+            for c in 0..k {
+                let from = row.slice(s![c * p..(c + 1) * p]);
+                let mut to = out.slice_mut(s![j * q..(j + 1) * q, c]);
+                match &self.0 {
+                    Kind::Same(root) => to.assign(&root.t().dot(&from)),
+                    Kind::Field { frequencies, beta, gamma, along, thin } => {
+                        let f = j % frequencies.nrows();
+                        let w = frequencies.row(f);
+                        let dot = w.dot(&from);
+                        if *thin {
+                            to[0] = along * dot;
+                        } else {
+                            to.scaled_add(beta[f], &from);
+                            to.scaled_add(gamma[f] * dot, &w);
+                        }
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// `B(ωⱼ)B(ωⱼ)ᵀ`.
+    fn outer(&self, j: usize, out: &mut Array2<f64>) {
+        match &self.0 {
+            Kind::Same(root) => out.assign(&root.dot(&root.t())),
+            Kind::Field { frequencies, beta, gamma, along, thin } => {
+                let f = j % frequencies.nrows();
+                let w = frequencies.row(f);
+                let (beta, gamma) = (beta[f], gamma[f]);
+                // (βI + γwwᵀ)² = β²I + γ(2β + γ|w|²)wwᵀ.
+                let (own, both) = match thin {
+                    true => (0.0, along * along),
+                    false => (beta * beta, gamma * (2.0 * beta + gamma * w.dot(&w))),
+                };
+                for ((a, b), to) in out.indexed_iter_mut() {
+                    *to = both * w[a] * w[b] + if a == b { own } else { 0.0 };
+                }
+            }
+        }
+    }
+
+    /// `Σⱼ gⱼ tr B(ωⱼ)ᵀB(ωⱼ)`: the trace of the normal matrix from the diagonal of the scalar Gram matrix.
+    pub(crate) fn trace(&self, diagonal: &[f64]) -> f64 {
+        let size = |j: usize| match &self.0 {
+            Kind::Same(root) => root.iter().map(|v| v * v).sum::<f64>(),
+            Kind::Field { frequencies, beta, along, thin, .. } => {
+                let f = j % frequencies.nrows();
+                let w = frequencies.row(f);
+                let (p, norm_sq) = (w.len() as f64, w.dot(&w));
+                if *thin { along * along * norm_sq } else { along * along * norm_sq + (p - 1.0) * beta[f] * beta[f] }
+            }
+        };
+        diagonal.iter().enumerate().map(|(j, g)| g * size(j)).sum()
+    }
+
+    /// The normal matrix of the parameters, blocks `gⱼₖ B(ωⱼ)ᵀB(ωₖ)`, from the scalar Gram matrix.
+    ///
+    /// For curl-free features it is the Gram matrix times `ωⱼᵀωₖ`, entry by entry.
+    pub(crate) fn normal(&self, gram: &Lower<f64>) -> Result<Lower<f64>> {
+        let q = self.inner();
+        let mut out = Lower::zeros(gram.order() * q)?;
+        let same = match &self.0 {
+            Kind::Same(root) => Some(root.t().dot(root)),
+            Kind::Field { .. } => None,
+        };
+        for j in 0..gram.order() {
+            let row = gram.row(j);
+            for a in 0..q {
+                let to = out.row_mut(j * q + a);
+                match (&self.0, &same) {
+                    (_, Some(square)) => {
+                        for (e, to) in to.iter_mut().enumerate() {
+                            *to = row[e / q] * square[[a, e % q]];
+                        }
+                    }
+                    (Kind::Field { frequencies, beta, gamma, along, thin }, _) => {
+                        let m = frequencies.nrows();
+                        let f = j % m;
+                        let w = frequencies.row(f);
+                        for (k, to) in to.chunks_mut(q).enumerate() {
+                            let g = k % m;
+                            let v = frequencies.row(g);
+                            let dot = w.dot(&v);
+                            if *thin {
+                                to[0] = row[k] * along * along * dot;
+                                continue;
+                            }
+                            let both = beta[f] * beta[g];
+                            // (βI + γwwᵀ)(β'I + γ'vvᵀ), row a.
+                            let (ww, vv) = (gamma[f] * beta[g] * w[a], beta[f] * gamma[g] * v[a]);
+                            let wv = gamma[f] * gamma[g] * dot * w[a];
+                            for (b, to) in to.iter_mut().enumerate() {
+                                let unit = if a == b { both } else { 0.0 };
+                                *to = row[k] * (unit + ww * w[b] + (vv + wv) * v[b]);
+                            }
+                        }
+                    }
+                    _ => unreachable!("a constant block is made above"),
+                }
+            }
+        }
+        Ok(out)
+    }
+}
