@@ -4,9 +4,16 @@
 //! [`RowSource`] and makes a model that can only predict.
 
 mod linear;
+mod operator_exact;
+mod operator_ridge;
 mod ridge;
 mod validation;
 
+pub use operator_exact::{ExactOperatorRidge, ExactOperatorRidgeModel};
+pub use operator_ridge::{
+    OperatorRidge, OperatorRidgeClassifier, OperatorRidgeClassifierModel, OperatorRidgeModel, OperatorSolver,
+    target_covariance,
+};
 pub use ridge::{Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
 pub use validation::Validation;
 

@@ -211,7 +211,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for Ridge<M> {
             }
             Choice::StochasticGradient(options) => {
                 let mut normal = Normal::new(&self.map, source, self.intercept, room)?;
-                let (coefficients, report) = solve::stochastic_gradient(&mut normal, self.penalty, &options)?;
+                let (coefficients, report) = solve::stochastic_gradient(&mut normal, None, self.penalty, &options)?;
                 (normal.solution(coefficients)?, report)
             }
         };
@@ -228,7 +228,7 @@ pub struct RidgeModel<M: FeatureMap> {
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R>> RidgeModel<M> {
-    fn from_solution(map: M, solution: &Solution, report: SolveReport) -> Result<Self> {
+    pub(super) fn from_solution(map: M, solution: &Solution, report: SolveReport) -> Result<Self> {
         Ok(RidgeModel { map, linear: Linear::from_solution(solution)?, report })
     }
 

@@ -11,6 +11,7 @@
 
 mod container;
 mod gram;
+mod operator;
 mod ridge;
 
 pub use container::{Header, Stored, Tensor, Values};

@@ -9,7 +9,7 @@ use serde_json::Value;
 const RIDGE: &str = "ridge";
 const CLASSIFIER: &str = "ridge_classifier";
 
-fn parts<R: Real, M: FeatureMap<Real = R, Output = R>>(
+pub(super) fn parts<R: Real, M: FeatureMap<Real = R, Output = R>>(
     kind: &str,
     model: &RidgeModel<M>,
     map: Value,
@@ -31,7 +31,7 @@ fn parts<R: Real, M: FeatureMap<Real = R, Output = R>>(
         .with("intercept", Tensor::of(vec![cols], model.intercept().iter().copied())?))
 }
 
-fn model<R: Real, M: FeatureMap<Real = R, Output = R>>(stored: &Stored, map: M) -> Result<RidgeModel<M>> {
+pub(super) fn model<R: Real, M: FeatureMap<Real = R, Output = R>>(stored: &Stored, map: M) -> Result<RidgeModel<M>> {
     check_dim("input dimension of the map", stored.header.input_dim, map.input_dim())?;
     let report: SolveReport = serde_json::from_value(stored.header.extra["report"].clone())
         .map_err(|e| malformed(format!("the report cannot be read: {e}")))?;

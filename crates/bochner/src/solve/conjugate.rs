@@ -176,7 +176,7 @@ fn relative(r: &Array2<f64>, sizes: &[f64]) -> f64 {
 }
 
 /// Inner products of corresponding columns.
-fn dots(a: &Array2<f64>, b: &Array2<f64>) -> Vec<f64> {
+pub(super) fn dots(a: &Array2<f64>, b: &Array2<f64>) -> Vec<f64> {
     let mut sums = vec![0.0; a.ncols()];
     for (a, b) in a.rows().into_iter().zip(b.rows()) {
         for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
@@ -186,7 +186,8 @@ fn dots(a: &Array2<f64>, b: &Array2<f64>) -> Vec<f64> {
     sums
 }
 
-fn add_scaled(to: &mut Array2<f64>, factors: &[f64], what: &Array2<f64>) {
+/// `to += what · diag(factors)`.
+pub(super) fn add_scaled(to: &mut Array2<f64>, factors: &[f64], what: &Array2<f64>) {
     for (mut to, what) in to.rows_mut().into_iter().zip(what.rows()) {
         for ((to, what), factor) in to.iter_mut().zip(what).zip(factors) {
             *to += factor * what;

@@ -8,6 +8,9 @@
 //! | [`conjugate_gradients`] | some vectors of length `D` | the Gram matrix does not fit; a pass per step |
 //! | [`StochasticGradient`] | some vectors of length `D` | an approximate answer after a few passes is enough |
 //!
+//! Outputs that are related ([`stein()`], [`Lbfgs`] and the solvers above for tied coefficients) are solved from the same
+//! scalar features.
+//!
 //! All of them report what they did ([`SolveReport`]), and none returns a number that is not finite.
 
 mod cholesky;
@@ -17,22 +20,30 @@ pub use cholesky::cholesky;
 pub use dual_coordinate_descent::{DualCoordinateDescent, GapReport, Hinge};
 mod conjugate;
 mod dual;
+mod lbfgs;
 mod nystrom;
 mod operator;
 mod path;
 mod plan;
+mod stein;
 mod stochastic;
+mod tied;
 
 pub use conjugate::{ConjugateGradients, Preconditioner, conjugate_gradients};
 pub use dual::dual;
+pub use lbfgs::{Lbfgs, Minimum};
 pub use operator::Operator;
 pub use path::Path;
+pub use stein::{LearnedOutputs, learn_outputs, stein};
 pub use stochastic::StochasticGradient;
 
+pub(crate) use cholesky::factorise;
 pub(crate) use operator::Normal;
 pub(crate) use path::path;
 pub(crate) use plan::{Choice, Plan, Size, plan};
+pub(crate) use stein::{shifted, stein_path};
 pub(crate) use stochastic::stochastic_gradient;
+pub(crate) use tied::{Iteration, iterate, iterate_moments, tied_path};
 
 use crate::accumulate::{Moments, Totals};
 use crate::error::{Error, Result};
@@ -69,7 +80,7 @@ pub enum Solver {
 /// How a solution was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SolveReport {
-    /// Name of the solver: `cholesky`, `dual`, `cg`, `sgd` or `path`.
+    /// Name of the solver: `cholesky`, `dual`, `cg`, `sgd`, `path`, `stein` or `lbfgs`.
     pub solver: String,
     /// Why this one.
     pub reason: String,
@@ -84,7 +95,7 @@ pub struct SolveReport {
 }
 
 impl SolveReport {
-    fn direct(solver: &str, jitter: f64, condition: f64) -> Self {
+    pub(crate) fn direct(solver: &str, jitter: f64, condition: f64) -> Self {
         let condition = Some(condition);
         SolveReport {
             solver: solver.to_owned(),

@@ -1,9 +1,9 @@
 use super::cholesky::{factorise, substitute};
 use super::{Means, Solution, SolveReport, centre, check_moments, check_solution};
 use crate::accumulate::Moments;
-use crate::error::{Result, check_non_negative};
+use crate::error::{Result, check_dim, check_non_negative};
 use crate::linalg::field::{Field, Window};
-use crate::linalg::{Eigen, Tile, TileMut};
+use crate::linalg::{Eigen, Lower, Tile, TileMut};
 use ndarray::Array2;
 
 /// Ridge regression for many penalties from one eigendecomposition: `X(α) = V (Λ + α)⁻¹ VᵀB`.
@@ -27,8 +27,14 @@ impl Path {
         check_moments(&moments)?;
         let means = if intercept { centre(&mut moments)? } else { Means::zeros(moments.dim(), moments.outputs()) };
         let Moments { gram, cross, .. } = moments;
+        Path::of(gram, cross, means)
+    }
+
+    /// Decomposes a matrix, for right-hand sides one row per feature.
+    pub(super) fn of(gram: Lower<f64>, cross: Array2<f64>, means: Means) -> Result<Self> {
         let (dim, outputs) = cross.dim();
         let eigen = Eigen::new(gram)?;
+        let cross = cross.as_standard_layout();
         let cross = Tile::new(cross.as_slice().expect("standard layout"), dim, outputs);
         let mut rotated = vec![0.0; dim * outputs];
         let out = TileMut::new(&mut rotated, dim, outputs);
@@ -41,38 +47,51 @@ impl Path {
         self.eigen.values()
     }
 
+    /// `VᵀB`.
+    pub(super) fn rotated(&self) -> Array2<f64> {
+        Array2::from_shape_vec((self.eigen.values().len(), self.outputs), self.rotated.clone()).expect("one row each")
+    }
+
     /// The solution for one penalty; without one, directions below rounding are left out.
     ///
     /// # Errors
     /// A penalty that is negative or not finite.
     pub fn solution(&self, penalty: f64) -> Result<(Solution, SolveReport)> {
-        check_non_negative("penalty", penalty)?;
+        let (coefficients, condition) = self.columns(&vec![penalty; self.outputs])?;
+        let intercept = self.means.intercept(&coefficients);
+        let solution = check_solution(Solution { coefficients, intercept })?;
+        Ok((solution, SolveReport::direct("path", 0.0, condition)))
+    }
+
+    /// Solutions with a penalty for every target, and the worst condition of them.
+    pub(super) fn columns(&self, penalties: &[f64]) -> Result<(Array2<f64>, f64)> {
+        check_dim("number of penalties", self.outputs, penalties.len())?;
+        penalties.iter().try_for_each(|&penalty| check_non_negative("penalty", penalty))?;
         let dim = self.eigen.values().len();
         let largest = self.eigen.values().last().copied().unwrap_or(0.0).max(0.0);
         let negligible = dim as f64 * f64::EPSILON * largest;
         let mut scaled = self.rotated.clone();
-        let mut smallest = f64::INFINITY;
-        for (row, &value) in scaled.chunks_mut(self.outputs).zip(self.eigen.values()) {
-            let size = value.max(0.0) + penalty;
-            let factor = if size > negligible { 1.0 / size } else { 0.0 };
-            if factor > 0.0 {
-                smallest = smallest.min(size);
+        let mut condition = 1.0f64;
+        for (row, &value) in scaled.chunks_mut(self.outputs.max(1)).zip(self.eigen.values()) {
+            for (v, penalty) in row.iter_mut().zip(penalties) {
+                let size = value.max(0.0) + penalty;
+                let factor = if size > negligible { 1.0 / size } else { 0.0 };
+                if factor > 0.0 {
+                    condition = condition.max((largest + penalty) / size);
+                }
+                *v *= factor;
             }
-            row.iter_mut().for_each(|v| *v *= factor);
         }
         let mut coefficients = Array2::zeros((dim, self.outputs));
         let out = TileMut::new(coefficients.as_slice_mut().expect("standard layout"), dim, self.outputs);
         let vectors = Window::from(self.eigen.vectors()).adjoint();
         f64::product(out, false, 1.0, vectors, Tile::new(&scaled, dim, self.outputs).into());
-        let intercept = self.means.intercept(&coefficients);
-        let solution = check_solution(Solution { coefficients, intercept })?;
-        let condition = if smallest.is_finite() { (largest + penalty) / smallest } else { 1.0 };
-        Ok((solution, SolveReport::direct("path", 0.0, condition)))
+        Ok((coefficients, condition))
     }
 }
 
 /// Penalties from which the decomposition is cheaper than factorising for each.
-const DECOMPOSE_FROM: usize = 12;
+pub(super) const DECOMPOSE_FROM: usize = 12;
 
 /// Solutions for all penalties, by whichever of the two roads is cheaper; `room` bytes may be used besides the moments.
 pub(crate) fn path(

@@ -1,12 +1,13 @@
 use super::nystrom::Nystrom;
 use super::operator::{Normal, evaluate, padded, roots};
+use super::tied::Tied;
 use super::{Operator, SolveReport};
 use crate::accumulate::{Gathered, adjoint_times};
 use crate::error::{Error, Result, check_count};
-use crate::feature::FeatureMap;
+use crate::feature::{FeatureMap, Spread};
 use crate::linalg::Tile;
 use crate::scalar::Real;
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 /// Options of averaged stochastic gradients.
@@ -37,55 +38,92 @@ const HALVINGS: usize = 6;
 ///
 /// The step is the largest that batches of this size bear: `1/(nβ/m + λᵣ + α)` for `β` the largest preconditioned squared
 /// length of a row (Ma, Bassily and Belkin 2018, theorem 4); iterates of the second half of all passes are averaged.
+///
+/// With a spread the coefficients are tied to parameters, which then take the steps; coefficients are returned.
 pub(crate) fn stochastic_gradient<R: Real, M: FeatureMap<Real = R, Output = R>>(
     normal: &mut Normal<'_, R, M>,
+    spread: Option<&Spread>,
     penalty: f64,
     options: &StochasticGradient,
 ) -> Result<(Array2<f64>, SolveReport)> {
     check_count("passes", options.passes)?;
     let epsilon = Real::to_f64(R::epsilon());
-    let model = Nystrom::new(normal, options.rank, penalty, epsilon)?;
+    let model = match spread {
+        Some(spread) => Nystrom::new(&mut Tied::new(normal, spread), options.rank, penalty, epsilon)?,
+        None => Nystrom::new(normal, options.rank, penalty, epsilon)?,
+    };
     let total = normal.totals.weight_sum;
     let top = match &model {
         Some(model) => model.tail,
-        None => normal.diagonal.iter().sum(),
+        None => spread.map_or_else(|| normal.diagonal.iter().sum(), |spread| spread.trace(&normal.diagonal)),
     };
-    let longest = longest_row(normal, model.as_ref())?;
+    let longest = longest_row(normal, spread, model.as_ref())?;
     let mut step = 1.0 / (total * longest / BATCH as f64 + top + penalty).max(f64::MIN_POSITIVE);
-    let size = normal.rhs.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let rhs = gathered(spread, normal.rhs.clone());
+    let size = rhs.iter().map(|v| v * v).sum::<f64>().sqrt();
     let mut residual = f64::INFINITY;
     for _ in 0..HALVINGS {
-        let x = descend(normal, penalty, options.passes, step, model.as_ref())?;
-        let mut image = normal.apply(x.view())?;
+        let x = descend(normal, spread, penalty, options.passes, step, model.as_ref())?;
+        let coefficients = scattered(spread, x.view());
+        let mut image = gathered(spread, normal.apply(coefficients.view())?);
         image.scaled_add(penalty, &x);
-        let left = (&normal.rhs - &image).iter().map(|v| v * v).sum::<f64>().sqrt();
+        let left = (&rhs - &image).iter().map(|v| v * v).sum::<f64>().sqrt();
         residual = if size > 0.0 { left / size } else { 0.0 };
         // Zero coefficients would leave 1: more than that is not a descent.
         if residual.is_finite() && residual < 1.0 {
-            return Ok((x, SolveReport::iterative("sgd", options.passes, residual)));
+            return Ok((coefficients, SolveReport::iterative("sgd", options.passes, residual)));
         }
         step *= 0.5;
     }
     Err(Error::NotConverged { iterations: options.passes, residual, tolerance: 1.0 })
 }
 
+/// Coefficients of parameters; those that are not tied are their own parameters.
+fn scattered(spread: Option<&Spread>, x: ArrayView2<'_, f64>) -> Array2<f64> {
+    spread.map_or_else(|| x.to_owned(), |spread| spread.scatter(x))
+}
+
+/// The adjoint of [`scattered`].
+fn gathered(spread: Option<&Spread>, x: Array2<f64>) -> Array2<f64> {
+    match spread {
+        Some(spread) => spread.gather(x.view()),
+        None => x,
+    }
+}
+
 /// Largest preconditioned squared length of a centred row of the first block.
 fn longest_row<R: Real, M: FeatureMap<Real = R, Output = R>>(
     normal: &mut Normal<'_, R, M>,
+    spread: Option<&Spread>,
     model: Option<&Nystrom>,
 ) -> Result<f64> {
+    // A row of tied coefficients has one vector of parameters for every output.
+    let outputs = spread.map_or(1, Spread::outputs);
     let means = normal.means.features.clone();
     let mut longest: Option<f64> = None;
     let done = normal.for_each(&mut |block| {
-        let (dim, rows) = (block.features.cols(), block.features.rows().min(BATCH));
+        let (dim, rows) = (block.features.cols(), block.features.rows().min((BATCH / outputs).max(1)));
         let centred = Array2::from_shape_fn((dim, rows), |(j, i)| {
             let root = Real::to_f64(block.sides.row(i)[block.sides.cols() - 1]);
             if root > 0.0 { Real::to_f64(block.features.row(i)[j]) / root - means[j] } else { 0.0 }
         });
+        let centred = match spread {
+            // Column a of row i stands for output a: the row's features there, zeros in the other outputs.
+            Some(spread) => {
+                let alone = Array2::from_shape_fn((dim, rows * outputs * outputs), |(j, e)| {
+                    let (i, a, b) = (e / (outputs * outputs), e / outputs % outputs, e % outputs);
+                    if a == b { centred[[j, i]] } else { 0.0 }
+                });
+                spread.gather(alone.view())
+            }
+            None => centred,
+        };
         let image = model.map_or_else(|| centred.clone(), |model| model.apply(&centred));
         let mut sizes = vec![0.0; rows];
         for (a, b) in centred.rows().into_iter().zip(image.rows()) {
-            sizes.iter_mut().zip(a).zip(b).for_each(|((s, a), b)| *s += a * b);
+            for (column, (a, b)) in a.iter().zip(b).enumerate() {
+                sizes[column / outputs] += a * b;
+            }
         }
         longest = Some(sizes.into_iter().fold(0.0, f64::max));
         // One block says enough.
@@ -99,6 +137,7 @@ fn longest_row<R: Real, M: FeatureMap<Real = R, Output = R>>(
 
 fn descend<R: Real, M: FeatureMap<Real = R, Output = R>>(
     normal: &mut Normal<'_, R, M>,
+    spread: Option<&Spread>,
     penalty: f64,
     passes: usize,
     step: f64,
@@ -108,7 +147,10 @@ fn descend<R: Real, M: FeatureMap<Real = R, Output = R>>(
     let total = normal.totals.weight_sum;
     let target_means = normal.means.targets.clone();
     let means = normal.means.clone();
-    let mut x = Array2::<f64>::zeros((dim, outputs));
+    let mut x = match spread {
+        Some(spread) => Array2::<f64>::zeros((dim * spread.inner(), 1)),
+        None => Array2::zeros((dim, outputs)),
+    };
     let mut average = x.clone();
     let mut averaged = 0.0;
     for pass in 0..passes {
@@ -123,8 +165,10 @@ fn descend<R: Real, M: FeatureMap<Real = R, Output = R>>(
                 if weight <= 0.0 {
                     continue;
                 }
-                let (values, width) = padded::<R>(x.view());
-                let mut errors = evaluate(batch.features, Tile::new(&values, dim, width), &roots, &means.of(x.view()));
+                let coefficients = scattered(spread, x.view());
+                let (values, width) = padded::<R>(coefficients.view());
+                let shift = means.of(coefficients.view());
+                let mut errors = evaluate(batch.features, Tile::new(&values, dim, width), &roots, &shift);
                 let mut sums = vec![0.0; outputs];
                 for (i, row) in errors.chunks_mut(width).enumerate() {
                     let root = Real::to_f64(roots[i]);
@@ -138,9 +182,10 @@ fn descend<R: Real, M: FeatureMap<Real = R, Output = R>>(
                 let sides = Tile::new(&errors, roots.len(), width);
                 let product = adjoint_times(Gathered { features: batch.features, sides });
                 let scale = total / weight;
-                let mut gradient = Array2::from_shape_fn((dim, outputs), |(i, j)| {
+                let gradient = Array2::from_shape_fn((dim, outputs), |(i, j)| {
                     scale * (product[i * width + j] - means.features[i] * sums[j])
                 });
+                let mut gradient = gathered(spread, gradient);
                 gradient.scaled_add(penalty, &x);
                 let direction = model.map_or_else(|| gradient.clone(), |model| model.apply(&gradient));
                 x.scaled_add(-step, &direction);

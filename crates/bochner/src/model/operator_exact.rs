@@ -1,0 +1,274 @@
+use super::{Fit, Predict};
+use crate::error::{Error, Result, check_dim, check_non_negative};
+use crate::kernel::{OperatorKernel, kernel_matrix};
+use crate::linalg::{Lower, TileMut};
+use crate::rows::{RowSource, check_finite};
+use crate::solve::{self, ConjugateGradients, Operator, SolveReport};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
+use rayon::prelude::*;
+
+/// Numbers in the targets up to which the automatic choice factorises the matrix of all pairs: 1.6 GB.
+const FACTORISED: usize = 20_000;
+
+/// Ridge regression with a matrix-valued kernel and no features: `(K + αI) c = y`, `f(x) = Σ K(x, xᵢ) cᵢ`.
+///
+/// The reference that features approximate, for few rows: the matrix of all pairs has as many rows as there are numbers in
+/// the targets. It is factorised up to 20,000 of them and multiplied without being stored beyond, by conjugate gradients. A
+/// decomposable kernel needs the scalar kernel only: one regression for each eigenvalue of the output matrix.
+///
+/// # Cost
+/// `O(n³p³)` for fields and `O(n³)` for decomposable kernels; `O(n²p)` a step by conjugate gradients.
+#[derive(Debug, Clone)]
+pub struct ExactOperatorRidge {
+    kernel: OperatorKernel,
+    penalty: f64,
+    iteration: Option<ConjugateGradients>,
+}
+
+impl ExactOperatorRidge {
+    /// Regression with penalty `α`.
+    ///
+    /// # Errors
+    /// A penalty that is negative or not finite.
+    pub fn new(kernel: OperatorKernel, penalty: f64) -> Result<Self> {
+        check_non_negative("penalty", penalty)?;
+        Ok(ExactOperatorRidge { kernel, penalty, iteration: None })
+    }
+
+    /// By conjugate gradients, however few rows there are.
+    pub fn with_conjugate_gradients(mut self, options: ConjugateGradients) -> Self {
+        self.iteration = Some(options);
+        self
+    }
+
+    /// Fits rows to targets.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, nothing to fit, NaN or infinities, numerical failure.
+    pub fn fit_arrays(&self, rows: Array2<f64>, targets: ArrayView2<'_, f64>) -> Result<ExactOperatorRidgeModel> {
+        let (n, d) = rows.dim();
+        let p = self.kernel.output_dim(d);
+        check_dim("number of rows of targets", n, targets.nrows())?;
+        check_dim("number of target columns", p, targets.ncols())?;
+        if n == 0 {
+            return Err(Error::parameter("rows", "at least one row", "none"));
+        }
+        check_finite("rows", rows.view(), 0)?;
+        check_finite("targets", targets, 0)?;
+        let rows = rows.as_standard_layout().into_owned();
+        let options = self.iteration.or_else(|| {
+            let unknowns = if self.kernel.decomposed().is_some() { n } else { n * p };
+            (unknowns > FACTORISED).then(ConjugateGradients::default)
+        });
+        let (dual, report) = match (options, self.kernel.decomposed()) {
+            (Some(options), _) => {
+                let mut pairs = Pairs { kernel: &self.kernel, rows: &rows, outputs: p };
+                let rhs: Vec<f64> = targets.iter().copied().collect();
+                let rhs = Array2::from_shape_vec((n * p, 1), rhs).expect("n rows of p");
+                let (dual, report) =
+                    solve::conjugate_gradients(&mut pairs, &rhs, self.penalty, &options, None, f64::EPSILON)?;
+                (dual.into_iter().collect(), report)
+            }
+            (None, Some((base, outputs))) => {
+                let k = kernel_matrix(base, rows.view(), rows.view())?;
+                let gram = Lower::from_square(k.as_slice().expect("standard layout"), n)?;
+                drop(k);
+                let rotated = targets.dot(&outputs.vectors().t());
+                let kept: Vec<usize> = (0..p).filter(|&i| outputs.values()[i] > 0.0).collect();
+                // (aK + α)⁻¹ y is (K + α/a)⁻¹ y over a.
+                let shifts: Vec<f64> = kept.iter().map(|&i| self.penalty / outputs.values()[i]).collect();
+                let mut rhs = Array2::zeros((n, kept.len()));
+                for (to, &from) in kept.iter().enumerate() {
+                    rhs.column_mut(to).assign(&rotated.column(from));
+                }
+                let (solved, jitter, condition) = solve::shifted(gram, rhs, &shifts)?;
+                let mut dual = Array2::zeros((n, p));
+                for (from, &to) in kept.iter().enumerate() {
+                    dual.column_mut(to).assign(&(&solved.column(from) / outputs.values()[to]));
+                }
+                let dual = dual.dot(&outputs.vectors());
+                (dual.into_iter().collect(), SolveReport::direct("cholesky", jitter, condition))
+            }
+            (None, None) => {
+                let field = self.kernel.as_field().expect("a kernel is a field or decomposable");
+                let mut matrix = Lower::zeros(n * p)?;
+                let row = |i: usize| rows.row(i).to_slice().expect("standard layout");
+                for i in 0..n {
+                    for j in 0..=i {
+                        let (x, z) = (row(i), row(j));
+                        let distance_sq = x.iter().zip(z).map(|(a, b)| (a - b) * (a - b)).sum();
+                        let (own, outer) = field.parts(d, distance_sq);
+                        for a in 0..p {
+                            let to = matrix.row_mut(i * p + a);
+                            let along = outer * (x[a] - z[a]);
+                            // Of a diagonal block only the lower half is stored.
+                            let end = if i == j { a + 1 } else { p };
+                            for (b, to) in to[j * p..j * p + end].iter_mut().enumerate() {
+                                *to = along * (x[b] - z[b]) + if a == b { own } else { 0.0 };
+                            }
+                        }
+                    }
+                }
+                matrix.add_to_diagonal(self.penalty);
+                let (factor, jitter, condition) = solve::factorise(matrix)?;
+                let mut dual: Vec<f64> = targets.iter().copied().collect();
+                factor.solve_in_place(TileMut::new(&mut dual, n * p, 1))?;
+                (dual, SolveReport::direct("cholesky", jitter, condition))
+            }
+        };
+        let dual = Array2::from_shape_vec((n, p), dual).expect("n rows of p");
+        Ok(ExactOperatorRidgeModel { kernel: self.kernel.clone(), rows, dual, report })
+    }
+}
+
+impl Fit for ExactOperatorRidge {
+    type Real = f64;
+    type Model = ExactOperatorRidgeModel;
+
+    fn fit(&self, source: &mut dyn RowSource<f64>) -> Result<ExactOperatorRidgeModel> {
+        let (d, p) = (source.input_dim(), source.target_dim());
+        let (mut rows, mut targets) = (Vec::new(), Vec::new());
+        source.for_each_block(&mut |block| {
+            if block.weights.is_some() {
+                let reason = "the exact reference takes rows of equal weight".into();
+                return Err(Error::Unsupported { what: "weights", reason });
+            }
+            rows.extend(block.rows.iter().copied());
+            targets.extend(block.targets.iter().copied());
+            Ok(())
+        })?;
+        let n = if d > 0 { rows.len() / d } else { 0 };
+        let rows = Array2::from_shape_vec((n, d), rows).expect("n rows");
+        let targets = Array2::from_shape_vec((targets.len() / p.max(1), p), targets).expect("whole rows");
+        self.fit_arrays(rows, targets.view())
+    }
+}
+
+/// The matrix of all pairs, multiplied without being stored.
+struct Pairs<'a> {
+    kernel: &'a OperatorKernel,
+    rows: &'a Array2<f64>,
+    outputs: usize,
+}
+
+impl Operator for Pairs<'_> {
+    fn dim(&self) -> usize {
+        self.rows.nrows() * self.outputs
+    }
+
+    fn apply(&mut self, v: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        check_dim("number of rows of the vectors", self.dim(), v.nrows())?;
+        let mut out = Array2::zeros(v.dim());
+        for (from, mut to) in v.columns().into_iter().zip(out.columns_mut()) {
+            let dual = Array2::from_shape_vec((self.rows.nrows(), self.outputs), from.to_vec()).expect("n rows of p");
+            let mut image = Array2::zeros(dual.dim());
+            evaluate(self.kernel, self.rows.view(), self.rows, &dual, image.view_mut())?;
+            to.iter_mut().zip(&image).for_each(|(to, from)| *to = *from);
+        }
+        Ok(out)
+    }
+}
+
+/// `Σⱼ K(xᵢ, zⱼ) cⱼ` for every row `xᵢ`.
+fn evaluate(
+    kernel: &OperatorKernel,
+    x: ArrayView2<'_, f64>,
+    z: &Array2<f64>,
+    dual: &Array2<f64>,
+    mut out: ArrayViewMut2<'_, f64>,
+) -> Result<()> {
+    // Rows at once, so that the scalar kernel of decomposable ones takes no more than some megabytes.
+    const ROWS: usize = 256;
+    if let Some((base, outputs)) = kernel.decomposed() {
+        let dual = dual.dot(&outputs.matrix());
+        for (x, mut out) in x.axis_chunks_iter(Axis(0), ROWS).zip(out.axis_chunks_iter_mut(Axis(0), ROWS)) {
+            out.assign(&kernel_matrix(base, x, z.view())?.dot(&dual));
+        }
+        return Ok(());
+    }
+    let field = kernel.as_field().expect("a kernel is a field or decomposable");
+    check_finite("rows", x, 0)?;
+    let x = x.as_standard_layout();
+    let tasks: Vec<_> = x.rows().into_iter().zip(out.rows_mut()).collect();
+    tasks.into_par_iter().for_each_init(Vec::new, |sum, (x, mut out)| {
+        sum.clear();
+        sum.resize(out.len(), 0.0);
+        for (z, c) in z.rows().into_iter().zip(dual.rows()) {
+            let slices = (x.to_slice(), z.to_slice(), c.to_slice());
+            let (Some(x), Some(z), Some(c)) = slices else {
+                unreachable!("rows and coefficients are in standard layout")
+            };
+            field.add_product(x, z, c, sum);
+        }
+        out.iter_mut().zip(&*sum).for_each(|(to, from)| *to = *from);
+    });
+    Ok(())
+}
+
+/// A fitted [`ExactOperatorRidge`].
+#[derive(Debug, Clone)]
+pub struct ExactOperatorRidgeModel {
+    kernel: OperatorKernel,
+    rows: Array2<f64>,
+    dual: Array2<f64>,
+    report: SolveReport,
+}
+
+impl ExactOperatorRidgeModel {
+    /// A model from its parts.
+    ///
+    /// # Errors
+    /// Shapes that do not fit together, NaN or infinities.
+    pub fn from_parts(
+        kernel: OperatorKernel,
+        rows: Array2<f64>,
+        dual: Array2<f64>,
+        report: SolveReport,
+    ) -> Result<Self> {
+        check_dim("number of rows of dual coefficients", rows.nrows(), dual.nrows())?;
+        check_dim("number of columns of dual coefficients", kernel.output_dim(rows.ncols()), dual.ncols())?;
+        check_finite("rows", rows.view(), 0)?;
+        check_finite("dual coefficients", dual.view(), 0)?;
+        let (rows, dual) = (rows.as_standard_layout().into_owned(), dual.as_standard_layout().into_owned());
+        Ok(ExactOperatorRidgeModel { kernel, rows, dual, report })
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &OperatorKernel {
+        &self.kernel
+    }
+
+    /// The rows it was fitted to.
+    pub fn rows(&self) -> ArrayView2<'_, f64> {
+        self.rows.view()
+    }
+
+    /// `cᵢ`, one row per row.
+    pub fn dual(&self) -> ArrayView2<'_, f64> {
+        self.dual.view()
+    }
+
+    /// How the solution was found.
+    pub fn report(&self) -> &SolveReport {
+        &self.report
+    }
+}
+
+impl Predict for ExactOperatorRidgeModel {
+    type Real = f64;
+
+    fn input_dim(&self) -> usize {
+        self.rows.ncols()
+    }
+
+    fn output_dim(&self) -> usize {
+        self.dual.ncols()
+    }
+
+    fn predict_into(&self, rows: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<()> {
+        check_dim("number of columns of rows", self.rows.ncols(), rows.ncols())?;
+        check_dim("number of rows of the output", rows.nrows(), out.nrows())?;
+        check_dim("number of columns of the output", self.output_dim(), out.ncols())?;
+        evaluate(&self.kernel, rows, &self.rows, &self.dual, out)
+    }
+}

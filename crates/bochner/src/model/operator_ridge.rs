@@ -1,0 +1,537 @@
+use super::ridge::first_largest;
+use super::{Fit, Predict, RidgeModel};
+use crate::accumulate::{Gram, Moments};
+use crate::error::{Error, Result, check_count, check_dim, check_non_negative};
+use crate::feature::{DynMap, FeatureMap, OperatorFeatures};
+use crate::linalg::Lower;
+use crate::rows::{Coded, Coding, RowSource, count_classes, simplex_codes};
+use crate::scalar::Real;
+use crate::solve::{
+    self, ConjugateGradients, Iteration, Lbfgs, LearnedOutputs, Normal, Solution, SolveReport, StochasticGradient,
+};
+use ndarray::{Array2, Array3, ArrayView2, ArrayViewMut2, s};
+use serde::{Deserialize, Serialize};
+
+/// Which solver [`OperatorRidge`] uses.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OperatorSolver {
+    /// The closed form for decomposable kernels; for the others a factorisation of up to 8,192 parameters and conjugate
+    /// gradients beyond. Where the Gram matrix does not fit, conjugate gradients on features computed in every pass.
+    #[default]
+    Auto,
+    /// Closed form through the eigendecomposition of the output matrix; decomposable kernels only.
+    Stein,
+    /// Factorisation of the normal matrix of all parameters.
+    Cholesky,
+    /// Conjugate gradients.
+    ConjugateGradients(ConjugateGradients),
+    /// Quasi-Newton steps with exact gradients.
+    Lbfgs(Lbfgs),
+    /// Averaged stochastic gradients on batches of rows.
+    StochasticGradient(StochasticGradient),
+}
+
+/// Parameters up to which the automatic choice factorises their normal matrix: 270 MB and some seconds.
+const FACTORISED: usize = 8192;
+
+/// Features up to which a Gram matrix is made when no budget is given: 1.6 GB.
+const LARGEST: usize = 20_000;
+
+/// Ridge regression of several outputs that are one function: `min Σ wᵢ |Φ(xᵢ)ᵀθ + b - yᵢ|² + λ|θ|²`.
+///
+/// `Φ` are features of a matrix-valued kernel ([`OperatorFeatures`]): outputs related by a matrix, gradients of a
+/// potential, flows without sources. The function is linear in scalar features with tied coefficients, so one pass over
+/// the rows collects what every solver but the stochastic one needs, as for a scalar [`Ridge`](super::Ridge). The
+/// intercept is not penalised; a constant field has neither curl nor divergence.
+///
+/// # Cost
+/// One pass of `O(nD²)` for `D` cosines and sines, whatever the kernel; then `O(D³)` for decomposable and curl-free
+/// kernels, `O(D³d³)` by factorisation or `O(D²d)` a step by conjugate gradients for divergence-free ones. Memory `D²/2`
+/// doubles (times `d²` for a factorisation), whatever the number of rows.
+///
+/// # References
+/// Brault, Heinonen and d'Alché-Buc 2016, section 5.
+///
+/// ```
+/// use bochner::feature::OperatorSpec;
+/// use bochner::kernel::OperatorKernel;
+/// use bochner::model::{Fit, OperatorRidge, Predict};
+/// use bochner::rows::InMemory;
+/// use ndarray::Array2;
+/// // The gradient of sin(a) cos(b).
+/// let rows = Array2::from_shape_fn((400, 2), |(i, j)| ((i * 37 % 400) as f64 * 0.01 + j as f64 * (i % 20) as f64 * 0.2).sin());
+/// let field = |a: f64, b: f64| [a.cos() * b.cos(), -a.sin() * b.sin()];
+/// let targets = Array2::from_shape_fn((400, 2), |(i, j)| field(rows[[i, 0]], rows[[i, 1]])[j]);
+/// let features = OperatorSpec::new(OperatorKernel::curl_free(1.0)?).build::<f64>(2)?;
+/// let model = OperatorRidge::new(features, 1e-6)?.fit(&mut InMemory::new(rows.view(), targets.view())?)?;
+/// assert!((model.predict(rows.view())? - &targets).iter().all(|error| error.abs() < 1e-2));
+/// let jacobian = model.jacobian(rows.view())?;
+/// assert!((jacobian[[7, 0, 1]] - jacobian[[7, 1, 0]]).abs() < 1e-8);
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct OperatorRidge<R: Real> {
+    features: OperatorFeatures<R>,
+    penalty: f64,
+    intercept: bool,
+    solver: OperatorSolver,
+    budget: Option<u64>,
+}
+
+/// How a problem is solved.
+#[derive(Debug, Clone, Copy)]
+enum Choice {
+    Stein,
+    Cholesky,
+    Iterate(Iteration),
+    /// Without a Gram matrix: features are computed in every pass.
+    Stream(Iteration),
+    StochasticGradient(StochasticGradient),
+}
+
+impl<R: Real> OperatorRidge<R> {
+    /// Regression with penalty `λ` on these features, with an intercept.
+    ///
+    /// # Errors
+    /// A penalty that is negative or not finite.
+    pub fn new(features: OperatorFeatures<R>, penalty: f64) -> Result<Self> {
+        check_non_negative("penalty", penalty)?;
+        Ok(OperatorRidge { features, penalty, intercept: true, solver: OperatorSolver::Auto, budget: None })
+    }
+
+    /// With or without the constant `b`.
+    pub fn with_intercept(mut self, intercept: bool) -> Self {
+        self.intercept = intercept;
+        self
+    }
+
+    /// Solved by `solver`.
+    ///
+    /// # Errors
+    /// The closed form for a kernel that is not decomposable.
+    pub fn with_solver(mut self, solver: OperatorSolver) -> Result<Self> {
+        if solver == OperatorSolver::Stein && self.features.spec().kernel.decomposed().is_none() {
+            let reason = "the closed form is for decomposable kernels; use \"auto\", \"cholesky\" or \"cg\"".into();
+            return Err(Error::Unsupported { what: "solver \"stein\"", reason });
+        }
+        self.solver = solver;
+        Ok(self)
+    }
+
+    /// Fitted within about this many bytes of memory, rows in memory not counted: a Gram matrix beyond it is not made.
+    ///
+    /// # Errors
+    /// A budget of 0.
+    pub fn with_memory_budget(mut self, bytes: u64) -> Result<Self> {
+        if bytes == 0 {
+            return Err(Error::parameter("memory budget", "at least 1 byte", 0));
+        }
+        self.budget = Some(bytes);
+        Ok(self)
+    }
+
+    /// The features.
+    pub fn features(&self) -> &OperatorFeatures<R> {
+        &self.features
+    }
+
+    /// The penalty `λ`.
+    pub fn penalty(&self) -> f64 {
+        self.penalty
+    }
+
+    fn choose(&self) -> Result<(Choice, String)> {
+        let (dim, outputs) = (self.features.map().output_dim(), self.features.output_dim());
+        let parameters = self.features.dim();
+        let gram = Gram::<R>::bytes(dim, outputs);
+        let fits = |bytes: u64, count: usize| self.budget.map_or(count <= LARGEST, |budget| bytes <= budget);
+        let (gram_fits, normal) = (fits(gram, dim), gram.saturating_add(Lower::<f64>::bytes(parameters)));
+        let decomposable = self.features.spec().kernel.decomposed().is_some();
+        let asked = |choice| Ok((choice, "asked for".to_owned()));
+        let refused = |what: &'static str, needed: u64| Error::Budget {
+            what,
+            needed,
+            budget: self.budget.unwrap_or(0),
+            remedy: "conjugate gradients would fit".into(),
+        };
+        let within = |bytes: u64| self.budget.is_none_or(|budget| bytes <= budget);
+        match self.solver {
+            OperatorSolver::Stein if !within(gram) => Err(refused("the Gram matrix", gram)),
+            OperatorSolver::Stein => asked(Choice::Stein),
+            OperatorSolver::Cholesky if !within(normal) => Err(refused("the normal matrix", normal)),
+            OperatorSolver::Cholesky => asked(Choice::Cholesky),
+            OperatorSolver::ConjugateGradients(_) | OperatorSolver::Lbfgs(_) => {
+                let iteration = match self.solver {
+                    OperatorSolver::Lbfgs(options) => Iteration::Lbfgs(options),
+                    OperatorSolver::ConjugateGradients(options) => Iteration::ConjugateGradients(options),
+                    _ => unreachable!("one of the two"),
+                };
+                // The square of the matrix and its triangle are held at once.
+                asked(if fits(3 * gram, dim) { Choice::Iterate(iteration) } else { Choice::Stream(iteration) })
+            }
+            OperatorSolver::StochasticGradient(options) => asked(Choice::StochasticGradient(options)),
+            OperatorSolver::Auto if decomposable && gram_fits => {
+                Ok((Choice::Stein, format!("the kernel is decomposable and the Gram matrix of {dim} features fits")))
+            }
+            OperatorSolver::Auto if !decomposable && parameters <= FACTORISED && within(normal) => {
+                Ok((Choice::Cholesky, format!("the normal matrix of {parameters} parameters fits")))
+            }
+            OperatorSolver::Auto => {
+                let iteration = Iteration::ConjugateGradients(ConjugateGradients::default());
+                if fits(3 * gram, dim) {
+                    let reason =
+                        format!("{parameters} parameters are too many to factorise, and their {dim} features fit");
+                    Ok((Choice::Iterate(iteration), reason))
+                } else {
+                    Ok((Choice::Stream(iteration), format!("the Gram matrix of {dim} features does not fit")))
+                }
+            }
+        }
+    }
+
+    /// An accumulator for the scalar features: what a stream is pushed to before [`fit_moments`](Self::fit_moments).
+    ///
+    /// # Errors
+    /// No features, or more than memory holds.
+    pub fn accumulator(&self) -> Result<Gram<R>> {
+        Gram::new(self.features.map().output_dim(), self.features.output_dim())
+    }
+
+    fn accumulate(&self, source: &mut dyn RowSource<R>) -> Result<Moments<f64>> {
+        let mut gram = self.accumulator()?;
+        source.for_each_block(&mut |block| gram.push_rows(self.features.map(), block))?;
+        Ok(gram.finish())
+    }
+
+    fn check(&self, source: &dyn RowSource<R>) -> Result<()> {
+        check_dim("number of input columns", self.features.input_dim(), source.input_dim())?;
+        check_dim("number of target columns", self.features.output_dim(), source.target_dim())
+    }
+
+    fn solve_moments(
+        &self,
+        moments: Moments<f64>,
+        choice: Choice,
+        penalties: &[f64],
+    ) -> Result<Vec<(Solution, SolveReport)>> {
+        let (spread, intercept) = (self.features.spread(), self.intercept);
+        check_dim("number of features", self.features.map().output_dim(), moments.dim())?;
+        check_dim("number of target columns", self.features.output_dim(), moments.outputs())?;
+        let room = self.budget.unwrap_or(u64::MAX).saturating_sub(Lower::<f64>::bytes(moments.dim()));
+        match (choice, self.features.spec().kernel.decomposed()) {
+            // Nothing to iterate on where the output matrix is 0.
+            (Choice::Stein, Some((_, outputs))) => solve::stein_path(moments, outputs, penalties, intercept, room),
+            (_, Some((_, outputs))) if outputs.rank() == 0 => {
+                solve::stein_path(moments, outputs, penalties, intercept, room)
+            }
+            (Choice::Iterate(iteration) | Choice::Stream(iteration), _) => {
+                let epsilon = Real::to_f64(R::epsilon());
+                let one = |&penalty: &f64| {
+                    solve::iterate_moments(moments.clone(), spread, penalty, intercept, iteration, epsilon)
+                };
+                penalties.iter().map(one).collect()
+            }
+            _ => solve::tied_path(moments, spread, penalties, intercept, room),
+        }
+    }
+
+    fn model(&self, solution: &Solution, report: SolveReport) -> Result<OperatorRidgeModel<R>> {
+        let ridge = RidgeModel::from_solution(self.features.map().clone(), solution, report)?;
+        Ok(OperatorRidgeModel { features: self.features.clone(), ridge })
+    }
+
+    /// Fits from sums collected elsewhere.
+    ///
+    /// # Errors
+    /// Sums over other features, nothing to fit, or a matrix that stays indefinite.
+    pub fn fit_moments(&self, moments: Moments<f64>) -> Result<OperatorRidgeModel<R>> {
+        let (choice, reason) = self.choose()?;
+        let mut solutions = self.solve_moments(moments, choice, &[self.penalty])?;
+        let (solution, report) = solutions.swap_remove(0);
+        self.model(&solution, report.because(reason))
+    }
+
+    /// Models for many penalties from a single pass over the rows; the penalty of this description is not used.
+    ///
+    /// # Errors
+    /// As [`fit`](Fit::fit); stochastic gradients have no sums to share.
+    pub fn fit_path(&self, penalties: &[f64], source: &mut dyn RowSource<R>) -> Result<Vec<OperatorRidgeModel<R>>> {
+        self.check(source)?;
+        let (choice, reason) = self.choose()?;
+        if let Choice::StochasticGradient(_) = choice {
+            let reason = "stochastic gradients keep no sums; fit penalties one by one".into();
+            return Err(Error::Unsupported { what: "many penalties at once", reason });
+        }
+        let solutions = self.solve_moments(self.accumulate(source)?, choice, penalties)?;
+        solutions.into_iter().map(|(solution, report)| self.model(&solution, report.because(reason.as_str()))).collect()
+    }
+
+    /// Finds the output matrix of a decomposable kernel by alternating minimisation, in one pass over the rows and at
+    /// most `steps` steps ([`solve::learn_outputs`]); describe the features anew with it and fit.
+    ///
+    /// # Errors
+    /// Data that do not fit, or a penalty of 0.
+    pub fn learn_outputs(&self, steps: usize, source: &mut dyn RowSource<R>) -> Result<LearnedOutputs> {
+        self.check(source)?;
+        solve::learn_outputs(self.accumulate(source)?, self.penalty, self.intercept, steps)
+    }
+}
+
+impl<R: Real> Fit for OperatorRidge<R> {
+    type Real = R;
+    type Model = OperatorRidgeModel<R>;
+
+    fn fit(&self, source: &mut dyn RowSource<R>) -> Result<OperatorRidgeModel<R>> {
+        self.check(source)?;
+        let (choice, reason) = self.choose()?;
+        let nothing = self.features.dim() == 0;
+        let (map, spread) = (self.features.map(), self.features.spread());
+        let (solution, report) = match choice {
+            Choice::Stream(iteration) if !nothing => {
+                let mut normal = Normal::new(map, source, self.intercept, 0)?;
+                let (rhs, _) = normal.system();
+                let epsilon = Real::to_f64(R::epsilon());
+                let (coefficients, report) =
+                    solve::iterate(&mut normal, &rhs, spread, self.penalty, iteration, epsilon)?;
+                (normal.solution(coefficients)?, report)
+            }
+            Choice::StochasticGradient(options) if !nothing => {
+                let mut normal = Normal::new(map, source, self.intercept, self.budget.unwrap_or(0))?;
+                let (coefficients, report) =
+                    solve::stochastic_gradient(&mut normal, Some(spread), self.penalty, &options)?;
+                (normal.solution(coefficients)?, report)
+            }
+            choice => self.solve_moments(self.accumulate(source)?, choice, &[self.penalty])?.swap_remove(0),
+        };
+        self.model(&solution, report.because(reason))
+    }
+}
+
+/// A fitted [`OperatorRidge`].
+#[derive(Debug, Clone)]
+pub struct OperatorRidgeModel<R: Real> {
+    features: OperatorFeatures<R>,
+    ridge: RidgeModel<DynMap<R>>,
+}
+
+impl<R: Real> OperatorRidgeModel<R> {
+    /// A model from its parts, as a file keeps them.
+    ///
+    /// # Errors
+    /// Shapes that do not fit together, or numbers that are not finite.
+    pub fn from_parts(features: OperatorFeatures<R>, ridge: RidgeModel<DynMap<R>>) -> Result<Self> {
+        check_dim("number of targets", features.output_dim(), ridge.output_dim())?;
+        check_dim("number of features", features.map().output_dim(), ridge.map().output_dim())?;
+        Ok(OperatorRidgeModel { features, ridge })
+    }
+
+    /// The features.
+    pub fn features(&self) -> &OperatorFeatures<R> {
+        &self.features
+    }
+
+    /// The same function as a linear model of scalar features: coefficients `C`, intercept, report.
+    pub fn scalar(&self) -> &RidgeModel<DynMap<R>> {
+        &self.ridge
+    }
+
+    /// How the solution was found.
+    pub fn report(&self) -> &SolveReport {
+        self.ridge.report()
+    }
+
+    /// Derivatives of the fitted function, exactly: entry `(i, a, b)` is that of output `a` by input `b` at row `i`.
+    ///
+    /// The matrices of a curl-free model are symmetric, those of a divergence-free one have trace 0.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    pub fn jacobian(&self, rows: ArrayView2<'_, R>) -> Result<Array3<f64>> {
+        let frequencies = self.features.frequencies()?;
+        let (m, d) = frequencies.dim();
+        let p = self.features.output_dim();
+        let coefficients = self.ridge.coefficients().mapv(Real::to_f64);
+        let features = self.features.map().transform(rows)?.mapv(Real::to_f64);
+        let mut out = Array3::zeros((rows.nrows(), p, d));
+        let mut weights = Array2::zeros((m, p));
+        for (row, mut out) in features.rows().into_iter().zip(out.outer_iter_mut()) {
+            for j in 0..m {
+                // The derivative of cosines are sines with a minus, that of sines are cosines.
+                let (cos, sin) = (row[j], row[m + j]);
+                for a in 0..p {
+                    weights[[j, a]] = cos * coefficients[[m + j, a]] - sin * coefficients[[j, a]];
+                }
+            }
+            out.assign(&weights.t().dot(&frequencies));
+        }
+        Ok(out)
+    }
+}
+
+impl<R: Real> Predict for OperatorRidgeModel<R> {
+    type Real = R;
+
+    fn input_dim(&self) -> usize {
+        self.ridge.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        self.ridge.output_dim()
+    }
+
+    fn predict_into(&self, rows: ArrayView2<'_, R>, out: ArrayViewMut2<'_, R>) -> Result<()> {
+        self.ridge.predict_into(rows, out)
+    }
+}
+
+/// Classification by regression of codes: corners of a simplex, one-hot, or one against the rest.
+///
+/// Labels are whole numbers `0, 1, …` in a single target column. The class whose code has the largest inner product with
+/// the prediction wins, the first one of equals.
+#[derive(Debug, Clone)]
+pub struct OperatorRidgeClassifier<R: Real> {
+    ridge: OperatorRidge<R>,
+    coding: Coding,
+}
+
+impl<R: Real> OperatorRidgeClassifier<R> {
+    /// Classification by the given regression, whose outputs are the columns of the code.
+    pub fn new(ridge: OperatorRidge<R>, coding: Coding) -> Self {
+        OperatorRidgeClassifier { ridge, coding }
+    }
+
+    /// Number of classes that the outputs of the regression stand for.
+    pub fn classes(&self) -> usize {
+        self.ridge.features.output_dim() + usize::from(self.coding == Coding::Simplex)
+    }
+}
+
+impl<R: Real> Fit for OperatorRidgeClassifier<R> {
+    type Real = R;
+    type Model = OperatorRidgeClassifierModel<R>;
+
+    fn fit(&self, source: &mut dyn RowSource<R>) -> Result<OperatorRidgeClassifierModel<R>> {
+        let (classes, found) = (self.classes(), count_classes(source)?);
+        if found > classes {
+            return Err(Error::Dimension { what: "number of classes", expected: classes, found });
+        }
+        let model = self.ridge.fit(&mut Coded::new(source, classes, self.coding)?)?;
+        OperatorRidgeClassifierModel::from_regression(model, self.coding)
+    }
+}
+
+/// A fitted [`OperatorRidgeClassifier`].
+#[derive(Debug, Clone)]
+pub struct OperatorRidgeClassifierModel<R: Real> {
+    ridge: OperatorRidgeModel<R>,
+    coding: Coding,
+    /// One column per class, for simplex codes.
+    corners: Option<Array2<R>>,
+}
+
+impl<R: Real> OperatorRidgeClassifierModel<R> {
+    /// A classifier from the regression of codes.
+    ///
+    /// # Errors
+    /// None but those of more classes than can be counted.
+    pub fn from_regression(ridge: OperatorRidgeModel<R>, coding: Coding) -> Result<Self> {
+        let corners = match coding {
+            Coding::Simplex => {
+                let codes = simplex_codes(ridge.output_dim() + 1)?;
+                Some(codes.t().mapv(R::from_f64).as_standard_layout().into_owned())
+            }
+            _ => None,
+        };
+        Ok(OperatorRidgeClassifierModel { ridge, coding, corners })
+    }
+
+    /// The regression underneath.
+    pub fn regression(&self) -> &OperatorRidgeModel<R> {
+        &self.ridge
+    }
+
+    /// The code of classes.
+    pub fn coding(&self) -> Coding {
+        self.coding
+    }
+
+    /// Number of classes.
+    pub fn classes(&self) -> usize {
+        self.corners.as_ref().map_or(self.ridge.output_dim(), |corners| corners.ncols())
+    }
+
+    /// Values whose largest wins, one column per class.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    pub fn scores(&self, rows: ArrayView2<'_, R>) -> Result<Array2<R>> {
+        let values = self.ridge.predict(rows)?;
+        Ok(match &self.corners {
+            None => values,
+            Some(corners) => Array2::from_shape_fn((values.nrows(), corners.ncols()), |(i, c)| {
+                values.row(i).iter().zip(corners.column(c)).map(|(a, b)| *a * *b).sum()
+            }),
+        })
+    }
+
+    /// The class of every row.
+    ///
+    /// # Errors
+    /// As [`scores`](Self::scores).
+    pub fn predict_classes(&self, rows: ArrayView2<'_, R>) -> Result<Vec<usize>> {
+        let mut classes = Vec::with_capacity(rows.nrows());
+        let piece = 4096;
+        for start in (0..rows.nrows()).step_by(piece) {
+            let rows = rows.slice(s![start..(start + piece).min(rows.nrows()), ..]);
+            let scores = self.scores(rows).map_err(|error| error.rows_from(start))?;
+            classes.extend(scores.rows().into_iter().map(first_largest));
+        }
+        Ok(classes)
+    }
+}
+
+impl<R: Real> Predict for OperatorRidgeClassifierModel<R> {
+    type Real = R;
+
+    fn input_dim(&self) -> usize {
+        self.ridge.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        1
+    }
+
+    fn predict_into(&self, rows: ArrayView2<'_, R>, mut out: ArrayViewMut2<'_, R>) -> Result<()> {
+        check_dim("number of rows of the output", rows.nrows(), out.nrows())?;
+        check_dim("number of columns of the output", 1, out.ncols())?;
+        for (to, class) in out.iter_mut().zip(self.predict_classes(rows)?) {
+            *to = R::from_f64(class as f64);
+        }
+        Ok(())
+    }
+}
+
+/// Weighted covariance of the targets of a source, one row and one column per target: an output matrix
+/// ([`OutputMatrix`](crate::kernel::OutputMatrix)) read off the data.
+///
+/// # Errors
+/// No rows, no targets, NaN or infinities, weights that are negative or all 0.
+pub fn target_covariance<R: Real>(source: &mut dyn RowSource<R>) -> Result<Array2<f64>> {
+    let p = source.target_dim();
+    check_count("number of target columns", p)?;
+    // The targets are their own features: centred sums are those of a Gram matrix.
+    let mut gram = Gram::<R>::new(p, p)?;
+    source.for_each_block(&mut |block| gram.push(block.targets, block.targets, block.weights))?;
+    let moments = gram.finish();
+    let total = moments.totals.weight_sum;
+    if total <= 0.0 {
+        return Err(Error::parameter("rows", "at least one with a positive weight", "none"));
+    }
+    let sums = &moments.totals.target_sums;
+    Ok(Array2::from_shape_fn((p, p), |(i, j)| {
+        let value = moments.gram.row(i.max(j))[i.min(j)];
+        (value - sums[i] * sums[j] / total) / total
+    }))
+}
