@@ -7,6 +7,7 @@ mod features;
 mod kernels;
 mod metrics;
 mod models;
+mod operator;
 
 use pyo3::prelude::*;
 
@@ -18,5 +19,6 @@ fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<models::Accumulator>()?;
     module.add_class::<models::PyRidgeModel>()?;
     module.add_class::<kernels::PyKernel>()?;
+    operator::register(module)?;
     metrics::register(module)
 }

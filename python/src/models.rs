@@ -65,14 +65,14 @@ impl Plan {
 
 /// Rows, targets and weights in one precision; a source of blocks.
 #[derive(Debug, Clone, Copy)]
-struct Data<'a, R> {
+pub(crate) struct Data<'a, R> {
     rows: View<'a, R>,
     targets: ArrayView2<'a, R>,
     weights: Option<ArrayView1<'a, R>>,
 }
 
 impl<'a, R: Precision> Data<'a, R> {
-    fn new(x: &'a Rows<'_>, targets: &'a Rows<'_>, weights: Option<&'a Vector<'_>>) -> PyResult<Self>
+    pub(crate) fn new(x: &'a Rows<'_>, targets: &'a Rows<'_>, weights: Option<&'a Vector<'_>>) -> PyResult<Self>
     where
         R: Modelled,
     {
@@ -92,7 +92,7 @@ impl<'a, R: Precision> Data<'a, R> {
         Ok(Data { rows, targets, weights })
     }
 
-    fn watched(self, watch: &Watch) -> impl RowSource<R> {
+    pub(crate) fn watched(self, watch: &Watch) -> impl RowSource<R> {
         let total = self.rows.nrows();
         Watched::new(self, move |at| {
             watch.reach((at.pass - 1) * total + at.rows);
@@ -131,7 +131,7 @@ impl<R: Precision> RowSource<R> for Data<'_, R> {
 }
 
 /// A precision that models are fitted in.
-trait Modelled: Drawable {
+pub(crate) trait Modelled: Drawable {
     fn table<'a, 'py>(rows: &'a Rows<'py>) -> Option<&'a Table<'py, Self>>;
     fn vector<'a, 'py>(vector: &'a Vector<'py>) -> Option<&'a PyReadonlyArray1<'py, Self>>;
     fn fitted(model: RidgeModel<DynMap<Self>>) -> Fitted;
@@ -157,7 +157,7 @@ modelled!(f64, Double);
 
 /// Fitted ridge regression in either precision.
 #[derive(Debug)]
-enum Fitted {
+pub(crate) enum Fitted {
     Single(RidgeModel<DynMap<f32>>),
     Double(RidgeModel<DynMap<f64>>),
 }
@@ -171,6 +171,8 @@ macro_rules! either {
         }
     };
 }
+
+pub(crate) use either;
 
 /// A fitted ridge regression on features.
 #[pyclass(frozen, name = "RidgeModel", module = "bochner._bochner")]

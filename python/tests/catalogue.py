@@ -1,6 +1,14 @@
 """Every estimator of the package, small enough for scikit-learn's checks; a new one is one line here."""
 
-from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures, PolynomialSketch
+from bochner import (
+    FeatureRidge,
+    FeatureRidgeClassifier,
+    FourierFeatures,
+    OperatorRidge,
+    OperatorRidgeClassifier,
+    PolynomialSketch,
+    exact,
+)
 
 FEATURES = [
     FourierFeatures(64),
@@ -22,6 +30,9 @@ MODELS = [
     FeatureRidgeClassifier(FourierFeatures(64), alpha=0.1),
     FeatureRidge(PolynomialSketch(64, degree=3, gamma=0.5, coef0=1.0)),
     FeatureRidgeClassifier(PolynomialSketch(64, coef0=1.0)),
+    OperatorRidge(n_components=64),
+    OperatorRidgeClassifier(n_components=64, alpha=0.1),
+    exact.OperatorRidge(),
 ]
 
 ESTIMATORS = [*FEATURES, *MODELS]

@@ -4,9 +4,10 @@ Random feature maps whose inner products estimate a kernel, with the variance of
 models on top of them that read the data in blocks. Everything follows scikit-learn's conventions.
 """
 
-from bochner import kernels, metrics
+from bochner import exact, kernels, metrics
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
 from bochner._features import FourierFeatures, PolynomialSketch
+from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
 from bochner._pooling import compact_bilinear_pooling
 from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
 
@@ -16,9 +17,14 @@ __all__ = [
     "FourierFeatures",
     "NotConvergedError",
     "NotPositiveDefiniteError",
+    "OperatorRidge",
+    "OperatorRidgeClassifier",
     "PolynomialSketch",
     "__version__",
     "compact_bilinear_pooling",
+    "exact",
     "kernels",
+    "lagged_rows",
     "metrics",
+    "simplex_codes",
 ]
