@@ -53,7 +53,7 @@ impl RowSource<f32> for Drawn {
 }
 
 /// Most memory this process has held, in bytes, where the system says so.
-fn peak_memory() -> Option<f64> {
+pub(super) fn peak_memory() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse::<f64>().ok().map(|kib| 1024.0 * kib)

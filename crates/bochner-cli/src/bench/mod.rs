@@ -6,6 +6,7 @@ mod gram;
 mod growth;
 mod hadamard;
 mod normals;
+mod operator;
 mod peers;
 mod projection;
 mod read;
@@ -46,6 +47,11 @@ pub(crate) const ALL: &[Benchmark] = &[
         run: sketches::run,
     },
     Benchmark { name: "growth", about: "a streamed fit on n and 2 n rows: time and memory", run: growth::run },
+    Benchmark {
+        name: "operator",
+        about: "operator-valued features, against exact regression, fewer rows and scalar ridge",
+        run: operator::run,
+    },
     Benchmark {
         name: "read",
         about: "CSV, NPY and IDX files in blocks, against the raw bytes and pandas",

@@ -1,0 +1,115 @@
+//! Plane vector fields as arrows.
+
+use super::{FONT, INK, PALETTE, SOFT};
+use crate::human;
+use crate::table::escape;
+use std::fmt::Write;
+
+/// An arrow at a point of the plane.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrow {
+    pub(crate) at: [f64; 2],
+    pub(crate) by: [f64; 2],
+}
+
+const SIDE: f64 = 300.0;
+const GAP: f64 = 24.0;
+const TOP: f64 = 34.0;
+
+/// Fields side by side, such as the true one, the fitted one and the difference: one scale for places, one for lengths.
+///
+/// The longest arrow is as long as points are apart. Arrows that are not finite are left out.
+pub(crate) fn quiver(panels: &[(&str, Vec<Arrow>)]) -> String {
+    let finite = |arrow: &&Arrow| arrow.at.iter().chain(&arrow.by).all(|v| v.is_finite());
+    let all = || panels.iter().flat_map(|(_, arrows)| arrows.iter().filter(finite));
+    let range = |axis: usize| {
+        let (low, high) = all().map(|a| a.at[axis]).fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
+        if low < high {
+            (low, high)
+        } else {
+            (if low == f64::MAX { 0.0 } else { low } - 0.5, if high == f64::MIN { 1.0 } else { high } + 0.5)
+        }
+    };
+    let ranges = [range(0), range(1)];
+    // One unit is as long across as it is up, or angles would lie.
+    let unit = SIDE / (ranges[0].1 - ranges[0].0).max(ranges[1].1 - ranges[1].0);
+    let most = panels.iter().map(|(_, arrows)| arrows.len()).max().unwrap_or(0).max(1) as f64;
+    let longest = all().map(|a| a.by[0].hypot(a.by[1])).fold(0.0, f64::max);
+    let stretch = if longest > 0.0 { SIDE / most.sqrt() / longest } else { 0.0 };
+    let width = panels.len().max(1) as f64 * (SIDE + GAP) + GAP;
+    let height = TOP + SIDE + 2.0 * GAP;
+    let mut svg = String::new();
+    let _ = write!(
+        svg,
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="{FONT}" role="img">"#
+    );
+    for (number, (name, arrows)) in panels.iter().enumerate() {
+        let left = GAP + number as f64 * (SIDE + GAP);
+        let _ = write!(
+            svg,
+            r#"<g class="field"><text x="{}" y="{}" text-anchor="middle" font-size="14" fill="{INK}">{}</text>"#,
+            left + SIDE / 2.0,
+            TOP - 12.0,
+            escape(name)
+        );
+        let colour = PALETTE[number % PALETTE.len()];
+        for arrow in arrows.iter().filter(finite) {
+            let x = left + unit * (arrow.at[0] - ranges[0].0);
+            let y = TOP + GAP / 2.0 + SIDE - unit * (arrow.at[1] - ranges[1].0);
+            let (dx, dy) = (stretch * arrow.by[0], -stretch * arrow.by[1]);
+            // Two barbs a third as long as the arrow, on both sides of its tip.
+            let barb = |sign: f64| (x + 0.7 * dx - sign * 0.15 * dy, y + 0.7 * dy + sign * 0.15 * dx);
+            let ((ax, ay), (bx, by)) = (barb(1.0), barb(-1.0));
+            let (tx, ty) = (x + dx, y + dy);
+            let _ = write!(
+                svg,
+                r#"<path class="arrow" d="M{x:.1} {y:.1}L{tx:.1} {ty:.1}M{ax:.1} {ay:.1}L{tx:.1} {ty:.1}L{bx:.1} {by:.1}" fill="none" stroke="{colour}"><title>({:.3}, {:.3}) at ({:.3}, {:.3})</title></path>"#,
+                arrow.by[0], arrow.by[1], arrow.at[0], arrow.at[1]
+            );
+        }
+        let _ = write!(
+            svg,
+            r#"<text x="{}" y="{}" text-anchor="middle" font-size="11" fill="{SOFT}">{} arrows, longest of all {longest:.3}</text></g>"#,
+            left + SIDE / 2.0,
+            height - 8.0,
+            human::count(arrows.len())
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrow(x: f64, y: f64, u: f64, v: f64) -> Arrow {
+        Arrow { at: [x, y], by: [u, v] }
+    }
+
+    #[test]
+    fn every_finite_arrow_is_drawn_once_and_names_are_escaped() {
+        let field = vec![arrow(0.0, 0.0, 1.0, 0.0), arrow(1.0, 2.0, 0.0, 1.0), arrow(0.5, f64::NAN, 1.0, 1.0)];
+        let svg = quiver(&[("true <field>", field.clone()), ("fitted", field)]);
+        assert_eq!(svg.matches("class=\"arrow\"").count(), 4);
+        assert!(svg.contains("true &lt;field&gt;") && !svg.contains("NaN"));
+        assert!(svg.starts_with("<svg") && svg.ends_with("</svg>"));
+    }
+
+    #[test]
+    fn arrows_point_where_the_field_does() {
+        let svg = quiver(&[("up", vec![arrow(0.0, 0.0, 0.0, 2.0), arrow(1.0, 1.0, 0.0, 0.0)])]);
+        let path = svg.split("d=\"M").nth(1).unwrap();
+        let numbers: Vec<f64> = path.split(['L', 'M', ' ', '"']).filter_map(|n| n.parse().ok()).take(4).collect();
+        // Up is towards smaller ordinates.
+        assert_eq!(numbers[0], numbers[2]);
+        assert!(numbers[3] < numbers[1]);
+    }
+
+    #[test]
+    fn fields_of_nothing_are_still_drawn() {
+        assert!(quiver(&[]).ends_with("</svg>"));
+        assert!(!quiver(&[("none", Vec::new())]).contains("inf"));
+        assert!(!quiver(&[("one", vec![arrow(3.0, 3.0, 0.0, 0.0)])]).contains("NaN"));
+    }
+}
