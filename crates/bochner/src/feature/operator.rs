@@ -292,7 +292,7 @@ impl Spread {
     /// Coefficients of parameters, for every column of `theta`: columns `kp..(k+1)p` of the result belong to column `k`.
     pub fn scatter(&self, theta: ArrayView2<'_, f64>) -> Array2<f64> {
         let (p, q, k) = (self.outputs(), self.inner(), theta.ncols());
-        let features = if q == 0 { 0 } else { theta.nrows() / q };
+        let features = theta.nrows().checked_div(q).unwrap_or(0);
         let mut out = Array2::zeros((features, p * k));
         for (j, mut row) in out.rows_mut().into_iter().enumerate() {
             for c in 0..k {

@@ -137,7 +137,7 @@ impl Fit for ExactOperatorRidge {
             targets.extend(block.targets.iter().copied());
             Ok(())
         })?;
-        let n = if d > 0 { rows.len() / d } else { 0 };
+        let n = rows.len().checked_div(d).unwrap_or(0);
         let rows = Array2::from_shape_vec((n, d), rows).expect("n rows");
         let targets = Array2::from_shape_vec((targets.len() / p.max(1), p), targets).expect("whole rows");
         self.fit_arrays(rows, targets.view())
