@@ -3,12 +3,14 @@
 mod cholesky;
 mod convolution;
 mod eigen;
+mod exp;
 mod fft;
 pub(crate) mod field;
 pub mod gemm;
 pub mod hadamard;
 mod lower;
 pub(crate) mod memory;
+mod nnls;
 mod pages;
 mod qr;
 mod sincos;
@@ -18,12 +20,15 @@ mod workspace;
 
 pub use cholesky::{Cholesky, Indefinite};
 pub use convolution::{Convolution, multiply_spectra};
+pub use exp::{Exp, exp, exp_in_place, maximum};
 pub use fft::{ComplexFft, RealFft, Transforms};
 pub use pages::zeroed;
 pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};
 
 pub use eigen::Eigen;
 pub use lower::Lower;
+pub(crate) use nnls::least_squares;
+pub use nnls::nnls;
 pub use qr::orthonormal_rows;
 
 pub use tile::{Tile, TileMut};
@@ -32,7 +37,7 @@ pub use workspace::Workspace;
 /// What the compiled kernels of this folder need to know about a number type.
 ///
 /// Sealed by [`crate::scalar::Real`]; one implementation per type.
-pub trait Kernels: Sized + SinCos + Transforms + vectors::Packed {
+pub trait Kernels: Sized + Exp + SinCos + Transforms + vectors::Packed {
     /// Columns of a panel of the right factor of a product: two vectors of 32 bytes.
     const PANEL: usize;
     #[doc(hidden)]

@@ -214,7 +214,7 @@ macro_rules! sin_cos {
 }
 
 #[inline(always)]
-fn horner<R: Real, const N: usize>(z: R, coefficients: [R; N]) -> R {
+pub(super) fn horner<R: Real, const N: usize>(z: R, coefficients: [R; N]) -> R {
     let mut value = coefficients[N - 1];
     for i in (0..N - 1).rev() {
         value = num_traits::Float::mul_add(value, z, coefficients[i]);

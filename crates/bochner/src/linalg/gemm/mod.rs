@@ -20,6 +20,7 @@ pub(crate) use gram::{TILE_ROWS, lower_update};
 pub use gram::{cross_update, gram_update, matmul_tn};
 pub use kernel::{Instructions, Sweep};
 pub use matmul::{matmul_nn, matmul_nt};
+pub(crate) use pack::Dense;
 pub use pack::{Packed, Panels};
 
 use crate::linalg::{Tile, TileMut, Workspace};

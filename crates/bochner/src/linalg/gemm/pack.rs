@@ -125,7 +125,7 @@ impl<R: Real, const P: usize> Panels<R, P> for Packed<R, P> {
 
 /// A row-major matrix, or its transpose, as a right factor.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Dense<'a, R> {
+pub(crate) enum Dense<'a, R> {
     Plain(Tile<'a, R>),
     Transposed(Tile<'a, R>),
 }
