@@ -34,6 +34,14 @@ pub enum Error {
         /// Column, counted from 0.
         column: usize,
     },
+    /// A row that a map has no features for.
+    #[error("row {row} {reason} (rows are counted from 0)")]
+    Row {
+        /// Row, counted from 0.
+        row: usize,
+        /// What is the matter with it, as the rest of the sentence.
+        reason: String,
+    },
     /// A factorisation met a pivot that is not positive.
     #[error(
         "the matrix is not positive definite (pivot {pivot}); a penalty of at least {suggested_penalty:.1e} would help"
@@ -103,6 +111,7 @@ impl Error {
     pub(crate) fn rows_from(self, first: usize) -> Self {
         match self {
             Error::NonFinite { what, row, column } => Error::NonFinite { what, row: row + first, column },
+            Error::Row { row, reason } => Error::Row { row: row + first, reason },
             other => other,
         }
     }

@@ -1,12 +1,13 @@
 //! Same seed, same bits: whatever the thread count, the block size or the memory layout.
 
 use bochner::feature::{
-    Describe, Directions, FeatureMap, FourierKernel, FourierSpec, PolynomialSpec, SketchKind, Spec, Structure,
+    Describe, Directions, FeatureMap, FourierKernel, FourierSpec, PolynomialSpec, PositiveSpec, RadialFit, SketchKind,
+    Spec, SphericalSpec, Structure,
 };
 use bochner::projection::Sampling;
 use bochner::random::{Role, Seed, Stream};
 use bochner::scalar::Real;
-use bochner::variance::{Form, Weights};
+use bochner::variance::{Form, Softmax, Weights};
 use ndarray::{Array2, ArrayView2, Axis, ShapeBuilder, s};
 
 const ROWS: usize = 130;
@@ -36,6 +37,13 @@ fn maps() -> Vec<Spec> {
     for structure in [Structure::Tree, Structure::Compact] {
         list.push(PolynomialSpec { structure, weights: Weights::Real, ..polynomial.clone() }.into());
     }
+    for kind in [Softmax::Positive, Softmax::Hyperbolic, Softmax::Trigonometric] {
+        list.push(PositiveSpec { n_components: 150, length_scale: 2.0, kind, seed: 3, ..Default::default() }.into());
+    }
+    for projection in [Directions::Gaussian, Directions::Orthogonal, Directions::Sorf] {
+        list.push(SphericalSpec { n_components: 150, degree: 4, projection, seed: 3, ..Default::default() }.into());
+    }
+    list.push(SphericalSpec { n_components: 150, fit: RadialFit::Mixture, seed: 3, ..Default::default() }.into());
     list
 }
 

@@ -42,6 +42,10 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R::Complex>> FeatureMap for Compl
         self.inner.map_tile_split(rows, re, im, work);
     }
 
+    fn check_tile(&self, rows: Tile<'_, R>) -> Result<()> {
+        self.inner.check_tile(rows)
+    }
+
     fn tile_rows(&self) -> usize {
         self.inner.tile_rows()
     }
@@ -130,6 +134,10 @@ impl<M: FeatureMap> FeatureMap for Concat<M> {
             scale_tile(&mut im, *weight);
             start = end;
         }
+    }
+
+    fn check_tile(&self, rows: Tile<'_, M::Real>) -> Result<()> {
+        self.parts.iter().try_for_each(|(_, part)| part.check_tile(rows))
     }
 
     fn tile_rows(&self) -> usize {
@@ -239,6 +247,10 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>, P: Projection<Real = R, Outpu
         }
         scale_tile(&mut out, 1.0 / (self.output_dim() as f64).sqrt());
         work.give(middle);
+    }
+
+    fn check_tile(&self, rows: Tile<'_, R>) -> Result<()> {
+        self.map.check_tile(rows)
     }
 
     fn tile_rows(&self) -> usize {

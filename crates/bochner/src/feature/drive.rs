@@ -3,7 +3,6 @@
 use super::FeatureMap;
 use crate::error::{Error, Result, check_dim};
 use crate::linalg::{Tile, TileMut, Workspace, zeroed};
-use crate::rows::check_finite;
 use crate::scalar::{Real, Scalar};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
@@ -43,8 +42,42 @@ pub(super) fn drive<M: FeatureMap + ?Sized>(
         lock().push(work);
         result
     });
-    // Whichever thread met a NaN first: the one that is named is the first of the block.
-    done.or_else(|error| check_finite("rows", rows, 0).and(Err(error)))
+    // Whichever thread met a bad row first: the one that is named is the first of the block.
+    done.or_else(|error| {
+        let mut work = Workspace::new();
+        let first = rows.axis_chunks_iter(Axis(0), tile).enumerate();
+        first
+            .map(|(i, rows)| with_tile(rows, &mut work, |rows, _| check(map, i * tile, rows)))
+            .collect::<Result<()>>()?;
+        Err(error)
+    })
+}
+
+/// Hands the rows over as a tile, copied where they are not contiguous.
+fn with_tile<R: Real, T>(
+    rows: ArrayView2<'_, R>,
+    work: &mut Workspace<R>,
+    job: impl FnOnce(Tile<'_, R>, &mut Workspace<R>) -> T,
+) -> T {
+    let (n, d) = rows.dim();
+    // Copying rows costs d of the D numbers written per row: only outputs are worth a path without a copy.
+    match rows.to_slice() {
+        Some(data) => job(Tile::new(data, n, d), work),
+        None => {
+            let mut copy = work.take(n * d);
+            for (to, from) in copy.iter_mut().zip(rows.iter()) {
+                *to = *from;
+            }
+            let result = job(Tile::new(&copy, n, d), work);
+            work.give(copy);
+            result
+        }
+    }
+}
+
+fn check<M: FeatureMap + ?Sized>(map: &M, first_row: usize, rows: Tile<'_, M::Real>) -> Result<()> {
+    check_tile(rows, first_row)?;
+    map.check_tile(rows).map_err(|error| error.rows_from(first_row))
 }
 
 fn drive_tile<M: FeatureMap + ?Sized>(
@@ -54,38 +87,25 @@ fn drive_tile<M: FeatureMap + ?Sized>(
     out: ArrayViewMut2<'_, M::Output>,
     work: &mut Workspace<M::Real>,
 ) -> Result<()> {
-    let (n, d, m) = (rows.nrows(), rows.ncols(), out.ncols());
-    // Copying rows costs d of the D numbers written per row: only outputs are worth a path without a copy.
-    let mut copy = None;
-    let tile = match rows.to_slice() {
-        Some(data) => Tile::new(data, n, d),
-        None => {
-            let mut buffer = work.take(n * d);
-            for (to, from) in buffer.iter_mut().zip(rows.iter()) {
-                *to = *from;
-            }
-            Tile::new(&*copy.insert(buffer), n, d)
-        }
-    };
-    check_tile(tile, first_row)?;
-    match TileMut::from_view(out) {
-        Ok(out) => map.map_tile(tile, out, work),
-        Err(mut out) => {
-            let mut buffer = M::Output::lend(work, n * m);
-            map.map_tile(tile, TileMut::new(&mut buffer, n, m), work);
-            // Column by column: where rows are not contiguous, columns usually are.
-            for (j, mut column) in out.axis_iter_mut(Axis(1)).enumerate() {
-                for (i, to) in column.iter_mut().enumerate() {
-                    *to = buffer[i * m + j];
+    with_tile(rows, work, |rows, work| {
+        check(map, first_row, rows)?;
+        let (n, m) = (rows.rows(), out.ncols());
+        match TileMut::from_view(out) {
+            Ok(out) => map.map_tile(rows, out, work),
+            Err(mut out) => {
+                let mut buffer = M::Output::lend(work, n * m);
+                map.map_tile(rows, TileMut::new(&mut buffer, n, m), work);
+                // Column by column: where rows are not contiguous, columns usually are.
+                for (j, mut column) in out.axis_iter_mut(Axis(1)).enumerate() {
+                    for (i, to) in column.iter_mut().enumerate() {
+                        *to = buffer[i * m + j];
+                    }
                 }
+                M::Output::give_back(work, buffer);
             }
-            M::Output::give_back(work, buffer);
         }
-    }
-    if let Some(buffer) = copy {
-        work.give(buffer);
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 fn check_tile<R: Real>(tile: Tile<'_, R>, first_row: usize) -> Result<()> {

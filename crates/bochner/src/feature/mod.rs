@@ -9,8 +9,10 @@ mod fourier;
 mod operator;
 mod polynomial;
 mod pooling;
+mod positive;
 mod product_sketch;
 mod spec;
+mod spherical;
 mod tensor_sketch;
 mod tree_sketch;
 
@@ -19,8 +21,11 @@ pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpe
 pub use operator::{OperatorFeatures, OperatorSpec, Spread};
 pub use polynomial::{PolynomialSpec, SketchKind, Structure};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
+pub use positive::{Positive, PositiveSpec};
 pub use product_sketch::{Lift, MAX_DEGREE, ProductSketch};
 pub use spec::{Describe, Prediction, Spec};
+pub use spec::{Describe, Spec};
+pub use spherical::{Bias, RadialDensity, RadialFit, SphericalSpec, UnitRows};
 pub use tensor_sketch::TensorSketch;
 pub use tree_sketch::TreeSketch;
 
@@ -68,6 +73,30 @@ pub trait FeatureMap: Debug + Send + Sync {
         Self::Output::give_back(work, both);
     }
 
+    /// Like [`map_tile`](Self::map_tile) with the features of row `i` divided by `exp(exponents[i])`, where the map chooses
+    /// the exponents so that features neither overflow nor vanish; maps without such a need choose 0.
+    ///
+    /// Quotients in which the exponents cancel, such as attention, are then finite for rows of any length.
+    fn map_tile_scaled(
+        &self,
+        rows: Tile<'_, Self::Real>,
+        out: TileMut<'_, Self::Output>,
+        exponents: &mut [f64],
+        work: &mut Workspace<Self::Real>,
+    ) {
+        exponents.fill(0.0);
+        self.map_tile(rows, out, work);
+    }
+
+    /// Refuses rows that have no features, such as zero rows where only directions count; the driver asks before it maps
+    /// a tile.
+    ///
+    /// # Errors
+    /// [`Error::Row`](crate::Error::Row), counted from the first row of the tile.
+    fn check_tile(&self, _rows: Tile<'_, Self::Real>) -> Result<()> {
+        Ok(())
+    }
+
     /// Rows per tile at which the map is fastest.
     fn tile_rows(&self) -> usize {
         64
@@ -76,7 +105,7 @@ pub trait FeatureMap: Debug + Send + Sync {
     /// Features of any block of rows in any layout: cuts tiles and shares them among threads.
     ///
     /// # Errors
-    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    /// Shapes that do not fit, NaN or infinities in `rows`, and rows without features ([`check_tile`](Self::check_tile)).
     fn transform_into(&self, rows: ArrayView2<'_, Self::Real>, out: ArrayViewMut2<'_, Self::Output>) -> Result<()> {
         drive::drive(self, rows, out)
     }
@@ -120,6 +149,18 @@ macro_rules! forward {
                 work: &mut Workspace<M::Real>,
             ) {
                 (**self).map_tile_split(rows, re, im, work);
+            }
+            fn map_tile_scaled(
+                &self,
+                rows: Tile<'_, M::Real>,
+                out: TileMut<'_, M::Output>,
+                exponents: &mut [f64],
+                work: &mut Workspace<M::Real>,
+            ) {
+                (**self).map_tile_scaled(rows, out, exponents, work);
+            }
+            fn check_tile(&self, rows: Tile<'_, M::Real>) -> Result<()> {
+                (**self).check_tile(rows)
             }
             fn tile_rows(&self) -> usize {
                 (**self).tile_rows()

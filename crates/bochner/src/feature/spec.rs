@@ -1,6 +1,6 @@
 //! Descriptions of maps: what a model file stores instead of weights, and the one constructor all doors share.
 
-use super::{DynComplexMap, DynMap, FourierSpec, PolynomialSpec};
+use super::{DynComplexMap, DynMap, FourierSpec, PolynomialSpec, PositiveSpec, SphericalSpec};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::scalar::Real;
@@ -201,4 +201,8 @@ specs! {
     Fourier(FourierSpec),
     /// Sketches of the polynomial kernel.
     Polynomial(PolynomialSpec),
+    /// Features of the exponential kernel.
+    Positive(PositiveSpec),
+    /// Features of polynomial kernels of unit rows.
+    Spherical(SphericalSpec),
 }

@@ -147,6 +147,8 @@ pub fn softmax(form: Softmax, stats: &PairStats) -> f64 {
     match form {
         Softmax::Positive => positive(),
         Softmax::Hyperbolic => positive() * -0.5 * libm::expm1(-plus),
+        // Equal rows have none, however large the factor in front.
+        Softmax::Trigonometric if minus == 0.0 => 0.0,
         Softmax::Trigonometric => 0.5 * libm::exp(norms) * libm::expm1(-minus) * libm::expm1(-minus),
     }
 }
@@ -162,13 +164,46 @@ pub fn softmax_matrix<R: Real>(
     x: ArrayView2<'_, R>,
     y: ArrayView2<'_, R>,
 ) -> Result<Array2<f64>> {
+    softmax_pairs(length_scale, directions, x, y, |stats| softmax(form, stats) / directions as f64)
+}
+
+/// [`softmax_matrix`] for directions in orthogonal blocks of the rows' dimension ([`softmax_orthogonal`]).
+///
+/// # Errors
+/// As [`softmax_matrix`].
+pub fn softmax_orthogonal_matrix<R: Real>(
+    form: Softmax,
+    length_scale: f64,
+    directions: usize,
+    x: ArrayView2<'_, R>,
+    y: ArrayView2<'_, R>,
+) -> Result<Array2<f64>> {
+    let dim = x.ncols();
+    softmax_pairs(length_scale, directions, x, y, |stats| {
+        let free = softmax(form, stats) / directions as f64;
+        // Where the variance overflows there is nothing to take away from.
+        if free.is_finite() {
+            non_negative(free + super::softmax_orthogonal(form, dim, stats, directions))
+        } else {
+            free
+        }
+    })
+}
+
+fn softmax_pairs<R: Real>(
+    length_scale: f64,
+    directions: usize,
+    x: ArrayView2<'_, R>,
+    y: ArrayView2<'_, R>,
+    f: impl Fn(&PairStats) -> f64 + Sync,
+) -> Result<Array2<f64>> {
     check_count("directions", directions)?;
     crate::error::check_positive("length_scale", length_scale)?;
     let inverse = 1.0 / length_scale;
     if !inverse.is_finite() {
         return Err(Error::parameter("length_scale", "a number whose inverse is finite", length_scale));
     }
-    super::pair::map_pairs_with(x, y, false, |stats| softmax(form, &stats.scaled(inverse, inverse)) / directions as f64)
+    super::pair::map_pairs_with(x, y, false, |stats| f(&stats.scaled(inverse, inverse)))
 }
 
 #[cfg(test)]

@@ -1,3 +1,5 @@
+use super::{PairStats, Softmax};
+
 /// What orthogonality within blocks adds to the variance of Fourier features, of any form, that estimate the Gaussian
 /// kernel value `k`: the covariance of two cosines ([`orthogonal_covariance`]) times the ordered pairs inside blocks of
 /// `dim`, over the squared number of frequencies.
@@ -5,10 +7,55 @@
 /// To be added to the variance of independent frequencies; it is negative for all but distant pairs. The offsets of the
 /// offset form are independent and the two parts of complex features have the same covariance, so all forms share it.
 pub fn fourier_orthogonal(dim: usize, k: f64, frequencies: usize) -> f64 {
-    let (block, m) = (dim.max(1) as f64, frequencies.max(1) as f64);
+    orthogonal_covariance(dim, k) * paired(dim, frequencies)
+}
+
+/// Ordered pairs of different directions inside blocks of `dim`, over all ordered pairs.
+fn paired(dim: usize, directions: usize) -> f64 {
+    let (block, m) = (dim.max(1) as f64, directions.max(1) as f64);
     let rest = m % block;
-    let pairs = (m - rest) * (block - 1.0) + rest * (rest - 1.0);
-    orthogonal_covariance(dim, k) * pairs / (m * m)
+    ((m - rest) * (block - 1.0) + rest * (rest - 1.0)) / (m * m)
+}
+
+/// What orthogonality within blocks adds to the variance of features of `exp(⟨x, y⟩)`: never positive for positive and
+/// hyperbolic features, negative for all but distant pairs for trigonometric ones.
+///
+/// With `s = x + y` and `z = |s|²/2`, two rows of a block have `E exp((ω₁ + ω₂)ᵀs) = ₁F₁(dim; dim/2; z)`: the expectation
+/// behind [`orthogonal_covariance`] at an imaginary distance. Kummer's transformation turns the covariance into
+/// `-e^(2z) Σₙ (1 - cₙ) Poisson(n; z)` with `cₙ = ∏_{j<n} (dim/2 - j)/(dim/2 + j)`, a sum of positive terms; the norms'
+/// factor makes `e^(2z)` an `e^(2⟨x, y⟩)`. Sines and cosines have that of Fourier features at `x - y`, times
+/// `e^(|x|² + |y|²)`.
+pub fn softmax_orthogonal(form: Softmax, dim: usize, stats: &PairStats, directions: usize) -> f64 {
+    let norms = stats.x_norm_sq + stats.y_norm_sq;
+    let covariance = match form {
+        Softmax::Positive | Softmax::Hyperbolic => {
+            -libm::exp(2.0 * stats.dot) * lost(dim, (0.5 * norms + stats.dot).max(0.0))
+        }
+        Softmax::Trigonometric => {
+            libm::exp(norms) * orthogonal_covariance(dim, libm::exp(-(0.5 * norms - stats.dot).max(0.0)))
+        }
+    };
+    covariance * paired(dim, directions)
+}
+
+/// `Σₙ (1 - cₙ) Poisson(n; z)`.
+fn lost(dim: usize, z: f64) -> f64 {
+    // In one dimension blocks are single directions. Beyond 700 the sum is 1 for moderate dimensions, and the variance
+    // of independent directions e⁷⁰⁰ times as large in all.
+    if dim < 2 || z >= 700.0 {
+        return if dim < 2 { 0.0 } else { 1.0 };
+    }
+    let half = dim as f64 / 2.0;
+    let (mut poisson, mut c, mut sum, mut n) = (libm::exp(-z), 1.0, 0.0, 0.0);
+    loop {
+        sum += poisson * (1.0 - c);
+        if n > z && poisson < 1e-19 {
+            return sum;
+        }
+        c *= (half - n) / (half + n);
+        n += 1.0;
+        poisson *= z / n;
+    }
 }
 
 /// Covariance of `cos ω₁ᵀτ` and `cos ω₂ᵀτ` for two rows of a Haar-orthogonal block in dimension `dim` whose lengths are
@@ -75,6 +122,26 @@ mod tests {
         for k in [1.0, 0.0, 1e-310] {
             assert_eq!(orthogonal_covariance(5, k), 0.0);
         }
+    }
+
+    #[test]
+    fn the_covariance_of_orthogonal_exponentials_agrees_with_kummers_function() {
+        // mpmath 1.4, 30 digits: exp(2z) - hyp1f1(d, d/2, z) over exp(2z).
+        let golden = [
+            (2, 0.001, 4.996_667_916_333_403e-7),
+            (2, 0.5, 0.090_204_010_431_049_86),
+            (3, 2.0, 0.544_288_717_752_053_1),
+            (8, 0.5, 0.042_141_871_101_142_53),
+            (17, 9.0, 0.972_019_466_406_144_7),
+            (64, 0.5, 0.007_334_328_047_733_191),
+            (64, 60.0, 0.999_999_999_999_962_3),
+            (784, 2.0, 0.010_025_607_126_862_52),
+            (784, 300.0, 1.0),
+        ];
+        for (dim, z, exact) in golden {
+            assert!((lost(dim, z) - exact).abs() < 1e-15 + 2e-13 * exact, "{dim} {z}: {} {exact}", lost(dim, z));
+        }
+        assert_eq!(lost(1, 3.0), 0.0);
     }
 
     #[test]

@@ -153,7 +153,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
     }
 
     /// Hands `wⱼᵀ(x/ℓ)` to `visit`, row by row within a panel of columns: row, columns, values, factors of the values.
-    fn for_each_row(
+    pub(super) fn for_each_row(
         &self,
         rows: Tile<'_, R>,
         work: &mut Workspace<R>,
@@ -190,7 +190,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
 
     /// Rows whose projections onto one panel fit into a quarter of a second-level cache of half a megabyte, or as many as
     /// the projection asks for.
-    fn tile_rows(&self) -> usize {
+    pub(super) fn tile_rows(&self) -> usize {
         let fit = (1 << 17) / (size_of::<R>() * self.projection.panel().clamp(1, self.len().max(1)));
         fit.clamp(16, 64).max(self.projection.shared_rows())
     }

@@ -1,0 +1,269 @@
+use super::spec::in_precision;
+use super::{Describe, DynMap, FeatureMap, Frequencies};
+use crate::error::{Error, Result, check_count, check_positive};
+use crate::kernel::{Exponential, Kernel};
+use crate::linalg::{Factor, Tile, TileMut, Workspace, cos_sin, exp, exp_in_place, maximum};
+use crate::preprocess::LengthScale;
+use crate::projection::{Gaussian, Orthogonal, Projection};
+use crate::random::Seed;
+use crate::scalar::Real;
+use crate::variance::{Softmax, softmax_matrix, softmax_orthogonal_matrix};
+use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Random features of the exponential kernel `exp(⟨x, y⟩/ℓ²)`.
+///
+/// With `M` standard normal directions `wⱼ` and rows divided by `ℓ`,
+///
+/// - positive: `φ(x) = M^(-1/2) exp(-|x|²/2) (exp wⱼᵀx)ⱼ`, `M` features;
+/// - hyperbolic: `φ(x) = (2M)^(-1/2) exp(-|x|²/2) (exp wⱼᵀx)ⱼ, then (exp -wⱼᵀx)ⱼ`, `2M` features;
+/// - trigonometric: `φ(x) = M^(-1/2) exp(|x|²/2) (cos wⱼᵀx)ⱼ, then (sin wⱼᵀx)ⱼ`, `2M` features.
+///
+/// # Estimate
+/// Unbiased, with independent directions or with Haar-orthogonal blocks. With independent ones the variance is
+/// `k² (e^(|x+y|²) - 1)/M`, `(1 - e^(-|x+y|²))/2` times that for hyperbolic features and
+/// `e^(|x|²+|y|²) (1 - e^(-|x-y|²))²/2M` for trigonometric ones ([`crate::variance::softmax`]): the first two are accurate
+/// where the kernel is small, the third where it is large. Positive features stay positive, so that weighted means made of
+/// them stay weighted means.
+///
+/// # Range
+/// Positive and hyperbolic features are finite for every row, since `w·x - |x|²/2 ≤ (w·x/|x|)²/2`; beyond some ten length
+/// scales they fall below the smallest number of the type. The growth of trigonometric ones is the kernel's own: rows whose
+/// `exp(|x|²/2)` overflows are refused. [`map_tile_scaled`](FeatureMap::map_tile_scaled) leaves the norms' factor out, and
+/// the largest exponent with it.
+///
+/// # Cost
+/// That of the projection, and one vectorised exponential per feature.
+///
+/// # References
+/// Choromanski et al. 2021 (positive features), §2; formulas in `docs/mathematics/positive_features.md`.
+#[derive(Debug)]
+pub struct Positive<P: Projection> {
+    frequencies: Frequencies<P>,
+    kind: Softmax,
+    length_scale: f64,
+}
+
+impl<P: Projection> Clone for Positive<P> {
+    fn clone(&self) -> Self {
+        Positive { frequencies: self.frequencies.clone(), kind: self.kind, length_scale: self.length_scale }
+    }
+}
+
+impl<R: Real, P: Projection<Real = R, Output = R>> Positive<P> {
+    /// Features from the directions of `projection`, each standard normal.
+    ///
+    /// # Errors
+    /// A length scale that is not positive.
+    pub fn new(projection: P, kind: Softmax, length_scale: f64) -> Result<Self> {
+        check_positive("length_scale", length_scale)?;
+        let frequencies = Frequencies::new(projection).with_length_scale(LengthScale::Same(length_scale))?;
+        Ok(Positive { frequencies, kind, length_scale })
+    }
+
+    /// Number of directions `M`.
+    fn directions(&self) -> usize {
+        self.frequencies.len()
+    }
+
+    /// `|x|²/2ℓ²`, in double precision: it stands in exponents.
+    fn half_norm_sq(&self, row: &[R]) -> f64 {
+        let scaled = |v: &R| Real::to_f64(*v) / self.length_scale;
+        0.5 * row.iter().map(|v| scaled(v) * scaled(v)).sum::<f64>()
+    }
+
+    /// `ln` of the factor that does not depend on the row.
+    fn ln_scale(&self) -> f64 {
+        -0.5 * libm::log(self.output_dim().max(1) as f64)
+    }
+
+    /// `rⱼ`, the same for all directions.
+    fn factor(factor: Factor<'_, R>) -> R {
+        match factor {
+            Factor::Same(factor) => factor,
+            Factor::Each(_) => unreachable!("directions of the exponential kernel have no radii"),
+        }
+    }
+}
+
+impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Positive<P> {
+    type Real = R;
+    type Output = R;
+
+    fn input_dim(&self) -> usize {
+        self.frequencies.projection().input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        if self.kind == Softmax::Positive { self.directions() } else { 2 * self.directions() }
+    }
+
+    fn map_tile(&self, rows: Tile<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
+        let (mut first, mut second) = out.split_columns_at(self.directions());
+        self.frequencies.for_each_row(rows, work, |i, columns, projected, factor| {
+            let half = self.half_norm_sq(rows.row(i));
+            let to = &mut first.row_mut(i)[columns.clone()];
+            if self.kind == Softmax::Trigonometric {
+                let scale = R::from_f64(libm::exp(half) / (self.directions() as f64).sqrt());
+                return cos_sin(projected, factor, scale, to, &mut second.row_mut(i)[columns]);
+            }
+            let (factor, shift) = (Self::factor(factor), R::from_f64(half - self.ln_scale()));
+            exp(projected, factor, shift, to);
+            if self.kind == Softmax::Hyperbolic {
+                exp(projected, -factor, shift, &mut second.row_mut(i)[columns]);
+            }
+        });
+    }
+
+    fn map_tile_scaled(
+        &self,
+        rows: Tile<'_, R>,
+        mut out: TileMut<'_, R>,
+        exponents: &mut [f64],
+        work: &mut Workspace<R>,
+    ) {
+        let m = self.directions();
+        for (i, exponent) in exponents.iter_mut().enumerate() {
+            *exponent = self.half_norm_sq(rows.row(i));
+        }
+        if self.kind == Softmax::Trigonometric {
+            let (mut cos, mut sin) = out.split_columns_at(m);
+            let scale = R::from_f64(1.0 / (m as f64).sqrt());
+            return self.frequencies.for_each_row(rows, work, |i, columns, projected, factor| {
+                cos_sin(projected, factor, scale, &mut cos.row_mut(i)[columns.clone()], &mut sin.row_mut(i)[columns]);
+            });
+        }
+        let hyperbolic = self.kind == Softmax::Hyperbolic;
+        let mut common = R::ONE;
+        self.frequencies.for_each_row(rows, work, |i, columns, projected, factor| {
+            common = Self::factor(factor);
+            let row = out.row_mut(i);
+            row[columns.clone()].copy_from_slice(projected);
+            if hyperbolic {
+                row[m + columns.start..m + columns.end].iter_mut().zip(projected).for_each(|(o, p)| *o = -*p);
+            }
+        });
+        for (i, exponent) in exponents.iter_mut().enumerate() {
+            let row = out.row_mut(i);
+            // The largest feature is 1: the constant factor joins the exponent, too.
+            let most = common * maximum(row);
+            exp_in_place(row, common, most);
+            *exponent = Real::to_f64(most) - *exponent + self.ln_scale();
+        }
+    }
+
+    fn check_tile(&self, rows: Tile<'_, R>) -> Result<()> {
+        if self.kind != Softmax::Trigonometric {
+            return Ok(());
+        }
+        let most = libm::log(Real::to_f64(R::max_value()));
+        for i in 0..rows.rows() {
+            let half = self.half_norm_sq(rows.row(i));
+            if half >= most {
+                let name = R::NAME;
+                let reason = format!(
+                    "has |x|²/2ℓ² = {half:.4}, beyond which exp overflows in {name} ({most:.4}): the kernel itself does; \
+                     use a larger length_scale"
+                );
+                return Err(Error::Row { row: i, reason });
+            }
+        }
+        Ok(())
+    }
+
+    fn tile_rows(&self) -> usize {
+        self.frequencies.tile_rows()
+    }
+}
+
+/// Description of features of the exponential kernel, with the parameters and defaults of the Python class
+/// `PositiveFeatures`.
+///
+/// ```
+/// use bochner::feature::{Describe, FeatureMap, PositiveSpec};
+/// let spec = PositiveSpec { n_components: 4096, ..PositiveSpec::default() };
+/// let features = spec.build::<f64>(3)?.transform(ndarray::array![[0.3, 0.1, -0.2], [0.2, 0.5, 0.1]].view())?;
+/// assert!(features.iter().all(|&f| f > 0.0));
+/// let estimate = features.row(0).dot(&features.row(1));
+/// assert!((estimate - 0.09f64.exp()).abs() < 0.1);
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PositiveSpec {
+    /// Budget of output columns; hyperbolic and trigonometric features use an even number of them.
+    pub n_components: usize,
+    /// `ℓ`.
+    pub length_scale: f64,
+    /// Whether directions are orthogonal in blocks: unbiased as well, and never a larger variance for positive features.
+    pub orthogonal: bool,
+    /// Positive, hyperbolic or trigonometric.
+    pub kind: Softmax,
+    /// Where the draws start.
+    pub seed: u64,
+}
+
+impl Default for PositiveSpec {
+    fn default() -> Self {
+        PositiveSpec { n_components: 1024, length_scale: 1.0, orthogonal: true, kind: Softmax::Positive, seed: 0 }
+    }
+}
+
+impl PositiveSpec {
+    /// Number of directions `M`.
+    ///
+    /// # Errors
+    /// A budget without room for one.
+    pub fn directions(&self) -> Result<usize> {
+        check_count("n_components", self.n_components)?;
+        match self.kind {
+            Softmax::Positive => Ok(self.n_components),
+            _ if self.n_components < 2 => {
+                Err(Error::parameter("n_components", "at least 2 for features in pairs", self.n_components))
+            }
+            _ => Ok(self.n_components / 2),
+        }
+    }
+
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        let (seed, m) = (Seed::new(self.seed), self.directions()?);
+        check_count("number of columns of rows", input_dim)?;
+        Ok(if self.orthogonal {
+            Arc::new(Positive::new(Orthogonal::<R>::new(seed, input_dim, m)?, self.kind, self.length_scale)?)
+        } else {
+            Arc::new(Positive::new(Gaussian::<R>::new(seed, input_dim, m)?, self.kind, self.length_scale)?)
+        })
+    }
+
+    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
+        self.draw(input_dim)
+    }
+
+    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
+        self.draw(input_dim)
+    }
+}
+
+impl Describe for PositiveSpec {
+    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
+    }
+
+    fn kernel(&self) -> Result<Arc<dyn Kernel>> {
+        Ok(Arc::new(Exponential::new(self.length_scale)?))
+    }
+
+    /// Closed forms exist for independent directions and for orthogonal blocks; infinite where it overflows.
+    fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        if self.orthogonal {
+            softmax_orthogonal_matrix(self.kind, self.length_scale, self.directions()?, x, y)
+        } else {
+            self.variance_iid(x, y)
+        }
+    }
+
+    fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        softmax_matrix(self.kind, self.length_scale, self.directions()?, x, y)
+    }
+}

@@ -1,0 +1,262 @@
+//! Spherical features: cosines and sines for polynomial kernels of unit rows.
+
+mod radial;
+
+pub use radial::{Bias, RadialDensity, RadialFit};
+
+use super::spec::in_precision;
+use super::{Describe, Directions, DynMap, FeatureMap, Fourier, Frequencies};
+use crate::error::{Error, Result, check_count};
+use crate::kernel::{self, Kernel, Normalised, normalise};
+use crate::linalg::{Tile, TileMut, Workspace};
+use crate::projection::{Given, HadamardChain, Orthogonal, Projection};
+use crate::random::{Role, Seed, Stream};
+use crate::scalar::Real;
+use crate::variance::{Form, fourier_matrix};
+use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Rows divided by their lengths, then a map. Zero rows have no direction and are refused.
+#[derive(Debug, Clone)]
+pub struct UnitRows<M> {
+    map: M,
+}
+
+impl<M: FeatureMap> UnitRows<M> {
+    /// `map` of the rows' directions.
+    pub fn new(map: M) -> Self {
+        UnitRows { map }
+    }
+
+    /// The map behind it.
+    pub fn map(&self) -> &M {
+        &self.map
+    }
+}
+
+impl<M: FeatureMap> FeatureMap for UnitRows<M> {
+    type Real = M::Real;
+    type Output = M::Output;
+
+    fn input_dim(&self) -> usize {
+        self.map.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        self.map.output_dim()
+    }
+
+    fn map_tile(&self, rows: Tile<'_, M::Real>, out: TileMut<'_, M::Output>, work: &mut Workspace<M::Real>) {
+        let (n, d) = (rows.rows(), rows.cols());
+        let mut unit = work.take(n * d);
+        for i in 0..n {
+            normalise(rows.row(i), &mut unit[i * d..][..d]);
+        }
+        self.map.map_tile(Tile::new(&unit, n, d), out, work);
+        work.give(unit);
+    }
+
+    fn check_tile(&self, rows: Tile<'_, M::Real>) -> Result<()> {
+        let zero = |i: &usize| rows.row(*i).iter().all(|v| num_traits::Zero::is_zero(v));
+        match (0..rows.rows()).find(zero) {
+            Some(row) => Err(Error::Row { row, reason: "is zero and has no direction".into() }),
+            None => Ok(()),
+        }
+    }
+
+    fn tile_rows(&self) -> usize {
+        self.map.tile_rows()
+    }
+}
+
+/// Description of spherical features of the kernel `(1 - |x - y|²/A²)ᵖ` of rows divided by their lengths.
+///
+/// Every function `∫ Λ_d(r|x - y|) ρ(r) dr` with a density `ρ` of radii has Fourier features: frequencies of uniform
+/// direction and of length drawn from `ρ`. The density is fitted to the kernel over distances from 0 to 2 ([`RadialFit`]).
+///
+/// # Estimate
+/// Biased by what no density can represent, for any number of features: [`bias`](Self::bias) says how much. Around its own
+/// mean `k̂` the estimate of `M` independent frequencies varies by `(½ + ½k̂(2z) - k̂(z)²)/M` at distance `z`. Kernels with
+/// `A` near `√2` are nearly homogeneous polynomials, which have no such features; sketches have
+/// ([`PolynomialSpec`](super::PolynomialSpec)).
+///
+/// # Cost
+/// That of [`Fourier`]; the fit takes some hundredths of a second per map.
+///
+/// # References
+/// Pennington, Yu and Kumar 2015; thesis 2.2.4 with errata T1 and T2 (constant of the radial density, basis in high
+/// dimensions); `docs/mathematics/spherical_features.md`.
+///
+/// ```
+/// use bochner::feature::{Describe, SphericalSpec};
+/// let spec = SphericalSpec { n_components: 4096, degree: 7, ..SphericalSpec::default() };
+/// assert!(spec.bias(3)?.sup < 0.03);
+/// let features = spec.build::<f64>(3)?.transform(ndarray::array![[2.0, 0.0, 0.0], [0.3, 0.4, 0.0]].view())?;
+/// let estimate = features.row(0).dot(&features.row(1));
+/// assert!((estimate - 0.8f64.powi(7)).abs() < 0.1);
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SphericalSpec {
+    /// Budget of output columns; an even number of them is used.
+    pub n_components: usize,
+    /// `p`.
+    pub degree: u32,
+    /// `A`, at least `√2`.
+    pub a: f64,
+    /// How directions are drawn.
+    pub projection: Directions,
+    /// How the density of radii is found.
+    pub fit: RadialFit,
+    /// Where the draws start.
+    pub seed: u64,
+}
+
+impl Default for SphericalSpec {
+    fn default() -> Self {
+        SphericalSpec {
+            n_components: 1024,
+            degree: 3,
+            a: 2.0,
+            projection: Directions::Auto,
+            fit: RadialFit::Convex,
+            seed: 0,
+        }
+    }
+}
+
+/// Label of the seed's child from which radii are drawn.
+const RADII: u64 = 1;
+
+impl SphericalSpec {
+    /// Number of frequencies `M`.
+    ///
+    /// # Errors
+    /// A budget without room for one.
+    pub fn frequencies(&self) -> Result<usize> {
+        match self.n_components {
+            0 | 1 => {
+                Err(Error::parameter("n_components", "at least 2 for pairs of cosine and sine", self.n_components))
+            }
+            n => Ok(n / 2),
+        }
+    }
+
+    fn unit_kernel(&self) -> Result<kernel::Spherical> {
+        if self.degree > super::MAX_DEGREE {
+            return Err(Error::parameter("degree", "at most 64", self.degree));
+        }
+        kernel::Spherical::new(self.degree, self.a)
+    }
+
+    /// The fitted distribution of radii for rows of length `input_dim`.
+    ///
+    /// Hadamard chains have directions in the padded dimension, and a density of their own.
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    pub fn radial_density(&self, input_dim: usize) -> Result<RadialDensity> {
+        check_count("number of columns of rows", input_dim)?;
+        let dim = match self.projection.choose(input_dim, self.frequencies()?) {
+            Directions::Sorf => input_dim.checked_next_power_of_two().unwrap_or(input_dim),
+            _ => input_dim,
+        };
+        RadialDensity::fit(&self.unit_kernel()?, dim, self.fit)
+    }
+
+    /// How far the mean of the estimate is from the kernel for rows of length `input_dim`: what no number of features
+    /// takes away. (Hadamard chains are not exactly uniform and add about `1/d'` of their own.)
+    ///
+    /// # Errors
+    /// As [`radial_density`](Self::radial_density).
+    pub fn bias(&self, input_dim: usize) -> Result<Bias> {
+        Ok(self.radial_density(input_dim)?.bias())
+    }
+
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        let (seed, m) = (Seed::new(self.seed), self.frequencies()?);
+        let density = self.radial_density(input_dim)?;
+        let radius = |j: usize| density.sample(&mut Stream::new(seed.child(RADII), Role::Radius, j as u64));
+        match self.projection.choose(input_dim, m) {
+            Directions::Sorf => {
+                let chain = HadamardChain::<R>::new(seed, input_dim, m)?;
+                let length = (chain.padded_dim() as f64).sqrt();
+                let radii = (0..m).map(|j| radius(j) / length).collect();
+                finish(Frequencies::new(chain).with_radii(radii)?)
+            }
+            Directions::Orthogonal => {
+                finish(Frequencies::new(Orthogonal::<R>::with_lengths(seed, input_dim, m, radius)?))
+            }
+            Directions::Gaussian | Directions::Auto => {
+                finish(Frequencies::new(Given::<R>::given(input_dim, m, |j, row| {
+                    let mut draw = Stream::new(seed, Role::Direction, j as u64);
+                    let mut norm = 0.0;
+                    while norm == 0.0 {
+                        row.fill_with(|| draw.normal());
+                        norm = row.iter().map(|w| w * w).sum::<f64>().sqrt();
+                    }
+                    let length = radius(j) / norm;
+                    row.iter_mut().for_each(|w| *w *= length);
+                })?))
+            }
+        }
+    }
+
+    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
+        self.draw(input_dim)
+    }
+
+    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
+        self.draw(input_dim)
+    }
+}
+
+fn finish<R: Real, P: Projection<Real = R, Output = R> + 'static>(frequencies: Frequencies<P>) -> Result<DynMap<R>> {
+    Ok(Arc::new(UnitRows::new(Fourier::cos_sin(frequencies))))
+}
+
+/// Rows divided by their lengths.
+fn unit_rows(rows: ArrayView2<'_, f64>) -> Array2<f64> {
+    let mut out = rows.as_standard_layout().into_owned();
+    for mut row in out.rows_mut() {
+        let copy = row.to_vec();
+        normalise(&copy, row.as_slice_mut().expect("rows of a standard layout"));
+    }
+    out
+}
+
+impl Describe for SphericalSpec {
+    fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
+        let projection = self.projection.choose(sample.ncols(), self.frequencies()?);
+        Ok(SphericalSpec { projection, ..self.clone() })
+    }
+
+    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
+    }
+
+    fn kernel(&self) -> Result<Arc<dyn Kernel>> {
+        Ok(Arc::new(Normalised::new(self.unit_kernel()?)))
+    }
+
+    /// Variance of the estimate around its own mean, which is the kernel but for [`bias`](SphericalSpec::bias).
+    fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        match self.projection.choose(x.ncols(), self.frequencies()?) {
+            Directions::Gaussian | Directions::Auto => self.variance_iid(x, y),
+            Directions::Orthogonal | Directions::Sorf => Err(Error::Unsupported {
+                what: "variance",
+                reason:
+                    "directions that depend on each other have no closed form for these radii; that of independent \
+                         ones (variance_iid, or projection \"gaussian\") is the figure to compare with"
+                        .into(),
+            }),
+        }
+    }
+
+    fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let density = self.radial_density(x.ncols())?;
+        fourier_matrix(Form::CosSin, &density, self.frequencies()?, unit_rows(x).view(), unit_rows(y).view())
+    }
+}
