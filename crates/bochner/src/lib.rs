@@ -34,6 +34,7 @@
 #![warn(missing_docs)]
 
 pub mod accumulate;
+pub mod attention;
 pub mod error;
 pub mod feature;
 pub mod kernel;

@@ -16,6 +16,7 @@ const ORDER: &[&[&str]] = &[
     &["variance", "metrics"],
     &["feature"],
     &["plan"],
+    &["attention"],
     &["accumulate"],
     &["solve"],
     &["model"],
