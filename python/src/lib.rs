@@ -1,6 +1,7 @@
 //! Conversion only: numpy arrays in, core types inside, numpy arrays out.
 
 mod arrays;
+mod attention;
 mod detached;
 mod errors;
 mod features;
@@ -20,5 +21,6 @@ fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<models::PyRidgeModel>()?;
     module.add_class::<kernels::PyKernel>()?;
     operator::register(module)?;
+    attention::register(module)?;
     metrics::register(module)
 }

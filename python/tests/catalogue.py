@@ -8,6 +8,9 @@ from bochner import (
     OperatorRidgeClassifier,
     PolynomialSketch,
     exact,
+    PolynomialSketch,
+    PositiveFeatures,
+    SphericalFeatures,
 )
 
 FEATURES = [
@@ -21,6 +24,10 @@ FEATURES = [
     PolynomialSketch(32, sketch="gaussian", weights="complex"),
     PolynomialSketch(32, sketch="tensor_sketch", weights="real", coef0=1.0),
     PolynomialSketch(32, degree=3, structure="tree", weights="real", coef0=1.0),
+    PositiveFeatures(64),
+    PositiveFeatures(33, length_scale=2.0, orthogonal=False, kind="hyperbolic"),
+    SphericalFeatures(64),
+    SphericalFeatures(33, degree=5, projection="gaussian", radial_fit="mixture"),
 ]
 
 MODELS = [

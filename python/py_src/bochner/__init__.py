@@ -5,11 +5,14 @@ models on top of them that read the data in blocks. Everything follows scikit-le
 """
 
 from bochner import exact, kernels, metrics
+from bochner import kernels, metrics
+from bochner._attention import PositiveFeatures, linear_attention, softmax_attention
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
 from bochner._features import FourierFeatures, PolynomialSketch
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
 from bochner._pooling import compact_bilinear_pooling
 from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
+from bochner._spherical import SphericalFeatures
 
 __all__ = [
     "FeatureRidge",
@@ -20,6 +23,8 @@ __all__ = [
     "OperatorRidge",
     "OperatorRidgeClassifier",
     "PolynomialSketch",
+    "PositiveFeatures",
+    "SphericalFeatures",
     "__version__",
     "compact_bilinear_pooling",
     "exact",
@@ -27,4 +32,7 @@ __all__ = [
     "lagged_rows",
     "metrics",
     "simplex_codes",
+    "linear_attention",
+    "metrics",
+    "softmax_attention",
 ]
