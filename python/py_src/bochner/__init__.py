@@ -34,5 +34,7 @@ __all__ = [
     "simplex_codes",
     "linear_attention",
     "metrics",
+    "linear_attention",
+    "metrics",
     "softmax_attention",
 ]
