@@ -12,12 +12,15 @@ from bochner import (
     PositiveFeatures,
     SphericalFeatures,
 )
+from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures, OpticalFeatures, PolynomialSketch
 
 FEATURES = [
     FourierFeatures(64),
     FourierFeatures(33, kernel="laplacian", length_scale="median", form="offset"),
     FourierFeatures(32, kernel="matern", nu=2.2, projection="gaussian"),
     FourierFeatures(32, form="complex"),
+    OpticalFeatures(64, exponent=1.0),
+    OpticalFeatures(32, binarize=0.1, bias=0.5, projection="matrix_free"),
     PolynomialSketch(64),
     PolynomialSketch(33, degree=3, gamma=0.5, coef0=1.0, srht="stacked"),
     PolynomialSketch(32, coef0=0.5, sketch="rademacher", weights="real"),

@@ -1,6 +1,6 @@
-//! Fourier features: the mean of the estimate is the kernel, its spread the closed form.
+//! The mean of the estimate is the kernel, its spread the closed form.
 
-use bochner::feature::{Describe, Directions, FourierKernel, FourierSpec};
+use bochner::feature::{Describe, Directions, FourierKernel, FourierSpec, OpticalProjection, OpticalSpec};
 use bochner::kernel::kernel_matrix;
 use bochner::preprocess::LengthScale;
 use bochner::special::{chi_square_interval, normal_quantile};
@@ -108,4 +108,73 @@ fn a_length_scale_off_by_three_percent_is_caught() {
     let mean = runs.iter().map(|k| k[[0, 2]]).sum::<f64>() / SEEDS as f64;
     let tolerance = normal_quantile(1.0 - ALPHA / 30.0) * (variance[[0, 2]] / SEEDS as f64).sqrt();
     assert!((mean - exact[[0, 2]]).abs() > tolerance, "{mean} {} {tolerance}", exact[[0, 2]]);
+}
+
+/// Mean and spread of optical features over seeds. Moments of one product `X = |ux|^m |uy|^m` are kernels of multiples of
+/// the exponent, so the spread of a sample variance is known too: no presumption of a normal estimate.
+fn check_optical(spec: &OpticalSpec, check_spread: bool) {
+    let (rows, seeds, draws) = (rows(), SEEDS as f64, spec.n_components as f64);
+    let moment = |p: u32| {
+        let kernel = OpticalSpec { exponent: f64::from(p) * spec.exponent, ..spec.clone() }.kernel().unwrap();
+        kernel_matrix(&*kernel, rows.view(), rows.view()).unwrap()
+    };
+    let (first, second, third, fourth) = (moment(1), moment(2), moment(3), moment(4));
+    let variance = spec.variance(rows.view(), rows.view()).unwrap();
+    let runs: Vec<Array2<f64>> = (0..SEEDS)
+        .map(|seed| {
+            let spec = OpticalSpec { seed: 7000 + seed, ..spec.clone() };
+            let features = spec.build::<f64>(3).unwrap().transform(rows.view()).unwrap();
+            features.dot(&features.t())
+        })
+        .collect();
+    let n = rows.nrows();
+    let z = normal_quantile(1.0 - ALPHA / (n * (n + 1)) as f64);
+    for i in 0..n {
+        for j in i..n {
+            let at = [i, j];
+            let (k, v) = (first[at], variance[at]);
+            let values: Vec<f64> = runs.iter().map(|run| run[at]).collect();
+            let mean = values.iter().sum::<f64>() / seeds;
+            assert!((mean - k).abs() <= z * (v / seeds).sqrt() + 1e-12, "{spec:?} {at:?}: mean {mean}, kernel {k}");
+            if check_spread {
+                let spread = values.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / (seeds - 1.0);
+                let central = fourth[at] - 4.0 * third[at] * k + 6.0 * second[at] * k * k - 3.0 * k.powi(4);
+                // Fourth central moment of an average of `draws` of them.
+                let of_average =
+                    (central / draws + 3.0 * (1.0 - 1.0 / draws) * (draws * v) * (draws * v)) / (draws * draws);
+                let tolerance = z * ((of_average - v * v) / seeds).sqrt();
+                assert!((spread - v).abs() <= tolerance, "{spec:?} {at:?}: {spread} of {v} ± {tolerance}");
+            }
+        }
+    }
+}
+
+#[test]
+fn optical_features_have_their_closed_form_mean_and_variance() {
+    for projection in [OpticalProjection::Dense, OpticalProjection::MatrixFree] {
+        let base = OpticalSpec { n_components: 256, projection, ..Default::default() };
+        for exponent in [0.5, 1.0, 1.7, 2.0] {
+            check_optical(&OpticalSpec { exponent, ..base.clone() }, true);
+        }
+        check_optical(&OpticalSpec { bias: 0.7, exponent: 1.0, ..base.clone() }, true);
+        check_optical(&OpticalSpec { binarize: Some(0.35), bias: 0.3, ..base.clone() }, true);
+        // Higher powers have tails so heavy that a sample variance says little.
+        for exponent in [3.0, 4.0] {
+            check_optical(&OpticalSpec { exponent, ..base.clone() }, false);
+        }
+    }
+}
+
+#[test]
+fn optical_features_of_a_camera_or_a_chain_say_why_they_have_no_closed_form() {
+    let (x, base) = (rows(), OpticalSpec { projection: OpticalProjection::Dense, ..Default::default() });
+    for (spec, word) in [
+        (OpticalSpec { projection: OpticalProjection::Structured, ..base.clone() }, "Hadamard"),
+        (OpticalSpec { camera_bits: Some(8), gain: Some(1.0), ..base.clone() }, "camera"),
+        (OpticalSpec { noise: 0.1, ..base.clone() }, "camera"),
+    ] {
+        let message = spec.variance(x.view(), x.view()).unwrap_err().to_string();
+        assert!(message.contains(word) && message.contains("variance_iid"), "{message}");
+        assert_eq!(spec.variance_iid(x.view(), x.view()).unwrap(), base.variance(x.view(), x.view()).unwrap());
+    }
 }

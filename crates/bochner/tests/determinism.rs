@@ -3,6 +3,8 @@
 use bochner::feature::{
     Describe, Directions, FeatureMap, FourierKernel, FourierSpec, PolynomialSpec, PositiveSpec, RadialFit, SketchKind,
     Spec, SphericalSpec, Structure,
+    Describe, Directions, FeatureMap, FourierKernel, FourierSpec, OpticalProjection, OpticalSpec, PolynomialSpec,
+    SketchKind, Spec, Structure,
 };
 use bochner::projection::Sampling;
 use bochner::random::{Role, Seed, Stream};
@@ -44,6 +46,13 @@ fn maps() -> Vec<Spec> {
         list.push(SphericalSpec { n_components: 150, degree: 4, projection, seed: 3, ..Default::default() }.into());
     }
     list.push(SphericalSpec { n_components: 150, fit: RadialFit::Mixture, seed: 3, ..Default::default() }.into());
+    let optical = OpticalSpec { n_components: 150, bias: 0.5, seed: 3, ..Default::default() };
+    for projection in [OpticalProjection::Dense, OpticalProjection::MatrixFree, OpticalProjection::Structured] {
+        for exponent in [1.0, 1.7, 2.0] {
+            list.push(OpticalSpec { projection, exponent, ..optical.clone() }.into());
+        }
+        list.push(OpticalSpec { projection, binarize: Some(0.1), noise: 0.2, ..optical.clone() }.into());
+    }
     list
 }
 

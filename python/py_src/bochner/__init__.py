@@ -10,6 +10,7 @@ from bochner._attention import PositiveFeatures, linear_attention, softmax_atten
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
 from bochner._features import FourierFeatures, PolynomialSketch
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
+from bochner._optical import OpticalFeatures
 from bochner._pooling import compact_bilinear_pooling
 from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
 from bochner._spherical import SphericalFeatures
@@ -22,6 +23,7 @@ __all__ = [
     "NotPositiveDefiniteError",
     "OperatorRidge",
     "OperatorRidgeClassifier",
+    "OpticalFeatures",
     "PolynomialSketch",
     "PositiveFeatures",
     "SphericalFeatures",

@@ -37,6 +37,8 @@ def plain(name: str, value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return [plain(name, item) for item in value]
+    if isinstance(value, dict):
+        return {key: plain(name, item) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, got {value}")
     if value is None or isinstance(value, (bool, int, float, str)):

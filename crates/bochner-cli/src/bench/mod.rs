@@ -2,11 +2,13 @@
 //!
 //! A new one is a file with a function and one line in [`ALL`].
 
+mod energy;
 mod gram;
 mod growth;
 mod hadamard;
 mod normals;
 mod operator;
+mod optical;
 mod peers;
 mod projection;
 mod read;
@@ -51,6 +53,9 @@ pub(crate) const ALL: &[Benchmark] = &[
         name: "operator",
         about: "operator-valued features, against exact regression, fewer rows and scalar ridge",
         run: operator::run,
+        name: "optical",
+        about: "optical features: time, memory and energy, beside a GPU and an optical device",
+        run: optical::run,
     },
     Benchmark {
         name: "read",
@@ -65,6 +70,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) peers: Option<&'a Peers>,
     /// Full sizes, or small ones that take seconds.
     pub(crate) full: bool,
+    /// Only what has a bar.
+    pub(crate) bars: bool,
 }
 
 /// What is being compared: times (smaller is better) or rates (larger is better).
@@ -73,6 +80,8 @@ pub(crate) enum Measure {
     Seconds(f64),
     /// Per second, in this unit.
     Rate(f64, &'static str),
+    /// In place of a value.
+    Words(&'static str),
 }
 
 impl Measure {
@@ -80,6 +89,7 @@ impl Measure {
         match self {
             Measure::Seconds(s) => Cell::duration(s),
             Measure::Rate(r, unit) => Cell::text(human::rate(r, unit)),
+            Measure::Words(words) => Cell::text(words),
         }
     }
 }
@@ -152,7 +162,9 @@ impl Line {
 
 impl Benchmark {
     pub(crate) fn run(&self, bench: &Bench<'_>) -> Outcome<Vec<Line>> {
-        (self.run)(bench)
+        let mut lines = (self.run)(bench)?;
+        lines.retain(|line| !bench.bars || line.bar != Bar::None);
+        Ok(lines)
     }
 }
 

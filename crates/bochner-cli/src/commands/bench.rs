@@ -14,6 +14,7 @@ Examples:
   bochner bench list
   bochner bench                                     small sizes, all benchmarks
   bochner bench hadamard --full                     the sizes the bars are stated for
+  bochner bench optical --bars                      only what has a bar (some minutes)
   bochner bench --full --peers .venv/bin/python     with numpy, scikit-learn and pandas beside")]
 pub(crate) struct Args {
     /// Benchmarks to run, or `list` to see them [default: all]
@@ -22,6 +23,9 @@ pub(crate) struct Args {
     /// Full sizes
     #[arg(long)]
     full: bool,
+    /// Full sizes, and only the comparisons that have a bar
+    #[arg(long)]
+    bars: bool,
     /// A Python interpreter that has numpy, scikit-learn and pandas, to time those too
     #[arg(long, value_name = "PYTHON")]
     peers: Option<PathBuf>,
@@ -42,11 +46,12 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     }
     let chosen = choose(&args.names)?;
     let peers = args.peers.as_deref().map(|python| Peers::new(python, &args.scripts, context.threads())).transpose()?;
+    let full = args.full || args.bars;
     let progress = Progress::new(context, chosen.len() as u64);
     let mut table = empty_table();
     for benchmark in chosen {
         progress.at(benchmark.name)?;
-        let bench = Bench { progress: &progress, peers: peers.as_ref(), full: args.full };
+        let bench = Bench { progress: &progress, peers: peers.as_ref(), full, bars: args.bars };
         add_lines(&mut table, benchmark.name, &benchmark.run(&bench)?);
         progress.done(1)?;
     }
@@ -54,7 +59,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     table.print(context, args.format)?;
     if !args.format.for_programs() {
         let threads = context.threads();
-        let sizes = if args.full { "full sizes" } else { "small sizes; the bars are stated for --full" };
+        let sizes = if full { "full sizes" } else { "small sizes; the bars are stated for --full" };
         context.print(&format!("\n{threads} threads where a case does not say one, {sizes}.\n"))?;
     }
     Ok(())

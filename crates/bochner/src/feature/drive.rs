@@ -27,7 +27,7 @@ pub(super) fn drive<M: FeatureMap + ?Sized>(
     let out_len = out.len();
     let tiles = rows.axis_chunks_iter(Axis(0), tile).zip(out.axis_chunks_iter_mut(Axis(0), tile)).enumerate();
     if rows.nrows() <= tile || out_len < PARALLEL_FROM || rayon::current_num_threads() == 1 {
-        let mut work = Workspace::new();
+        let mut work = if rows.nrows() <= tile { Workspace::of_the_only_tile() } else { Workspace::new() };
         for (i, (rows, out)) in tiles {
             drive_tile(map, i * tile, rows, out, &mut work)?;
         }

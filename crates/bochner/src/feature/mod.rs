@@ -7,6 +7,7 @@ mod compose;
 mod drive;
 mod fourier;
 mod operator;
+mod optical;
 mod polynomial;
 mod pooling;
 mod positive;
@@ -19,6 +20,10 @@ mod tree_sketch;
 pub use compose::{Compact, ComplexToReal, Concat, Constant, Projected};
 pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpec, Frequencies};
 pub use operator::{OperatorFeatures, OperatorSpec, Spread};
+pub use optical::{
+    Camera, Device, DotSquare, Encoding, Optical, OpticalProjection, OpticalSpec, Recovered, Simulator,
+    choose_threshold,
+};
 pub use polynomial::{PolynomialSpec, SketchKind, Structure};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
 pub use positive::{Positive, PositiveSpec};

@@ -1,6 +1,7 @@
 //! Descriptions of maps: what a model file stores instead of weights, and the one constructor all doors share.
 
 use super::{DynComplexMap, DynMap, FourierSpec, PolynomialSpec, PositiveSpec, SphericalSpec};
+use super::{DynComplexMap, DynMap, FourierSpec, OpticalSpec, PolynomialSpec};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::scalar::Real;
@@ -199,6 +200,8 @@ macro_rules! specs {
 specs! {
     /// Fourier features of a shift-invariant kernel.
     Fourier(FourierSpec),
+    /// Moduli of complex projections.
+    Optical(OpticalSpec),
     /// Sketches of the polynomial kernel.
     Polynomial(PolynomialSpec),
     /// Features of the exponential kernel.

@@ -1,6 +1,8 @@
 use super::{Kernel, dot, powu};
-use crate::error::{Error, Result, check_non_negative, check_positive};
+use crate::error::{Error, Result, check_dim, check_non_negative, check_positive};
 use crate::special::{Table, binomial_square_sum, gamma};
+use ndarray::{Array2, ArrayView2};
+use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 
@@ -83,6 +85,43 @@ impl Optical {
         Self::with(2.0 * self.exponent, self.bias)
     }
 
+    /// `k(x, y)` of complex rows: `t = |⟨x, y⟩|²` in place of the square; a bias is appended as a real coordinate.
+    ///
+    /// ```
+    /// use bochner::{Complex, kernel::Optical};
+    /// let (x, y) = ([Complex::new(1.0, 0.0)], [Complex::new(0.0, 2.0)]);
+    /// assert_eq!(Optical::new(2.0, 0.0)?.evaluate_complex(&x, &y), 4.0 + 4.0);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    pub fn evaluate_complex(&self, x: &[Complex<f64>], y: &[Complex<f64>]) -> f64 {
+        let hermitian: Complex<f64> = x.iter().zip(y).map(|(a, b)| a * b.conj()).sum();
+        let norm_sq = |row: &[Complex<f64>]| row.iter().map(Complex::norm_sqr).sum();
+        let modulus = (hermitian + self.bias).norm();
+        self.of_modulus(modulus, norm_sq(x), norm_sq(y), |z| binomial_square_sum(0.5 * self.exponent, z))
+    }
+
+    /// [`evaluate_complex`](Self::evaluate_complex) for all rows of `x` and `y`.
+    ///
+    /// # Errors
+    /// Rows of different lengths, NaN or infinities.
+    pub fn complex_matrix(
+        &self,
+        x: ArrayView2<'_, Complex<f64>>,
+        y: ArrayView2<'_, Complex<f64>>,
+    ) -> Result<Array2<f64>> {
+        check_dim("number of columns of y", x.ncols(), y.ncols())?;
+        for (what, rows) in [("x", x), ("y", y)] {
+            if let Some(((row, column), _)) = rows.indexed_iter().find(|(_, v)| !v.is_finite()) {
+                return Err(Error::NonFinite { what, row, column });
+            }
+        }
+        let lines = |rows: ArrayView2<'_, Complex<f64>>| -> Vec<Vec<Complex<f64>>> {
+            rows.rows().into_iter().map(|row| row.to_vec()).collect()
+        };
+        let (x, y) = (lines(x), lines(y));
+        Ok(Array2::from_shape_fn((x.len(), y.len()), |(i, j)| self.evaluate_complex(&x[i], &y[j])))
+    }
+
     fn polynomial_order(&self) -> Option<u32> {
         let half = 0.5 * self.exponent;
         (half.fract() == 0.0 && self.exponent <= LARGEST_POLYNOMIAL).then_some(half as u32)
@@ -90,7 +129,13 @@ impl Optical {
 
     #[inline(always)]
     fn of(&self, dot: f64, x_norm_sq: f64, y_norm_sq: f64, sum: impl Fn(f64) -> f64) -> f64 {
-        let (dot, x, y) = (dot + self.bias, x_norm_sq + self.bias, y_norm_sq + self.bias);
+        self.of_modulus(dot + self.bias, x_norm_sq, y_norm_sq, sum)
+    }
+
+    /// From `⟨x, y⟩` with the bias added, or its modulus: only the square is used.
+    #[inline(always)]
+    fn of_modulus(&self, dot: f64, x_norm_sq: f64, y_norm_sq: f64, sum: impl Fn(f64) -> f64) -> f64 {
+        let (x, y) = (x_norm_sq + self.bias, y_norm_sq + self.bias);
         if let Some(order) = self.polynomial_order() {
             return polynomial(order, dot * dot, x * y);
         }

@@ -220,7 +220,15 @@ fn blocked<R: Real, S: Vectors<R>>(s: S, x: &mut [R::Pack], h: usize, first: imp
 /// Transform of one row.
 #[inline(always)]
 pub(crate) fn row<R: Real, S: Vectors<R>>(s: S, row: &mut [R]) {
+    row_after(s, row, |_, _| ());
+}
+
+/// Transform of what `prepare` makes of a row: it is called with one piece after the other and the number of the piece's
+/// first element, while the piece is in the first-level cache. Pieces are multiples of 64 but for rows shorter than that.
+#[inline(always)]
+pub(crate) fn row_after<R: Real, S: Vectors<R>>(s: S, row: &mut [R], prepare: impl Fn(&mut [R], usize)) {
     if row.len() < 8 * R::WIDTH {
+        prepare(row, 0);
         return plain::<R, _>(row, |a, b| (*a, *b) = (*a + *b, *a - *b));
     }
     blocked(
@@ -228,7 +236,8 @@ pub(crate) fn row<R: Real, S: Vectors<R>>(s: S, row: &mut [R]) {
         R::packs_mut(row),
         8,
         #[inline(always)]
-        |one, block, _| {
+        |one, block, start| {
+            prepare(R::numbers_mut(block), start * R::WIDTH);
             for [x0, x1, x2, x3, x4, x5, x6, x7] in block.as_chunks_mut().0 {
                 let (a, b, c, d) = (s.hadamard(x0), s.hadamard(x1), s.hadamard(x2), s.hadamard(x3));
                 let (e, f, g, h) = (s.hadamard(x4), s.hadamard(x5), s.hadamard(x6), s.hadamard(x7));

@@ -12,6 +12,7 @@ mod lower;
 pub(crate) mod memory;
 mod nnls;
 mod pages;
+mod power;
 mod qr;
 mod sincos;
 mod tile;
@@ -23,6 +24,7 @@ pub use convolution::{Convolution, multiply_spectra};
 pub use exp::{Exp, exp, exp_in_place, maximum};
 pub use fft::{ComplexFft, RealFft, Transforms};
 pub use pages::zeroed;
+pub use power::Power;
 pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};
 
 pub use eigen::Eigen;

@@ -16,6 +16,16 @@ pub trait Packed: Copy + Send + Sync + 'static {
     /// The whole packs of a slice, writable.
     fn packs_mut(numbers: &mut [Self]) -> &mut [Self::Pack];
 
+    /// The numbers of some packs, writable.
+    fn numbers_mut(packs: &mut [Self::Pack]) -> &mut [Self];
+
+    /// `to[k] = ±from[k]`, minus where bit `k` of `bits` is set. Sign bits are flipped without a multiplication, so that a
+    /// diagonal of signs takes a bit of memory each.
+    fn copy_signed(from: &[Self; 64], bits: u64, to: &mut [Self; 64]);
+
+    /// `to[k] = from[k]` where bit `k` of `bits` is set, 0 elsewhere.
+    fn copy_masked(from: &[Self; 64], bits: u64, to: &mut [Self; 64]);
+
     /// Runs a kernel with the best instruction set of this machine.
     fn dispatch<K: VectorKernel<Self>>(kernel: K) -> K::Output;
 
@@ -91,7 +101,7 @@ pub(crate) fn aligned<R: Packed>(buffer: &mut [R]) -> &mut [R] {
 struct Portable;
 
 macro_rules! packed {
-    ($real:ident, $width:literal) => {
+    ($real:ident, $bits:ident, $width:literal) => {
         impl Packed for $real {
             const WIDTH: usize = $width;
             type Pack = [$real; $width];
@@ -104,6 +114,36 @@ macro_rules! packed {
             #[inline(always)]
             fn packs_mut(numbers: &mut [Self]) -> &mut [Self::Pack] {
                 numbers.as_chunks_mut().0
+            }
+
+            #[inline(always)]
+            fn numbers_mut(packs: &mut [Self::Pack]) -> &mut [Self] {
+                packs.as_flattened_mut()
+            }
+
+            #[inline(always)]
+            fn copy_signed(from: &[Self; 64], bits: u64, to: &mut [Self; 64]) {
+                const LANES: usize = $bits::BITS as usize;
+                // Words as wide as the numbers: a shift by a constant per lane is one instruction.
+                for (part, (to, from)) in to.chunks_exact_mut(LANES).zip(from.chunks_exact(LANES)).enumerate() {
+                    let word = (bits >> (part * LANES)) as $bits;
+                    for k in 0..LANES {
+                        let sign = word << (LANES - 1 - k) & 1 << (LANES - 1);
+                        to[k] = $real::from_bits(from[k].to_bits() ^ sign);
+                    }
+                }
+            }
+
+            #[inline(always)]
+            fn copy_masked(from: &[Self; 64], bits: u64, to: &mut [Self; 64]) {
+                const LANES: usize = $bits::BITS as usize;
+                for (part, (to, from)) in to.chunks_exact_mut(LANES).zip(from.chunks_exact(LANES)).enumerate() {
+                    let word = (bits >> (part * LANES)) as $bits;
+                    for k in 0..LANES {
+                        let set = word << (LANES - 1 - k) & 1 << (LANES - 1);
+                        to[k] = if set != 0 { from[k] } else { 0.0 };
+                    }
+                }
             }
 
             fn dispatch<K: VectorKernel<Self>>(kernel: K) -> K::Output {
@@ -198,8 +238,8 @@ macro_rules! packed {
         }
     };
 }
-packed!(f32, 8);
-packed!(f64, 4);
+packed!(f32, u32, 8);
+packed!(f64, u64, 4);
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {

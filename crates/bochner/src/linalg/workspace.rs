@@ -10,6 +10,7 @@ use num_complex::Complex;
 pub struct Workspace<R> {
     real: Vec<Vec<R>>,
     complex: Vec<Vec<Complex<R>>>,
+    alone: bool,
 }
 
 fn take<T: Copy>(pool: &mut Vec<Vec<T>>, len: usize, garbage: T) -> Vec<T> {
@@ -28,7 +29,17 @@ fn take<T: Copy>(pool: &mut Vec<Vec<T>>, len: usize, garbage: T) -> Vec<T> {
 impl<R: Real> Workspace<R> {
     /// An empty pool.
     pub fn new() -> Self {
-        Workspace { real: Vec::new(), complex: Vec::new() }
+        Workspace { real: Vec::new(), complex: Vec::new(), alone: false }
+    }
+
+    /// An empty pool for the only tile of a job: whoever works on it may share the work among threads.
+    pub(crate) fn of_the_only_tile() -> Self {
+        Workspace { alone: true, ..Self::new() }
+    }
+
+    /// Whether no other tile is worked on.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.alone
     }
 
     /// Lends `len` numbers with unspecified values.

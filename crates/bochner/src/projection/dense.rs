@@ -137,9 +137,9 @@ impl<R: Real> Weights<R> for Normals {
         work: &mut Workspace<R>,
     ) {
         let products = (rows.rows() * self.depth).saturating_mul(columns.len());
-        // Inside a pool the caller's tiles occupy the threads; a wait here could also pick up another of those tiles, with
-        // all its buffers.
-        if products < PARALLEL_FROM || rayon::current_thread_index().is_some() {
+        // Inside a pool the caller's tiles occupy the threads, unless there is one only; a wait here could also pick up
+        // another of those tiles, with all its buffers.
+        if products < PARALLEL_FROM || (rayon::current_thread_index().is_some() && !work.is_alone()) {
             return project_on_the_way(self, rows, columns, re, im, work);
         }
         let mut tasks = Vec::new();

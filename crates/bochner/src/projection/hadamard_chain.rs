@@ -1,6 +1,7 @@
-use super::{Projection, panels};
+use super::Projection;
 use crate::error::{Error, Result, check_count};
-use crate::linalg::hadamard::fwht;
+use crate::linalg::hadamard::row_after;
+use crate::linalg::vectors::{VectorKernel, Vectors};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::{Real, Scalar};
@@ -93,65 +94,186 @@ impl<R: Real, O: Scalar<Real = R>> HadamardChain<R, O> {
         &self.signs[block * self.words_per_block() + part * self.words_per_round()..][..self.words_per_round()]
     }
 
-    /// Hands the outputs of every row and block in `columns` to `write(row, offset in columns, re, im)`.
+    /// Writes the outputs of every block in `columns`; real chains leave `im` alone.
     fn for_each_block(
         &self,
         rows: Tile<'_, R>,
         columns: Range<usize>,
+        mut re: TileMut<'_, R>,
+        mut im: TileMut<'_, R>,
         work: &mut Workspace<R>,
-        mut write: impl FnMut(usize, usize, &[R], &[R]),
     ) {
         let d = self.padded_dim;
-        let mut signs = work.take((ROUNDS + 1) * d);
-        let mut buffer = work.take(2 * d);
-        for range in panels(self.output_dim, d).filter(|r| r.start >= columns.start && r.start < columns.end) {
-            let block = range.start / d;
-            // 1/d' is a power of two: scaling the first signs by it rounds nothing.
-            for (part, scale) in [(0, 1.0), (1, 1.0), (2, 1.0 / d as f64)] {
-                expand(self.bits(block, part), R::from_f64(scale), &mut signs[part * d..][..d]);
-            }
-            let (chain, turn) = signs.split_at_mut(ROUNDS * d);
-            if O::IS_COMPLEX {
-                expand(self.bits(block, ROUNDS), R::ONE, turn);
-            }
-            let (d1, d2, d3) = (&chain[..d], &chain[d..2 * d], &chain[2 * d..]);
-            let (re, im) = buffer.split_at_mut(d);
-            for i in 0..rows.rows() {
-                let row = rows.row(i);
-                re[..row.len()].iter_mut().zip(row).zip(d3).for_each(|((o, x), s)| *o = *x * *s);
-                re[row.len()..].fill(R::ZERO);
-                fwht(re);
-                re.iter_mut().zip(d2).for_each(|(o, s)| *o *= *s);
-                fwht(re);
-                if O::IS_COMPLEX {
-                    // A turned sign is ±i: its product is imaginary, the others are real.
-                    for j in 0..d {
-                        let product = re[j] * d1[j];
-                        let turned = turn[j] < R::ZERO;
-                        im[j] = if turned { product } else { R::ZERO };
-                        re[j] = if turned { R::ZERO } else { product };
-                    }
-                    fwht(im);
-                } else {
-                    re.iter_mut().zip(d1).for_each(|(o, s)| *o *= *s);
-                }
-                fwht(re);
-                let used = range.len();
-                write(i, range.start - columns.start, &re[..used], &im[..used]);
-            }
+        for first in columns.clone().step_by(d) {
+            let (block, range) = (first / d, first..(first + d).min(self.output_dim));
+            let signs = [2, 1, 0].map(|part| self.bits(block, part));
+            let turns = O::IS_COMPLEX.then(|| self.bits(block, ROUNDS));
+            let here = range.start - columns.start..range.end - columns.start;
+            let re = re.columns_mut(here.clone());
+            let im = if O::IS_COMPLEX { im.columns_mut(here) } else { TileMut::new(&mut [], 0, 0) };
+            // A last block that is cut off has no room for its transform where the output goes.
+            let mut buffer = work.take(if range.len() < d { 2 * d } else { 0 });
+            R::dispatch(Chain { rows, signs, turns, re, im, buffer: &mut buffer });
+            work.give(buffer);
         }
-        work.give(signs);
-        work.give(buffer);
     }
 }
 
-/// `±scale` from bits; a set bit means minus.
-fn expand<R: Real>(bits: &[u64], scale: R, out: &mut [R]) {
-    for (chunk, word) in out.chunks_mut(64).zip(bits) {
-        for (k, o) in chunk.iter_mut().enumerate() {
-            *o = if word >> k & 1 == 1 { -scale } else { scale };
+/// All rows through one block, one row at a time: signs are applied to pieces of the row in the first-level cache, as
+/// part of the transform that follows.
+struct Chain<'a, R> {
+    rows: Tile<'a, R>,
+    /// `D₃`, `D₂`, `D₁`: in the order in which they meet the row.
+    signs: [&'a [u64]; ROUNDS],
+    /// Where `D₁` is turned by a right angle, for complex chains.
+    turns: Option<&'a [u64]>,
+    re: TileMut<'a, R>,
+    im: TileMut<'a, R>,
+    /// Two rows of the padded dimension, or nothing where the output has room for them.
+    buffer: &'a mut [R],
+}
+
+impl<R: Real> VectorKernel<R> for Chain<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Vectors<R>>(self, vectors: S) {
+        let Chain { rows, signs, turns, mut re, mut im, buffer } = self;
+        let used = re.cols();
+        let (own_re, own_im) = buffer.split_at_mut(buffer.len() / 2);
+        for i in 0..rows.rows() {
+            if own_re.is_empty() {
+                let im = if turns.is_some() { im.row_mut(i) } else { &mut [] };
+                chain(vectors, rows.row(i), signs, turns, re.row_mut(i), im);
+            } else {
+                chain(vectors, rows.row(i), signs, turns, own_re, own_im);
+                re.row_mut(i).copy_from_slice(&own_re[..used]);
+                if turns.is_some() {
+                    im.row_mut(i).copy_from_slice(&own_im[..used]);
+                }
+            }
         }
     }
+}
+
+/// One row through one block.
+#[inline(always)]
+fn chain<R: Real, S: Vectors<R>>(
+    s: S,
+    row: &[R],
+    [d3, d2, d1]: [&[u64]; ROUNDS],
+    turns: Option<&[u64]>,
+    re: &mut [R],
+    im: &mut [R],
+) {
+    // 1/d' is a power of two: rounds nothing.
+    let scale = R::from_f64(1.0 / re.len() as f64);
+    row_after(
+        s,
+        re,
+        #[inline(always)]
+        |piece, start| {
+            by_words(
+                piece,
+                start,
+                #[inline(always)]
+                |at, numbers| {
+                    let mut x = window(row, at);
+                    x.iter_mut().for_each(|x| *x *= scale);
+                    R::copy_signed(&x, d3[at / 64], numbers);
+                },
+            );
+        },
+    );
+    row_after(
+        s,
+        re,
+        #[inline(always)]
+        |piece, start| flip(piece, start, d2),
+    );
+    let Some(turns) = turns else {
+        return row_after(
+            s,
+            re,
+            #[inline(always)]
+            |piece, start| flip(piece, start, d1),
+        );
+    };
+    // A turned sign is ±i: its product is imaginary, the others are real.
+    let middle = &*re;
+    row_after(
+        s,
+        im,
+        #[inline(always)]
+        |piece, start| {
+            by_words(
+                piece,
+                start,
+                #[inline(always)]
+                |at, numbers| part(&window(middle, at), d1[at / 64], turns[at / 64], numbers),
+            );
+        },
+    );
+    row_after(
+        s,
+        re,
+        #[inline(always)]
+        |piece, start| {
+            by_words(
+                piece,
+                start,
+                #[inline(always)]
+                |at, numbers| part(&{ *numbers }, d1[at / 64], !turns[at / 64], numbers),
+            );
+        },
+    );
+}
+
+/// Changes the signs of a piece of a row where bits are set.
+#[inline(always)]
+fn flip<R: Real>(piece: &mut [R], start: usize, signs: &[u64]) {
+    by_words(
+        piece,
+        start,
+        #[inline(always)]
+        |at, numbers| R::copy_signed(&{ *numbers }, signs[at / 64], numbers),
+    );
+}
+
+/// The numbers whose bit in `kept` is set, with signs; zeros for the others.
+#[inline(always)]
+fn part<R: Real>(from: &[R; 64], signs: u64, kept: u64, to: &mut [R; 64]) {
+    let mut signed = *from;
+    R::copy_signed(from, signs, &mut signed);
+    R::copy_masked(&signed, kept, to);
+}
+
+/// Hands a piece of a row, whose first number is number `start` of the row, to `change` by as many numbers as a word has bits,
+/// with their place; short rows are filled up with zeros.
+#[inline(always)]
+fn by_words<R: Real>(piece: &mut [R], start: usize, change: impl Fn(usize, &mut [R; 64])) {
+    let (whole, rest) = piece.as_chunks_mut::<64>();
+    let count = whole.len();
+    for (i, numbers) in whole.iter_mut().enumerate() {
+        change(start + 64 * i, numbers);
+    }
+    if !rest.is_empty() {
+        let mut numbers = window(rest, 0);
+        change(start + 64 * count, &mut numbers);
+        rest.copy_from_slice(&numbers[..rest.len()]);
+    }
+}
+
+/// Numbers `at..at + 64` of a row, zeros past its end.
+#[inline(always)]
+fn window<R: Real>(row: &[R], at: usize) -> [R; 64] {
+    let row = &row[at.min(row.len())..];
+    if let Some(whole) = row.first_chunk() {
+        return *whole;
+    }
+    let mut numbers = [R::ZERO; 64];
+    numbers[..row.len()].copy_from_slice(row);
+    numbers
 }
 
 impl<R: Real, O: Scalar<Real = R>> Projection for HadamardChain<R, O> {
@@ -170,27 +292,32 @@ impl<R: Real, O: Scalar<Real = R>> Projection for HadamardChain<R, O> {
         self.padded_dim
     }
 
-    fn project_tile(&self, rows: Tile<'_, R>, columns: Range<usize>, mut out: TileMut<'_, O>, work: &mut Workspace<R>) {
-        self.for_each_block(rows, columns, work, |i, at, re, im| {
-            let out = &mut out.row_mut(i)[at..at + re.len()];
-            out.iter_mut().zip(re.iter().zip(im)).for_each(|(o, (re, im))| *o = O::from_parts(*re, *im));
-        });
+    fn project_tile(&self, rows: Tile<'_, R>, columns: Range<usize>, out: TileMut<'_, O>, work: &mut Workspace<R>) {
+        match O::as_real(out) {
+            Ok(out) => self.for_each_block(rows, columns, out, TileMut::new(&mut [], 0, 0), work),
+            Err(mut out) => {
+                let (n, m) = (rows.rows(), columns.len());
+                let mut parts = work.take(2 * n * m);
+                let (re, im) = parts.split_at_mut(n * m);
+                self.for_each_block(rows, columns, TileMut::new(re, n, m), TileMut::new(im, n, m), work);
+                for i in 0..n {
+                    let parts = re[i * m..][..m].iter().zip(&im[i * m..][..m]);
+                    out.row_mut(i).iter_mut().zip(parts).for_each(|(o, (re, im))| *o = O::from_parts(*re, *im));
+                }
+                work.give(parts);
+            }
+        }
     }
 
     fn project_tile_split(
         &self,
         rows: Tile<'_, R>,
         columns: Range<usize>,
-        mut out_re: TileMut<'_, R>,
-        mut out_im: TileMut<'_, R>,
+        re: TileMut<'_, R>,
+        im: TileMut<'_, R>,
         work: &mut Workspace<R>,
     ) {
-        self.for_each_block(rows, columns, work, |i, at, re, im| {
-            out_re.row_mut(i)[at..at + re.len()].copy_from_slice(re);
-            if O::IS_COMPLEX {
-                out_im.row_mut(i)[at..at + im.len()].copy_from_slice(im);
-            }
-        });
+        self.for_each_block(rows, columns, re, im, work);
     }
 }
 
@@ -199,7 +326,9 @@ pub type ComplexChain<R> = HadamardChain<R, Complex<R>>;
 
 #[cfg(test)]
 mod tests {
+    use super::super::panels;
     use super::*;
+    use crate::linalg::hadamard::fwht;
 
     fn matrix<O: Scalar<Real = f64>>(chain: &HadamardChain<f64, O>) -> Vec<Vec<O>> {
         // Column j of W is the projection of basis vector j.
@@ -283,6 +412,51 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The definition, with numbers for signs and a transform after each diagonal.
+    fn plain<R: Real, O: Scalar<Real = R>>(chain: &HadamardChain<R, O>, row: &[R]) -> Vec<O> {
+        let d = chain.padded_dim;
+        let mut out = Vec::new();
+        for block in 0..chain.output_dim.div_ceil(d) {
+            let bit = |part: usize, j: usize| chain.bits(block, part)[j / 64] >> (j % 64) & 1 == 1;
+            let sign = |part: usize, j: usize| if bit(part, j) { -R::ONE } else { R::ONE };
+            let mut x = vec![R::ZERO; d];
+            for (j, v) in row.iter().enumerate() {
+                x[j] = *v * R::from_f64(1.0 / d as f64) * sign(2, j);
+            }
+            fwht(&mut x);
+            (0..d).for_each(|j| x[j] *= sign(1, j));
+            fwht(&mut x);
+            let turned = |j: usize| O::IS_COMPLEX && bit(ROUNDS, j);
+            let mut re: Vec<R> = (0..d).map(|j| if turned(j) { R::ZERO } else { x[j] * sign(0, j) }).collect();
+            let mut im: Vec<R> = (0..d).map(|j| if turned(j) { x[j] * sign(0, j) } else { R::ZERO }).collect();
+            fwht(&mut re);
+            fwht(&mut im);
+            out.extend(re.iter().zip(&im).map(|(re, im)| O::from_parts(*re, *im)));
+        }
+        out.truncate(chain.output_dim);
+        out
+    }
+
+    #[test]
+    fn a_row_passes_signs_and_transforms_in_turn_whatever_its_length() {
+        fn check<R: Real, O: Scalar<Real = R>>() {
+            for (d, m) in
+                [(1, 3), (2, 5), (13, 41), (31, 64), (33, 64), (64, 200), (100, 128), (300, 700), (9000, 20_000)]
+            {
+                let chain = HadamardChain::<R, O>::new(Seed::new(7), d, m).unwrap();
+                let mut rows = vec![R::ZERO; 2 * d];
+                Stream::new(Seed::new(2), Role::Noise, 0).normals_from(0, &mut rows);
+                let mut out = vec![O::ZERO; 2 * m];
+                chain.project_tile(Tile::new(&rows, 2, d), 0..m, TileMut::new(&mut out, 2, m), &mut Workspace::new());
+                assert!(out[m..] == plain(&chain, &rows[d..]), "{} {d} {m}", R::NAME);
+            }
+        }
+        check::<f32, f32>();
+        check::<f64, f64>();
+        check::<f32, Complex<f32>>();
+        check::<f64, Complex<f64>>();
     }
 
     #[test]
