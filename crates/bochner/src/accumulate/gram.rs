@@ -43,7 +43,7 @@ impl<T: Scalar> Clone for Gram<T> {
 }
 
 #[derive(Debug, Clone)]
-struct Products<W> {
+pub(super) struct Products<W> {
     gram: Lower<W>,
     cross: Array2<W>,
     feature_sums: Vec<W>,
@@ -103,7 +103,7 @@ impl Totals {
         self.count += 1;
     }
 
-    fn add(&mut self, other: &Totals) {
+    pub(super) fn add(&mut self, other: &Totals) {
         for (a, b) in self.target_sums.iter_mut().zip(&other.target_sums) {
             *a += b;
         }
@@ -129,7 +129,28 @@ impl<W: Scalar<Real = f64>> Moments<W> {
 }
 
 impl<W: Scalar<Real = f64>> Products<W> {
-    fn add_block<T: Scalar<Wide = W>>(&mut self, block: Gathered<'_, T>, work: &mut Workspace<T::Real>) {
+    pub(super) fn zeros(dim: usize, outputs: usize) -> Result<Self> {
+        Ok(Products {
+            gram: Lower::zeros(dim)?,
+            cross: Array2::from_elem((dim, outputs), W::ZERO),
+            feature_sums: vec![W::ZERO; dim],
+        })
+    }
+
+    /// Adds the sums of other rows.
+    pub(super) fn add(&mut self, other: &Products<W>) -> Result<()> {
+        self.gram.add(&other.gram)?;
+        self.cross += &other.cross;
+        self.feature_sums.iter_mut().zip(&other.feature_sums).for_each(|(a, b)| *a += *b);
+        Ok(())
+    }
+
+    pub(super) fn with_totals(self, totals: Totals) -> Moments<W> {
+        let Products { gram, cross, feature_sums } = self;
+        Moments { gram, cross, feature_sums, totals }
+    }
+
+    pub(super) fn add_block<T: Scalar<Wide = W>>(&mut self, block: Gathered<'_, T>, work: &mut Workspace<T::Real>) {
         self.gram.add_gram(block.features, work);
         let product = adjoint_times(block);
         let columns = block.sides.cols();
@@ -163,11 +184,7 @@ impl<T: Scalar> Gram<T> {
     /// # Errors
     /// No features, or more than memory holds.
     pub fn new(dim: usize, outputs: usize) -> Result<Self> {
-        let sums = Products {
-            gram: Lower::zeros(dim)?,
-            cross: Array2::from_elem((dim, outputs), T::Wide::ZERO),
-            feature_sums: vec![T::Wide::ZERO; dim],
-        };
+        let sums = Products::zeros(dim, outputs)?;
         let (totals, collector) = (Totals::zeros(outputs), Collector::new(dim, outputs)?);
         Ok(Gram { sums, totals, collector, work: Workspace::new() })
     }
@@ -239,11 +256,7 @@ impl<T: Scalar> Gram<T> {
     pub fn merge(&mut self, other: &Gram<T>) -> Result<()> {
         check_dim("number of features of the other accumulator", self.dim(), other.dim())?;
         check_dim("number of targets of the other accumulator", self.outputs(), other.outputs())?;
-        self.sums.gram.add(&other.sums.gram)?;
-        self.sums.cross += &other.sums.cross;
-        for (a, b) in self.sums.feature_sums.iter_mut().zip(&other.sums.feature_sums) {
-            *a += *b;
-        }
+        self.sums.add(&other.sums)?;
         self.totals.add(&other.totals);
         let (sums, work) = (&mut self.sums, &mut self.work);
         self.collector.append(&other.collector, &mut |block| {
@@ -260,8 +273,7 @@ impl<T: Scalar> Gram<T> {
             sums.add_block(rest, &mut work);
         }
         drop((collector, work));
-        let Products { gram, cross, feature_sums } = sums;
-        Moments { gram, cross, feature_sums, totals }
+        sums.with_totals(totals)
     }
 
     /// The parts a file keeps: sums over whole blocks, totals over all rows, and the rows since the last block.

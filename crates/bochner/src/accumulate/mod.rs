@@ -1,11 +1,13 @@
 //! From feature blocks to statistics of fixed size: what a linear model needs to know about its rows.
 //!
 //! [`Gram`] takes rows as they come, in blocks of any size, and forgets them; [`Moments`] is what remains. Memory depends
-//! on the number of features and never on the number of rows.
+//! on the number of features and never on the number of rows. [`ClassGram`] keeps the sums of every class apart.
 
+mod classes;
 mod collect;
 mod gram;
 
+pub use classes::ClassGram;
 pub(crate) use collect::{Collector, Gathered};
 pub(crate) use gram::adjoint_times;
 pub use gram::{Gram, Moments, Totals};

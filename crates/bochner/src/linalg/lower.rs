@@ -123,6 +123,27 @@ impl<T: Scalar> Lower<T> {
         Ok(())
     }
 
+    /// `self ← own · self + factor · other`, entry by entry; other orders are refused.
+    ///
+    /// # Errors
+    /// Orders that differ.
+    pub fn combine(&mut self, own: f64, factor: f64, other: &Lower<T>) -> Result<()> {
+        check_dim("order of the other matrix", self.order, other.order)?;
+        let (own, factor) = (T::Real::from_f64(own), T::Real::from_f64(factor));
+        self.values.par_chunks_mut(1 << 16).zip(other.values.par_chunks(1 << 16)).for_each(|(to, from)| {
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = to.scale(own) + from.scale(factor);
+            }
+        });
+        Ok(())
+    }
+
+    /// Multiplies every entry with a real number.
+    pub fn scale(&mut self, factor: f64) {
+        let factor = T::Real::from_f64(factor);
+        self.values.par_chunks_mut(1 << 16).for_each(|values| values.iter_mut().for_each(|v| *v = v.scale(factor)));
+    }
+
     /// `self -= factor · conj(v) vᵀ`: what centring takes away from a Gram matrix.
     ///
     /// # Errors
@@ -265,6 +286,23 @@ mod tests {
             let windows: usize = lower.panels_mut().iter().map(|p| p.rows()).sum();
             assert_eq!(windows, order);
         }
+    }
+
+    #[test]
+    fn combinations_are_taken_entry_by_entry() {
+        let filled = |f: fn(usize) -> f64| {
+            let mut lower = Lower::<f64>::zeros(70).unwrap();
+            (0..70).for_each(|i| lower.row_mut(i).iter_mut().enumerate().for_each(|(j, v)| *v = f(100 * i + j)));
+            lower
+        };
+        let mut a = filled(|k| k as f64);
+        a.combine(2.0, -3.0, &filled(|k| (k % 7) as f64)).unwrap();
+        a.scale(0.5);
+        assert!((0..70).all(|i| a.row(i).iter().enumerate().all(|(j, &v)| {
+            let k = 100 * i + j;
+            v == k as f64 - 1.5 * (k % 7) as f64
+        })));
+        assert!(a.combine(1.0, 1.0, &Lower::zeros(3).unwrap()).is_err());
     }
 
     #[test]

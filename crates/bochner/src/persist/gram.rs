@@ -10,7 +10,7 @@ use std::path::Path;
 const KIND: &str = "gram";
 
 /// Complex numbers are stored as pairs along a last axis of length 2.
-fn shape<T: Scalar>(dims: &[usize]) -> Vec<usize> {
+pub(super) fn shape<T: Scalar>(dims: &[usize]) -> Vec<usize> {
     let mut shape = dims.to_vec();
     if T::IS_COMPLEX {
         shape.push(2);
@@ -18,7 +18,7 @@ fn shape<T: Scalar>(dims: &[usize]) -> Vec<usize> {
     shape
 }
 
-fn spread<T: Scalar<Real = f64>>(values: &[T], out: &mut Vec<f64>) {
+pub(super) fn spread<T: Scalar<Real = f64>>(values: &[T], out: &mut Vec<f64>) {
     out.clear();
     for v in values {
         out.push(v.re());
@@ -36,7 +36,7 @@ fn array<'a, T: Scalar<Real = f64>>(name: &str, dims: &[usize], values: Vec<T>) 
     })
 }
 
-fn collect<T: Scalar<Real = f64>>(flat: &[f64]) -> Vec<T> {
+pub(super) fn collect<T: Scalar<Real = f64>>(flat: &[f64]) -> Vec<T> {
     let step = if T::IS_COMPLEX { 2 } else { 1 };
     flat.chunks_exact(step).map(|c| T::from_parts(c[0], c[step - 1])).collect()
 }

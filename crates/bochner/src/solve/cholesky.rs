@@ -2,6 +2,7 @@ use super::{Means, Solution, SolveReport, centre, check_moments, check_solution}
 use crate::accumulate::Moments;
 use crate::error::{Error, Result, check_non_negative};
 use crate::linalg::{Cholesky, Lower, TileMut};
+use crate::scalar::Scalar;
 use ndarray::Array2;
 
 /// A matrix whose condition is worse than this has no correct digit in its solution.
@@ -40,7 +41,7 @@ pub(super) fn substitute(factor: &Cholesky<f64>, rhs: Array2<f64>, means: &Means
 }
 
 /// The factor, the shift that was needed, and the estimated condition.
-pub(crate) fn factorise(matrix: Lower<f64>) -> Result<(Cholesky<f64>, f64, f64)> {
+pub(crate) fn factorise<W: Scalar<Real = f64>>(matrix: Lower<W>) -> Result<(Cholesky<W>, f64, f64)> {
     let mut matrix = matrix;
     let mut jitter = 0.0;
     let mut shift = 0.0;

@@ -17,6 +17,7 @@ mod cholesky;
 mod dual_coordinate_descent;
 
 pub use cholesky::cholesky;
+pub(crate) use cholesky::factorise;
 pub use dual_coordinate_descent::{DualCoordinateDescent, GapReport, Hinge};
 mod conjugate;
 mod dual;
@@ -105,6 +106,11 @@ impl SolveReport {
             iterations: 1,
             residual: None,
         }
+    }
+
+    /// The factorisation behind a Gaussian process.
+    pub(crate) fn gaussian_process(jitter: f64, condition: f64) -> Self {
+        Self::direct("cholesky", jitter, condition).because("the posterior needs the factor")
     }
 
     fn iterative(solver: &str, iterations: usize, residual: f64) -> Self {
