@@ -50,6 +50,7 @@ pub mod rows;
 pub mod scalar;
 pub mod solve;
 pub mod special;
+pub mod tune;
 pub mod variance;
 
 pub use error::{Error, Result};

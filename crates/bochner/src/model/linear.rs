@@ -4,25 +4,25 @@ use crate::error::{Error, Result, check_dim};
 use crate::feature::FeatureMap;
 use crate::linalg::field::Window;
 use crate::linalg::{Tile, TileMut};
-use crate::scalar::Real;
+use crate::scalar::{Real, Scalar};
 use crate::solve::Solution;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 
-/// `φ ↦ Xᵀφ + b`.
+/// `φ ↦ Re(Xᵀφ) + b`.
 #[derive(Debug, Clone)]
-pub(super) struct Linear<R> {
-    pub(super) coefficients: Array2<R>,
-    pub(super) intercept: Array1<R>,
+pub(super) struct Linear<T: Scalar> {
+    pub(super) coefficients: Array2<T>,
+    pub(super) intercept: Array1<T::Real>,
     // The coefficients with zero columns up to a multiple of 8: products round alike for any number of targets.
-    padded: Vec<R>,
+    padded: Vec<T>,
 }
 
-impl<R: Real> Linear<R> {
-    pub(super) fn new(coefficients: Array2<R>, intercept: Array1<R>) -> Result<Self> {
+impl<T: Scalar> Linear<T> {
+    pub(super) fn new(coefficients: Array2<T>, intercept: Array1<T::Real>) -> Result<Self> {
         check_dim("number of intercepts", coefficients.ncols(), intercept.len())?;
         let width = coefficients.ncols().next_multiple_of(8);
-        let mut padded = vec![R::ZERO; coefficients.nrows() * width];
+        let mut padded = vec![T::ZERO; coefficients.nrows() * width];
         for (to, from) in padded.chunks_mut(width.max(1)).zip(coefficients.rows()) {
             for (to, from) in to.iter_mut().zip(from) {
                 *to = *from;
@@ -31,19 +31,25 @@ impl<R: Real> Linear<R> {
         Ok(Linear { coefficients, intercept, padded })
     }
 
-    pub(super) fn from_solution(solution: &Solution) -> Result<Self> {
-        let coefficients = solution.coefficients.mapv(R::from_f64);
-        let finite = coefficients.iter().all(|v| num_traits::Float::is_finite(*v));
-        if !finite {
+    /// From sums in double precision, rounded once.
+    pub(super) fn narrowed(coefficients: &Array2<T::Wide>, intercept: &[f64]) -> Result<Self> {
+        let coefficients = coefficients.mapv(T::narrow);
+        let finite = |v: &T| num_traits::Float::is_finite(v.re()) && num_traits::Float::is_finite(v.im());
+        if !coefficients.iter().all(finite) {
             return Err(Error::parameter("targets", "small enough for coefficients in f32", "an overflow to infinity"));
         }
-        Self::new(coefficients, solution.intercept.iter().map(|&b| R::from_f64(b)).collect())
+        Self::new(coefficients, intercept.iter().map(|&b| T::Real::from_f64(b)).collect())
     }
 
-    /// Writes `Xᵀφ(row) + b` for every row.
-    pub(super) fn apply<M>(&self, map: &M, rows: ArrayView2<'_, R>, mut out: ArrayViewMut2<'_, R>) -> Result<()>
+    /// Writes `Re(Xᵀφ(row)) + b` for every row.
+    pub(super) fn apply<M>(
+        &self,
+        map: &M,
+        rows: ArrayView2<'_, T::Real>,
+        mut out: ArrayViewMut2<'_, T::Real>,
+    ) -> Result<()>
     where
-        M: FeatureMap<Real = R, Output = R> + ?Sized,
+        M: FeatureMap<Real = T::Real, Output = T> + ?Sized,
     {
         let (dim, outputs) = self.coefficients.dim();
         check_dim("number of columns of rows", map.input_dim(), rows.ncols())?;
@@ -55,7 +61,7 @@ impl<R: Real> Linear<R> {
         let tiles: Vec<_> =
             rows.axis_chunks_iter(Axis(0), tile).zip(out.axis_chunks_iter_mut(Axis(0), tile)).enumerate().collect();
         tiles.into_par_iter().try_for_each_init(
-            || (Array2::from_elem((tile, dim), R::ZERO), vec![R::ZERO; tile * width]),
+            || (Array2::from_elem((tile, dim), T::ZERO), vec![T::ZERO; tile * width]),
             |(features, product), (index, (rows, mut out))| {
                 let n = rows.nrows();
                 // Rows past the last keep numbers of an earlier tile: they are computed and not read.
@@ -64,14 +70,20 @@ impl<R: Real> Linear<R> {
                 let height = n.next_multiple_of(8).min(tile);
                 let left = Tile::new(features.as_slice().expect("standard layout"), height, dim);
                 let product = &mut product[..height * width];
-                R::product(TileMut::new(product, height, width), false, 1.0, left.into(), right);
+                T::product(TileMut::new(product, height, width), false, 1.0, left.into(), right);
                 for (mut out, row) in out.rows_mut().into_iter().zip(product.chunks(width)) {
                     for ((to, from), shift) in out.iter_mut().zip(row).zip(&self.intercept) {
-                        *to = *from + *shift;
+                        *to = from.re() + *shift;
                     }
                 }
                 Ok(())
             },
         )
+    }
+}
+
+impl<R: Real> Linear<R> {
+    pub(super) fn from_solution(solution: &Solution) -> Result<Self> {
+        Self::narrowed(&solution.coefficients, &solution.intercept)
     }
 }

@@ -1,12 +1,25 @@
 //! From rows to predictions: descriptions that fit, and the fitted models they make.
 //!
-//! A description ([`Ridge`], [`RidgeClassifier`]) holds a feature map and parameters; [`Fit::fit`] reads a
+//! | model | for |
+//! |---|---|
+//! | [`Ridge`], [`RidgeClassifier`] | predictions at the least cost, by any solver |
+//! | [`GpRegressor`], [`GpClassifier`] | predictions that know how sure they are |
+//! | [`SviClassifier`] | the same, where a matrix of all pairs of features does not fit |
+//! | [`exact`] | what the features approximate, on few rows |
+//!
+//! A description ([`Ridge`], [`RidgeClassifier`], …) holds a feature map and parameters; [`Fit::fit`] reads a
 //! [`RowSource`] and makes a model that can only predict.
 
+mod dirichlet;
+pub(crate) mod evidence;
+pub mod exact;
+mod gp_classification;
+mod gp_regression;
 mod linear;
 mod operator_exact;
 mod operator_ridge;
 mod ridge;
+mod svi;
 mod validation;
 
 pub use operator_exact::{ExactOperatorRidge, ExactOperatorRidgeModel};
@@ -14,8 +27,15 @@ pub use operator_ridge::{
     OperatorRidge, OperatorRidgeClassifier, OperatorRidgeClassifierModel, OperatorRidgeModel, OperatorSolver,
     target_covariance,
 };
+pub(crate) use gp_classification::ClassifierParts;
+pub use gp_classification::{GpClassifier, GpClassifierModel};
+pub(crate) use gp_regression::GpParts;
+pub use gp_regression::{GpRegressor, GpRegressorModel};
 pub use ridge::{Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
+pub(crate) use svi::SviParts;
+pub use svi::{SviClassifier, SviClassifierModel};
 pub use validation::Validation;
+pub(crate) use validation::{class_losses, squared_losses};
 
 use crate::error::Result;
 use crate::rows::RowSource;

@@ -129,7 +129,18 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
     where
         M: Clone,
     {
-        let moments = self.accumulate(source)?;
+        self.fit_path_moments(penalties, self.accumulate(source)?)
+    }
+
+    /// Models for many penalties from sums collected elsewhere.
+    ///
+    /// # Errors
+    /// As [`fit_moments`](Self::fit_moments).
+    pub fn fit_path_moments(&self, penalties: &[f64], moments: Moments<f64>) -> Result<Vec<RidgeModel<M>>>
+    where
+        M: Clone,
+    {
+        check_dim("number of features", self.map.output_dim(), moments.dim())?;
         let used = Lower::<f64>::bytes(moments.dim()).saturating_add(overhead(&self.map));
         let room = self.budget.unwrap_or(u64::MAX).saturating_sub(used);
         solve::path(moments, penalties, self.intercept, room)?

@@ -73,6 +73,29 @@ fn losses<R: Real, M: FeatureMap<Real = R, Output = R>>(
     Ok(sums.into_iter().map(|sum| sum / total).collect())
 }
 
+/// Mean squared errors of models on held-out rows.
+pub(crate) fn squared_losses<R: Real, M: FeatureMap<Real = R, Output = R>>(
+    models: &[RidgeModel<M>],
+    held_out: &mut dyn RowSource<R>,
+) -> Result<Vec<f64>> {
+    losses(models, held_out, &|values, targets, _| {
+        let squares = values.iter().zip(targets).map(|(v, t)| (Real::to_f64(*v) - Real::to_f64(*t)).powi(2));
+        Ok(squares.sum::<f64>() / values.len() as f64)
+    })
+}
+
+/// Shares of wrong classes of models on held-out rows.
+pub(crate) fn class_losses<R: Real, M: FeatureMap<Real = R, Output = R>>(
+    models: &[RidgeModel<M>],
+    held_out: &mut dyn RowSource<R>,
+    classes: usize,
+) -> Result<Vec<f64>> {
+    losses(models, held_out, &|values, targets, row| {
+        let class = class_of(targets[[0, 0]], classes, row)?;
+        Ok(if first_largest(ndarray::aview1(values)) == class { 0.0 } else { 1.0 })
+    })
+}
+
 fn smallest(losses: &[f64]) -> usize {
     let mut best = 0;
     for (k, loss) in losses.iter().enumerate() {
@@ -96,10 +119,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Ridge<M> {
     ) -> Result<Validation<RidgeModel<M>>> {
         check_dim("number of held-out target columns", train.target_dim(), held_out.target_dim())?;
         let mut models = self.fit_path(penalties, train)?;
-        let losses = losses(&models, held_out, &|values, targets, _| {
-            let squares = values.iter().zip(targets).map(|(v, t)| (Real::to_f64(*v) - Real::to_f64(*t)).powi(2));
-            Ok(squares.sum::<f64>() / values.len() as f64)
-        })?;
+        let losses = squared_losses(&models, held_out)?;
         let best = smallest(&losses);
         Ok(Validation { penalties: penalties.to_vec(), losses, best, model: models.swap_remove(best) })
     }
@@ -122,10 +142,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> RidgeClassifier<M> {
             None => count_classes(train)?.max(count_classes(held_out)?),
         };
         let mut models = self.ridge().fit_path(penalties, &mut OneAgainstRest::new(train, classes)?)?;
-        let losses = losses(&models, held_out, &|values, targets, row| {
-            let class = class_of(targets[[0, 0]], classes, row)?;
-            Ok(if first_largest(ndarray::aview1(values)) == class { 0.0 } else { 1.0 })
-        })?;
+        let losses = class_losses(&models, held_out, classes)?;
         let best = smallest(&losses);
         let model = RidgeClassifierModel::from_regression(models.swap_remove(best));
         Ok(Validation { penalties: penalties.to_vec(), losses, best, model })

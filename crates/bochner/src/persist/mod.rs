@@ -10,6 +10,8 @@
 //! Loading one runs no code and trusts no length.
 
 mod container;
+mod exact;
+mod gaussian_process;
 mod gram;
 mod operator;
 mod ridge;

@@ -1,0 +1,233 @@
+//! What Gaussian processes on features share: standardised sums, the factor of `B = ρFᴴWF + I`, images of rows under it.
+
+use crate::accumulate::Moments;
+use crate::error::{Error, Result, check_dim};
+use crate::feature::FeatureMap;
+use crate::linalg::field::Field;
+use crate::linalg::{Cholesky, Lower, TileMut};
+use crate::scalar::Scalar;
+use crate::solve::factorise;
+use ndarray::{Array2, ArrayView2, Axis, s};
+use rayon::prelude::*;
+
+/// The double-precision numbers behind the features of a map.
+pub(crate) type Wide<M> = <<M as FeatureMap>::Output as Field>::Wide;
+
+/// Rows whose images under the factor are held at once.
+const PIECE: usize = 512;
+
+/// Sums over features and standardised targets `z = (y - ȳ)/σ`.
+#[derive(Debug)]
+pub(crate) struct Standard<W: Scalar> {
+    /// `FᴴWF`.
+    pub(crate) gram: Lower<W>,
+    /// `FᴴWz`.
+    pub(crate) cross: Array2<W>,
+    /// `Σ wᵢ zᵢ²` for each target.
+    pub(crate) squares: Vec<f64>,
+    /// `ȳ`.
+    pub(crate) means: Vec<f64>,
+    /// `σ`: 1 where targets are constant or are not to be scaled.
+    pub(crate) scales: Vec<f64>,
+    /// Number of rows.
+    pub(crate) count: f64,
+    /// `Σ ln wᵢ`.
+    pub(crate) log_weights: f64,
+}
+
+impl<W: Scalar<Real = f64>> Standard<W> {
+    /// Sums about 0 become sums about the means of the targets, over their standard deviations where `scaled`.
+    pub(crate) fn new(moments: Moments<W>, scaled: bool) -> Result<Self> {
+        let Moments { gram, mut cross, feature_sums, totals } = moments;
+        if totals.target_sums.is_empty() {
+            return Err(Error::parameter("targets", "at least one column", "none"));
+        }
+        if totals.count == 0 || totals.weight_sum <= 0.0 {
+            return Err(Error::parameter("rows", "at least one row with a positive weight", "none"));
+        }
+        let total = totals.weight_sum;
+        let means: Vec<f64> = totals.target_sums.iter().map(|sum| sum / total).collect();
+        let about =
+            totals.target_squares.iter().zip(&means).map(|(square, mean)| (square - total * mean * mean).max(0.0));
+        let mut squares: Vec<f64> = about.collect();
+        let scale = |(square, raw): (&f64, &f64)| {
+            // Constant targets leave a spread of rounding errors only.
+            let varies = *square > 1e-14 * raw.abs();
+            if scaled && varies { (square / total).sqrt() } else { 1.0 }
+        };
+        let scales: Vec<f64> = squares.iter().zip(&totals.target_squares).map(scale).collect();
+        for (mut row, sum) in cross.rows_mut().into_iter().zip(&feature_sums) {
+            for ((value, mean), scale) in row.iter_mut().zip(&means).zip(&scales) {
+                *value = (*value - sum.scale(*mean)).scale(1.0 / scale);
+            }
+        }
+        squares.iter_mut().zip(&scales).for_each(|(square, scale)| *square /= scale * scale);
+        let finite = |v: W| v.re().is_finite() && v.im().is_finite();
+        let numbers = squares.iter().chain(&means).all(|v| v.is_finite());
+        if !(numbers && cross.iter().all(|&v| finite(v)) && gram.diagonal().all(finite)) {
+            let expected = "small enough that their squares can be summed";
+            return Err(Error::parameter("features, targets and weights", expected, "an overflow to infinity"));
+        }
+        let (count, log_weights) = (totals.count as f64, totals.log_weight_sum);
+        Ok(Standard { gram, cross, squares, means, scales, count, log_weights })
+    }
+
+    /// The evidence for signal variance `s²` and noise variance `τ²`, in the memory of the sums.
+    pub(crate) fn evidence(self, signal: f64, noise: f64) -> Result<Evidence<W>> {
+        let ratio = signal / noise;
+        let Standard { mut gram, cross, squares, count, log_weights, .. } = self;
+        gram.scale(ratio);
+        gram.add_to_diagonal(1.0);
+        let (factor, jitter, condition) = factorise(gram)?;
+        let mut solved = cross.clone();
+        let (dim, outputs) = solved.dim();
+        factor.solve_in_place(TileMut::new(solved.as_slice_mut().expect("standard layout"), dim, outputs))?;
+        // cᴴB⁻¹c and |B⁻¹c|² for each target.
+        let mut quadratic = vec![0.0; outputs];
+        let mut lengths = vec![0.0; outputs];
+        for (c, b) in cross.rows().into_iter().zip(solved.rows()) {
+            for k in 0..outputs {
+                quadratic[k] += (c[k].conj() * b[k]).re();
+                lengths[k] += b[k].abs_sq();
+            }
+        }
+        Ok(Evidence {
+            factor,
+            solved,
+            jitter,
+            condition,
+            quadratic,
+            lengths,
+            squares,
+            signal,
+            noise,
+            count,
+            log_weights,
+        })
+    }
+}
+
+/// The factor of `B = ρFᴴWF + I`, `ρ = s²/τ²`, and what follows from it.
+#[derive(Debug)]
+pub(crate) struct Evidence<W: Scalar> {
+    pub(crate) factor: Cholesky<W>,
+    /// `B⁻¹FᴴWz`, one column per target.
+    pub(crate) solved: Array2<W>,
+    pub(crate) jitter: f64,
+    pub(crate) condition: f64,
+    quadratic: Vec<f64>,
+    lengths: Vec<f64>,
+    squares: Vec<f64>,
+    signal: f64,
+    noise: f64,
+    count: f64,
+    log_weights: f64,
+}
+
+impl<W: Scalar<Real = f64>> Evidence<W> {
+    /// One half for real normal laws, 1 for complex ones, whose density has `det Σ` in place of its root.
+    pub(crate) const KAPPA: f64 = if W::IS_COMPLEX { 1.0 } else { 0.5 };
+
+    /// `ln p(z)` of the standardised targets, summed over them.
+    pub(crate) fn log_likelihood(&self) -> f64 {
+        let (ratio, outputs) = (self.signal / self.noise, self.squares.len() as f64);
+        let turn = if W::IS_COMPLEX { std::f64::consts::PI } else { std::f64::consts::TAU };
+        let misfit: f64 = self.squares.iter().zip(&self.quadratic).map(|(z, q)| (z - ratio * q) / self.noise).sum();
+        let volume = self.factor.log_determinant() + self.count * (self.noise.ln() + turn.ln()) - self.log_weights;
+        -Self::KAPPA * (misfit + outputs * volume)
+    }
+
+    /// Derivatives of [`log_likelihood`](Self::log_likelihood) in `ln s²` and `ln τ²`.
+    pub(crate) fn gradient(&self) -> [f64; 2] {
+        let (ratio, outputs) = (self.signal / self.noise, self.squares.len() as f64);
+        // tr(Σ⁻¹K̂) = D - tr B⁻¹: the number of directions that the data determine.
+        let determined = self.factor.order() as f64 - self.factor.inverse_trace();
+        let explained: f64 = self.lengths.iter().map(|l| self.signal * l / (self.noise * self.noise)).sum();
+        // |W^½(z - Fu)|² with u = ρB⁻¹c, since ρGB⁻¹c = c - B⁻¹c.
+        let residual: f64 = (0..self.squares.len())
+            .map(|k| self.squares[k] - ratio * self.quadratic[k] - ratio * self.lengths[k])
+            .sum();
+        [
+            Self::KAPPA * (explained - outputs * determined),
+            Self::KAPPA * (residual / self.noise - outputs * (self.count - determined)),
+        ]
+    }
+}
+
+/// `conj(φ)` of some rows as columns, in double precision.
+pub(crate) fn conjugate_columns<M: FeatureMap + ?Sized>(
+    map: &M,
+    rows: ArrayView2<'_, M::Real>,
+) -> Result<Array2<Wide<M>>> {
+    let features = map.transform(rows)?;
+    let (n, dim) = features.dim();
+    let mut columns = Array2::from_elem((dim, n), Wide::<M>::ZERO);
+    // Some features of all rows at a time: both sides of the transposition stay in cache.
+    let strip = 32;
+    let strips: Vec<_> = columns.axis_chunks_iter_mut(Axis(0), strip).enumerate().collect();
+    strips.into_par_iter().for_each(|(index, mut columns)| {
+        let first = index * strip;
+        for i in 0..n {
+            for j in 0..columns.nrows() {
+                columns[[j, i]] = features[[i, first + j]].conj().widen();
+            }
+        }
+    });
+    Ok(columns)
+}
+
+/// Hands `L⁻¹conj(φ)ᵀ` to `visit`, some rows at a time: number of the first row, one column per row.
+pub(crate) fn for_each_image<M: FeatureMap + ?Sized>(
+    map: &M,
+    factors: &[&Cholesky<Wide<M>>],
+    rows: ArrayView2<'_, M::Real>,
+    visit: &mut dyn FnMut(usize, usize, Array2<Wide<M>>) -> Result<()>,
+) -> Result<()> {
+    check_dim("number of columns of rows", map.input_dim(), rows.ncols())?;
+    for start in (0..rows.nrows()).step_by(PIECE) {
+        let piece = rows.slice(s![start..(start + PIECE).min(rows.nrows()), ..]);
+        let columns = conjugate_columns(map, piece).map_err(|error| error.rows_from(start))?;
+        for (index, factor) in factors.iter().enumerate() {
+            let mut image = columns.clone();
+            let (dim, n) = image.dim();
+            factor.solve_factor_in_place(TileMut::new(image.as_slice_mut().expect("standard layout"), dim, n))?;
+            visit(start, index, image)?;
+        }
+    }
+    Ok(())
+}
+
+/// Squared lengths of columns.
+pub(crate) fn column_lengths<W: Scalar<Real = f64>>(image: &Array2<W>) -> Vec<f64> {
+    let mut lengths = vec![0.0; image.ncols()];
+    for row in image.rows() {
+        for (length, value) in lengths.iter_mut().zip(row) {
+            *length += value.abs_sq();
+        }
+    }
+    lengths
+}
+
+/// The variances of rows under each of several factors: `|L⁻¹conj(φ)|²`, one column per factor.
+pub(crate) fn variances<M: FeatureMap + ?Sized>(
+    map: &M,
+    factors: &[&Cholesky<Wide<M>>],
+    rows: ArrayView2<'_, M::Real>,
+) -> Result<Array2<f64>> {
+    let mut out = Array2::zeros((rows.nrows(), factors.len()));
+    for_each_image(map, factors, rows, &mut |start, index, image| {
+        let lengths = column_lengths(&image);
+        let mut column = out.slice_mut(s![start..start + lengths.len(), index]);
+        column.iter_mut().zip(lengths).for_each(|(to, length)| *to = length);
+        Ok(())
+    })?;
+    Ok(out)
+}
+
+/// Refuses a Gram matrix (or several) beyond a budget.
+pub(crate) fn check_budget(what: &'static str, needed: u64, budget: Option<u64>, remedy: &str) -> Result<()> {
+    match budget {
+        Some(budget) if needed > budget => Err(Error::Budget { what, needed, budget, remedy: remedy.to_owned() }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,382 @@
+use super::{Gathered, expand, for_each_strip, gather, kernel_triangle, tile_mut};
+use crate::error::{Error, Result, check_count, check_dim, check_positive};
+use crate::kernel::{Kernel, kernel_matrix};
+use crate::linalg::{Cholesky, Lower, Tile, Workspace};
+use crate::model::dirichlet::{Dirichlet, Sampling};
+use crate::model::evidence::column_lengths;
+use crate::model::ridge::first_largest;
+use crate::model::{Fit, Predict};
+use crate::random::Seed;
+use crate::rows::{RowSource, class_of};
+use crate::solve::{SolveReport, factorise};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, s};
+use std::sync::Arc;
+
+/// `k(x, x)` for every row.
+fn prior(kernel: &dyn Kernel, rows: ArrayView2<'_, f64>) -> Vec<f64> {
+    let each = |row: ndarray::ArrayView1<'_, f64>| {
+        let row = row.to_vec();
+        kernel.evaluate(&row, &row)
+    };
+    rows.rows().into_iter().map(each).collect()
+}
+
+/// Variances at `new` under factors of `s²K + S`: `s²k(x, x) - s⁴|L⁻¹k_x|²`, cut off at 0, one column per factor.
+fn posterior_variances(
+    kernel: &dyn Kernel,
+    rows: ArrayView2<'_, f64>,
+    factors: &[(f64, &Cholesky<f64>)],
+    new: ArrayView2<'_, f64>,
+) -> Result<Array2<f64>> {
+    let mut out = Array2::zeros((new.nrows(), factors.len()));
+    let prior = prior(kernel, new);
+    for_each_strip(kernel, new, rows, &mut |start, matrix| {
+        for (index, (signal, factor)) in factors.iter().enumerate() {
+            let mut columns = matrix.t().as_standard_layout().into_owned();
+            factor.solve_factor_in_place(tile_mut(&mut columns))?;
+            for (i, length) in column_lengths(&columns).into_iter().enumerate() {
+                out[[start + i, index]] = (signal * (prior[start + i] - signal * length)).max(0.0);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(out)
+}
+
+/// Gaussian-process regression with the kernel itself: the reference of [`GpRegressor`](crate::model::GpRegressor), with
+/// the same parameters and the same treatment of targets.
+///
+/// Mean `s²k_xᵀ(s²K + τ²W⁻¹)⁻¹z`, covariance `s²k(x, x') - s⁴k_xᵀ(s²K + τ²W⁻¹)⁻¹k_x'` (Rasmussen and Williams 2006, §2.2).
+#[derive(Debug, Clone)]
+pub struct ExactGpRegressor {
+    kernel: Arc<dyn Kernel>,
+    signal: f64,
+    noise: f64,
+    normalised: bool,
+}
+
+impl ExactGpRegressor {
+    /// Noise variance `τ²` and signal variance 1, in units of the variance of the targets.
+    ///
+    /// # Errors
+    /// A noise variance that is not positive.
+    pub fn new(kernel: Arc<dyn Kernel>, noise_variance: f64) -> Result<Self> {
+        check_positive("noise variance", noise_variance)?;
+        Ok(ExactGpRegressor { kernel, signal: 1.0, noise: noise_variance, normalised: true })
+    }
+
+    /// With signal variance `s²`.
+    ///
+    /// # Errors
+    /// A variance that is not positive.
+    pub fn with_signal_variance(mut self, signal_variance: f64) -> Result<Self> {
+        check_positive("signal variance", signal_variance)?;
+        self.signal = signal_variance;
+        Ok(self)
+    }
+
+    /// With targets divided by their standard deviations, or as they are; their mean is subtracted in any case.
+    pub fn with_normalised_targets(mut self, normalised: bool) -> Self {
+        self.normalised = normalised;
+        self
+    }
+}
+
+impl Fit for ExactGpRegressor {
+    type Real = f64;
+    type Model = ExactGpRegressorModel;
+
+    fn fit(&self, source: &mut dyn RowSource<f64>) -> Result<ExactGpRegressorModel> {
+        ExactGpRegressorModel::new(self, gather(source)?)
+    }
+}
+
+/// A fitted [`ExactGpRegressor`].
+#[derive(Debug, Clone)]
+pub struct ExactGpRegressorModel {
+    description: ExactGpRegressor,
+    data: Gathered,
+    means: Vec<f64>,
+    scales: Vec<f64>,
+    coefficients: Array2<f64>,
+    factor: Cholesky<f64>,
+    likelihood: f64,
+    report: SolveReport,
+}
+
+impl ExactGpRegressorModel {
+    pub(crate) fn new(description: &ExactGpRegressor, data: Gathered) -> Result<Self> {
+        let ExactGpRegressor { kernel, signal, noise, normalised } = description;
+        let (n, outputs) = data.targets.dim();
+        let total = data.weights.sum();
+        let mut z = data.targets.clone();
+        let (mut means, mut scales) = (Vec::new(), Vec::new());
+        for mut column in z.columns_mut() {
+            let mean = column.iter().zip(&data.weights).map(|(y, w)| y * w).sum::<f64>() / total;
+            column.mapv_inplace(|y| y - mean);
+            let variance = column.iter().zip(&data.weights).map(|(y, w)| w * y * y).sum::<f64>() / total;
+            let scale = if *normalised && variance > 1e-14 * mean * mean { variance.sqrt() } else { 1.0 };
+            column.mapv_inplace(|y| y / scale);
+            means.push(mean);
+            scales.push(scale);
+        }
+        let mut matrix = kernel_triangle(&**kernel, data.rows.view())?;
+        matrix.scale(*signal);
+        for (i, weight) in data.weights.iter().enumerate() {
+            matrix.row_mut(i)[i] += noise / weight;
+        }
+        let (factor, jitter, condition) = factorise(matrix)?;
+        let mut solved = z.clone();
+        factor.solve_in_place(tile_mut(&mut solved))?;
+        let misfit = (&z * &solved).sum();
+        let volume = factor.log_determinant() + n as f64 * std::f64::consts::TAU.ln();
+        let units: f64 = scales.iter().map(|scale| n as f64 * scale.ln()).sum();
+        let likelihood = -0.5 * (misfit + outputs as f64 * volume) - units;
+        for mut row in solved.rows_mut() {
+            row.iter_mut().zip(&scales).for_each(|(value, scale)| *value *= signal * scale);
+        }
+        crate::rows::check_finite("coefficients", solved.view(), 0)?;
+        let report = SolveReport::gaussian_process(jitter, condition);
+        let description = description.clone();
+        Ok(ExactGpRegressorModel { description, data, means, scales, coefficients: solved, factor, likelihood, report })
+    }
+
+    pub(crate) fn parts(&self) -> (&Gathered, f64, f64, bool) {
+        let ExactGpRegressor { signal, noise, normalised, .. } = &self.description;
+        (&self.data, *signal, *noise, *normalised)
+    }
+
+    /// `ln p(y)` of the training targets, summed over them.
+    pub fn log_marginal_likelihood(&self) -> f64 {
+        self.likelihood
+    }
+
+    /// Variances of the noise of each target, in its own units.
+    pub fn observation_variances(&self) -> Vec<f64> {
+        self.scales.iter().map(|scale| scale * scale * self.description.noise).collect()
+    }
+
+    /// Jitter and condition of the factorisation.
+    pub fn report(&self) -> &SolveReport {
+        &self.report
+    }
+
+    /// Means and variances of the process at `rows`, one column per target; noise is not included.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    pub fn predict_with_variance(&self, rows: ArrayView2<'_, f64>) -> Result<(Array2<f64>, Array2<f64>)> {
+        let mean = self.predict(rows)?;
+        let factors = [(self.description.signal, &self.factor)];
+        let unit = posterior_variances(&*self.description.kernel, self.data.rows.view(), &factors, rows)?;
+        let variance = Array2::from_shape_fn(mean.dim(), |(i, k)| unit[[i, 0]] * self.scales[k] * self.scales[k]);
+        Ok((mean, variance))
+    }
+
+    /// Covariances of the process between all pairs of `rows`, for one target.
+    ///
+    /// # Errors
+    /// As [`predict_with_variance`](Self::predict_with_variance), and targets that do not exist.
+    pub fn covariance(&self, rows: ArrayView2<'_, f64>, target: usize) -> Result<Array2<f64>> {
+        let Some(scale) = self.scales.get(target) else {
+            return Err(Error::parameter("target", "below the number of targets", target));
+        };
+        let (n, m, signal) = (self.data.rows.nrows(), rows.nrows(), self.description.signal);
+        let mut images = Array2::zeros((n, m));
+        for_each_strip(&*self.description.kernel, rows, self.data.rows.view(), &mut |start, matrix| {
+            images.slice_mut(s![.., start..start + matrix.nrows()]).assign(&matrix.t());
+            Ok(())
+        })?;
+        self.factor.solve_factor_in_place(tile_mut(&mut images))?;
+        let mut explained = Lower::zeros(m)?;
+        explained.add_gram(Tile::new(images.as_slice().expect("standard layout"), n, m), &mut Workspace::new());
+        let prior = kernel_matrix(&*self.description.kernel, rows, rows)?;
+        let entry = |(i, j): (usize, usize)| {
+            scale * scale * signal * (prior[[i, j]] - signal * explained.row(i.max(j))[i.min(j)])
+        };
+        Ok(Array2::from_shape_fn((m, m), entry))
+    }
+}
+
+impl Predict for ExactGpRegressorModel {
+    type Real = f64;
+
+    fn input_dim(&self) -> usize {
+        self.data.rows.ncols()
+    }
+
+    fn output_dim(&self) -> usize {
+        self.means.len()
+    }
+
+    fn predict_into(&self, rows: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<()> {
+        expand(&*self.description.kernel, rows, self.data.rows.view(), &self.coefficients, &self.means, out)
+    }
+}
+
+/// Gaussian-process classification with the kernel itself: the reference of [`GpClassifier`](crate::model::GpClassifier),
+/// with the same transform of labels.
+#[derive(Debug, Clone)]
+pub struct ExactGpClassifier {
+    kernel: Arc<dyn Kernel>,
+    alpha: f64,
+    signal: Option<f64>,
+    classes: Option<usize>,
+    sampling: Sampling,
+}
+
+impl ExactGpClassifier {
+    /// Classification with the given `α`.
+    ///
+    /// # Errors
+    /// An `α` that is not positive.
+    pub fn new(kernel: Arc<dyn Kernel>, alpha: f64) -> Result<Self> {
+        check_positive("alpha", alpha)?;
+        let sampling = Sampling { samples: 512, seed: 0 };
+        Ok(ExactGpClassifier { kernel, alpha, signal: None, classes: None, sampling })
+    }
+
+    /// With signal variance `s²` for all classes; otherwise it is the variance of the class' targets.
+    ///
+    /// # Errors
+    /// A variance that is not positive.
+    pub fn with_signal_variance(mut self, signal_variance: f64) -> Result<Self> {
+        check_positive("signal variance", signal_variance)?;
+        self.signal = Some(signal_variance);
+        Ok(self)
+    }
+
+    /// For a known number of classes; otherwise it is one more than the largest label.
+    ///
+    /// # Errors
+    /// No classes.
+    pub fn with_classes(mut self, classes: usize) -> Result<Self> {
+        check_count("classes", classes)?;
+        self.classes = Some(classes);
+        Ok(self)
+    }
+
+    /// With probabilities from this many draws, rounded up to an even number.
+    ///
+    /// # Errors
+    /// No samples.
+    pub fn with_samples(mut self, samples: usize, seed: Seed) -> Result<Self> {
+        self.sampling = Sampling::new(samples, seed)?;
+        Ok(self)
+    }
+}
+
+impl Fit for ExactGpClassifier {
+    type Real = f64;
+    type Model = ExactGpClassifierModel;
+
+    fn fit(&self, source: &mut dyn RowSource<f64>) -> Result<ExactGpClassifierModel> {
+        check_dim("number of target columns", 1, source.target_dim())?;
+        ExactGpClassifierModel::new(self, gather(source)?)
+    }
+}
+
+/// A fitted [`ExactGpClassifier`].
+#[derive(Debug, Clone)]
+pub struct ExactGpClassifierModel {
+    description: ExactGpClassifier,
+    data: Gathered,
+    means: Vec<f64>,
+    signals: Vec<f64>,
+    coefficients: Array2<f64>,
+    factors: Vec<Cholesky<f64>>,
+}
+
+impl ExactGpClassifierModel {
+    pub(crate) fn new(description: &ExactGpClassifier, data: Gathered) -> Result<Self> {
+        const MOST: usize = 1_000_000;
+        let labels = data.targets.iter().enumerate();
+        let most = description.classes.unwrap_or(MOST);
+        let labels = labels.map(|(i, &label)| class_of(label, most, i)).collect::<Result<Vec<_>>>()?;
+        let classes = description.classes.unwrap_or_else(|| labels.iter().max().map_or(1, |label| label + 1));
+        let dirichlet = Dirichlet::new(description.alpha)?;
+        let total = data.weights.sum();
+        let kernel = kernel_triangle(&*description.kernel, data.rows.view())?;
+        let n = labels.len();
+        let mut coefficients = Array2::zeros((n, classes));
+        let (mut means, mut signals, mut factors) = (Vec::new(), Vec::new(), Vec::new());
+        for c in 0..classes {
+            let own = labels.iter().zip(&data.weights).filter(|(label, _)| **label == c);
+            let share = own.map(|(_, weight)| weight).sum::<f64>() / total;
+            let mean = dirichlet.mean(share);
+            let signal = description.signal.unwrap_or_else(|| dirichlet.variance(share));
+            let mut matrix = kernel.clone();
+            matrix.scale(signal);
+            let mut solved = Array2::zeros((n, 1));
+            for (i, label) in labels.iter().enumerate() {
+                let (target, noise) = match *label == c {
+                    true => (dirichlet.hit, dirichlet.hit_noise),
+                    false => (dirichlet.miss, dirichlet.miss_noise),
+                };
+                matrix.row_mut(i)[i] += noise / data.weights[i];
+                solved[[i, 0]] = target - mean;
+            }
+            let (factor, _, _) = factorise(matrix)?;
+            factor.solve_in_place(tile_mut(&mut solved))?;
+            coefficients.column_mut(c).assign(&(&solved.index_axis(Axis(1), 0) * signal));
+            means.push(mean);
+            signals.push(signal);
+            factors.push(factor);
+        }
+        let description = ExactGpClassifier { classes: Some(classes), ..description.clone() };
+        Ok(ExactGpClassifierModel { description, data, means, signals, coefficients, factors })
+    }
+
+    pub(crate) fn parts(&self) -> (&Gathered, f64, Option<f64>, Sampling) {
+        let ExactGpClassifier { alpha, signal, sampling, .. } = &self.description;
+        (&self.data, *alpha, *signal, *sampling)
+    }
+
+    /// Number of classes.
+    pub fn classes(&self) -> usize {
+        self.factors.len()
+    }
+
+    /// Means and variances of the latent processes, one column per class.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    pub fn latents(&self, rows: ArrayView2<'_, f64>) -> Result<(Array2<f64>, Array2<f64>)> {
+        let (kernel, own) = (&*self.description.kernel, self.data.rows.view());
+        let mut means = Array2::zeros((rows.nrows(), self.classes()));
+        expand(kernel, rows, own, &self.coefficients, &self.means, means.view_mut())?;
+        let factors: Vec<_> = self.signals.iter().copied().zip(&self.factors).collect();
+        Ok((means, posterior_variances(kernel, own, &factors, rows)?))
+    }
+
+    /// Probabilities of the classes, one column each; rows add up to 1.
+    ///
+    /// # Errors
+    /// As [`latents`](Self::latents).
+    pub fn probabilities(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let (means, spread) = self.latents(rows)?;
+        Ok(self.description.sampling.probabilities(means.view(), spread.view()))
+    }
+}
+
+impl Predict for ExactGpClassifierModel {
+    type Real = f64;
+
+    fn input_dim(&self) -> usize {
+        self.data.rows.ncols()
+    }
+
+    fn output_dim(&self) -> usize {
+        1
+    }
+
+    /// Numbers of the most probable classes.
+    fn predict_into(&self, rows: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) -> Result<()> {
+        check_dim("number of rows of the output", rows.nrows(), out.nrows())?;
+        check_dim("number of columns of the output", 1, out.ncols())?;
+        let probabilities = self.probabilities(rows)?;
+        let classes: Array1<f64> = probabilities.rows().into_iter().map(|row| first_largest(row) as f64).collect();
+        out.column_mut(0).assign(&classes);
+        Ok(())
+    }
+}

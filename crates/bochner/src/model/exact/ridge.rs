@@ -1,0 +1,191 @@
+use super::operator::KernelOperator;
+use super::{expand, gather, kernel_triangle, tile_mut};
+use crate::error::{Error, Result, check_dim, check_non_negative};
+use crate::kernel::Kernel;
+use crate::linalg::Lower;
+use crate::model::{Fit, Predict};
+use crate::rows::RowSource;
+use crate::solve::{ConjugateGradients, SolveReport, conjugate_gradients, factorise};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use std::sync::Arc;
+
+/// Rows up to which a kernel matrix is factorised when no budget is given: 1.6 GB, about a minute.
+const LARGEST: usize = 20_000;
+
+/// How an exact kernel ridge regression is solved.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub enum ExactSolver {
+    /// By factorisation where the triangle fits into the memory budget (without one: up to 20,000 rows), else by
+    /// conjugate gradients.
+    #[default]
+    Auto,
+    /// Cholesky factorisation.
+    Cholesky,
+    /// Conjugate gradients: the kernel matrix is kept where it fits into the memory budget, in single precision if need
+    /// be, and otherwise made again in every step.
+    ConjugateGradients(ConjugateGradients),
+}
+
+/// Kernel ridge regression: `(K + αW⁻¹) β = Y`, `f(x) = Σ k(x, xᵢ) βᵢ`.
+///
+/// What [`Ridge`](crate::model::Ridge) without an intercept tends to as its features become many.
+///
+/// ```
+/// use bochner::kernel::Gaussian;
+/// use bochner::model::exact::KernelRidge;
+/// use bochner::model::{Fit, Predict};
+/// use bochner::rows::InMemory;
+/// use ndarray::array;
+/// use std::sync::Arc;
+/// let (x, y) = (array![[0.0], [1.0]], array![[1.0], [3.0]]);
+/// let model = KernelRidge::new(Arc::new(Gaussian::new(1.0)?), 1.0)?.fit(&mut InMemory::new(x.view(), y.view())?)?;
+/// // (K + I) β = y with k(0, 1) = e^(-1/2).
+/// let k = (-0.5f64).exp();
+/// let expected = (2.0 - 3.0 * k) / (4.0 - k * k) + k * (6.0 - k) / (4.0 - k * k);
+/// assert!((model.predict(array![[0.0]].view())?[[0, 0]] - expected).abs() < 1e-12);
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct KernelRidge {
+    kernel: Arc<dyn Kernel>,
+    penalty: f64,
+    solver: ExactSolver,
+    budget: Option<u64>,
+}
+
+impl KernelRidge {
+    /// Regression with penalty `α`.
+    ///
+    /// # Errors
+    /// A penalty that is negative or not finite.
+    pub fn new(kernel: Arc<dyn Kernel>, penalty: f64) -> Result<Self> {
+        check_non_negative("penalty", penalty)?;
+        Ok(KernelRidge { kernel, penalty, solver: ExactSolver::Auto, budget: None })
+    }
+
+    /// Solved by `solver`.
+    pub fn with_solver(mut self, solver: ExactSolver) -> Self {
+        self.solver = solver;
+        self
+    }
+
+    /// Fitted within this many bytes of memory, rows not counted.
+    ///
+    /// # Errors
+    /// A budget of 0.
+    pub fn with_memory_budget(mut self, bytes: u64) -> Result<Self> {
+        if bytes == 0 {
+            return Err(Error::parameter("memory budget", "at least 1 byte", 0));
+        }
+        self.budget = Some(bytes);
+        Ok(self)
+    }
+}
+
+impl Fit for KernelRidge {
+    type Real = f64;
+    type Model = KernelRidgeModel;
+
+    fn fit(&self, source: &mut dyn RowSource<f64>) -> Result<KernelRidgeModel> {
+        let data = gather(source)?;
+        let (n, outputs) = data.targets.dim();
+        // W^½KW^½ + α has the same solutions, scaled, and is symmetric.
+        let roots: Vec<f64> = data.weights.iter().map(|w| w.sqrt()).collect();
+        let mut rhs = data.targets;
+        rhs.rows_mut().into_iter().zip(&roots).for_each(|(mut row, root)| row *= *root);
+        let triangle = Lower::<f64>::bytes(n);
+        let direct = self.budget.map_or(n <= LARGEST, |budget| triangle <= budget);
+        let (mut coefficients, report) = match self.solver {
+            ExactSolver::Auto | ExactSolver::Cholesky if direct || self.solver == ExactSolver::Cholesky => {
+                let remedy = "conjugate gradients would do with less";
+                crate::model::evidence::check_budget("the kernel matrix", triangle, self.budget, remedy)?;
+                let mut matrix = kernel_triangle(&*self.kernel, data.rows.view())?;
+                for i in 0..n {
+                    matrix.row_mut(i).iter_mut().zip(&roots).for_each(|(value, root)| *value *= roots[i] * root);
+                }
+                matrix.add_to_diagonal(self.penalty);
+                let (factor, jitter, condition) = factorise(matrix)?;
+                factor.solve_in_place(tile_mut(&mut rhs))?;
+                let reason = format!("the kernel matrix of {n} rows fits: {:.0} MB", triangle as f64 / 1e6);
+                (rhs, SolveReport::gaussian_process(jitter, condition).because(reason))
+            }
+            solver => {
+                let options = match solver {
+                    ExactSolver::ConjugateGradients(options) => options,
+                    _ => ConjugateGradients::default(),
+                };
+                // Vectors of the iteration and of its preconditioner, and one strip of the matrix.
+                let vectors = 8 * n as u64 * (12 * outputs as u64 + 500) + (1 << 27);
+                let room = self.budget.map_or(0, |budget| budget.saturating_sub(vectors));
+                let (mut operator, how) = KernelOperator::new(&*self.kernel, data.rows.view(), roots.clone(), room)?;
+                let epsilon = operator.epsilon();
+                let (solution, report) =
+                    conjugate_gradients(&mut operator, &rhs, self.penalty, &options, None, epsilon)?;
+                (solution, report.because(format!("the kernel matrix of {n} rows is {how}")))
+            }
+        };
+        coefficients.rows_mut().into_iter().zip(&roots).for_each(|(mut row, root)| row *= *root);
+        KernelRidgeModel::from_parts(self.kernel.clone(), data.rows, coefficients, report)
+    }
+}
+
+/// A fitted [`KernelRidge`].
+#[derive(Debug, Clone)]
+pub struct KernelRidgeModel {
+    kernel: Arc<dyn Kernel>,
+    rows: Array2<f64>,
+    coefficients: Array2<f64>,
+    report: SolveReport,
+}
+
+impl KernelRidgeModel {
+    /// A model from its parts, as a file keeps them.
+    ///
+    /// # Errors
+    /// Shapes that do not fit together, or numbers that are not finite.
+    pub fn from_parts(
+        kernel: Arc<dyn Kernel>,
+        rows: Array2<f64>,
+        coefficients: Array2<f64>,
+        report: SolveReport,
+    ) -> Result<Self> {
+        check_dim("number of rows of coefficients", rows.nrows(), coefficients.nrows())?;
+        crate::error::check_count("number of targets", coefficients.ncols())?;
+        crate::rows::check_finite("rows", rows.view(), 0)?;
+        crate::rows::check_finite("coefficients", coefficients.view(), 0)?;
+        Ok(KernelRidgeModel { kernel, rows, coefficients, report })
+    }
+
+    /// Training rows.
+    pub fn rows(&self) -> ArrayView2<'_, f64> {
+        self.rows.view()
+    }
+
+    /// `β`: one row per training row, one column per target.
+    pub fn coefficients(&self) -> ArrayView2<'_, f64> {
+        self.coefficients.view()
+    }
+
+    /// How the solution was found.
+    pub fn report(&self) -> &SolveReport {
+        &self.report
+    }
+}
+
+impl Predict for KernelRidgeModel {
+    type Real = f64;
+
+    fn input_dim(&self) -> usize {
+        self.rows.ncols()
+    }
+
+    fn output_dim(&self) -> usize {
+        self.coefficients.ncols()
+    }
+
+    fn predict_into(&self, rows: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<()> {
+        let shift = vec![0.0; self.output_dim()];
+        expand(&*self.kernel, rows, self.rows.view(), &self.coefficients, &shift, out)
+    }
+}

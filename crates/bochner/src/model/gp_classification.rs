@@ -1,0 +1,369 @@
+use super::dirichlet::{Dirichlet, Sampling};
+use super::evidence::{Wide, check_budget, variances};
+use super::linear::Linear;
+use super::ridge::first_largest;
+use super::{Fit, Predict, Validation};
+use crate::accumulate::{ClassGram, Moments};
+use crate::error::{Error, Result, check_count, check_dim, check_positive};
+use crate::feature::FeatureMap;
+use crate::linalg::{Cholesky, Lower, TileMut};
+use crate::metrics::class_negative_log_likelihood;
+use crate::random::Seed;
+use crate::rows::{RowSource, check_finite, class_of, count_classes};
+use crate::scalar::{Real, Scalar};
+use crate::solve::factorise;
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
+
+/// Gaussian-process classification on features by the Dirichlet transform.
+///
+/// Every class has a regression of its own, on the logarithm of the class' share: rows of the class have the target
+/// `ln(1 + α) - σ₁²/2` and noise variance `σ₁² = ln(1/(1 + α) + 1)`, all others `ln α - σ₀²/2` and `σ₀² = ln(1/α + 1)`.
+/// Probabilities are the mean softmax of draws from the posteriors.
+///
+/// The noise of a class takes two values only, so that with `G` the Gram matrix of all rows and `G_c` that of class `c`
+/// `B_c = s²(G/σ₀² + (1/σ₁² - 1/σ₀²) G_c) + I`: a single pass, and no more multiplications than for one Gram matrix
+/// ([`ClassGram`]); none of the sums depends on `α`.
+///
+/// Unless [`with_signal_variance`](Self::with_signal_variance) fixes it, `s²` is the variance of the class' targets; their
+/// mean is subtracted and added back.
+///
+/// # Cost
+/// `O(nD²)` and one factorisation, `O(D³/3)`, per class; `D²/2` doubles per class in memory and in the model. Probabilities
+/// cost `D²` multiplications per row and class.
+///
+/// # References
+/// Milios et al. 2018; thesis, section 4.3 and appendix B.3.4.
+#[derive(Debug, Clone)]
+pub struct GpClassifier<M> {
+    map: M,
+    alpha: f64,
+    signal: Option<f64>,
+    classes: Option<usize>,
+    sampling: Sampling,
+    budget: Option<u64>,
+}
+
+impl<M: FeatureMap> GpClassifier<M> {
+    /// Classification with the given `α`: 0.01 is a common value, [`validate`](Self::validate) chooses one.
+    ///
+    /// # Errors
+    /// An `α` that is not positive.
+    pub fn new(map: M, alpha: f64) -> Result<Self> {
+        check_positive("alpha", alpha)?;
+        let sampling = Sampling { samples: 512, seed: 0 };
+        Ok(GpClassifier { map, alpha, signal: None, classes: None, sampling, budget: None })
+    }
+
+    /// With signal variance `s²` for all classes.
+    ///
+    /// # Errors
+    /// A variance that is not positive.
+    pub fn with_signal_variance(mut self, signal_variance: f64) -> Result<Self> {
+        check_positive("signal variance", signal_variance)?;
+        self.signal = Some(signal_variance);
+        Ok(self)
+    }
+
+    /// For a known number of classes; otherwise a pass over the labels finds the largest.
+    ///
+    /// # Errors
+    /// No classes.
+    pub fn with_classes(mut self, classes: usize) -> Result<Self> {
+        check_count("classes", classes)?;
+        self.classes = Some(classes);
+        Ok(self)
+    }
+
+    /// With probabilities from this many draws, rounded up to an even number.
+    ///
+    /// # Errors
+    /// No samples.
+    pub fn with_samples(mut self, samples: usize, seed: Seed) -> Result<Self> {
+        self.sampling = Sampling::new(samples, seed)?;
+        Ok(self)
+    }
+
+    /// Fitted within this many bytes of memory, rows in memory not counted.
+    ///
+    /// # Errors
+    /// A budget of 0.
+    pub fn with_memory_budget(mut self, bytes: u64) -> Result<Self> {
+        if bytes == 0 {
+            return Err(Error::parameter("memory budget", "at least 1 byte", 0));
+        }
+        self.budget = Some(bytes);
+        Ok(self)
+    }
+
+    /// The map.
+    pub fn map(&self) -> &M {
+        &self.map
+    }
+
+    /// An accumulator for this model's features: what a stream is pushed to before [`fit_moments`](Self::fit_moments).
+    ///
+    /// # Errors
+    /// Gram matrices beyond the budget.
+    pub fn accumulator(&self, classes: usize) -> Result<ClassGram<M::Output>> {
+        let (inputs, dim) = (self.map.input_dim(), self.map.output_dim());
+        let needed = ClassGram::<M::Output>::bytes(inputs, dim, classes).saturating_add(Lower::<Wide<M>>::bytes(dim));
+        let remedy =
+            "the model keeps one factor per class: fewer features would do, or stochastic variational inference";
+        check_budget("the Gram matrices of all classes", needed, self.budget, remedy)?;
+        ClassGram::new(inputs, dim, classes)
+    }
+
+    fn accumulate(&self, source: &mut dyn RowSource<M::Real>, classes: usize) -> Result<Vec<Moments<Wide<M>>>> {
+        check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
+        check_dim("number of target columns", 1, source.target_dim())?;
+        let mut grams = self.accumulator(classes)?;
+        source.for_each_block(&mut |block| grams.push_rows(&self.map, block))?;
+        grams.finish(&self.map)
+    }
+
+    /// Fits from the sums of all classes, in their memory.
+    ///
+    /// # Errors
+    /// Sums over other features, no rows, or a matrix that stays indefinite.
+    pub fn fit_moments(&self, classes: Vec<Moments<Wide<M>>>) -> Result<GpClassifierModel<M>>
+    where
+        M: Clone,
+    {
+        let dim = self.map.output_dim();
+        check_count("classes", classes.len())?;
+        let dirichlet = Dirichlet::new(self.alpha)?;
+        let mut total = Lower::<Wide<M>>::zeros(dim)?;
+        let mut sums = vec![Wide::<M>::ZERO; dim];
+        for class in &classes {
+            check_dim("number of features", dim, class.dim())?;
+            total.add(&class.gram)?;
+            sums.iter_mut().zip(&class.feature_sums).for_each(|(sum, part)| *sum += *part);
+        }
+        let all: f64 = classes.iter().map(|class| class.totals.weight_sum).sum();
+        let rows: u64 = classes.iter().map(|class| class.totals.count).sum();
+        let log_weights: f64 = classes.iter().map(|class| class.totals.log_weight_sum).sum();
+        if rows == 0 || all <= 0.0 {
+            return Err(Error::parameter("rows", "at least one row with a positive weight", "none"));
+        }
+        if !(all.is_finite() && total.diagonal().all(|v| v.re().is_finite())) {
+            let expected = "small enough that their squares can be summed";
+            return Err(Error::parameter("features and weights", expected, "an overflow to infinity"));
+        }
+        let kappa = super::evidence::Evidence::<Wide<M>>::KAPPA;
+        let turn = if M::Output::IS_COMPLEX { std::f64::consts::PI } else { std::f64::consts::TAU };
+        let count = classes.len();
+        let mut coefficients = Array2::from_elem((dim, count), Wide::<M>::ZERO);
+        let (mut factors, mut means, mut signals) = (Vec::new(), Vec::new(), Vec::new());
+        let mut likelihood = 0.0;
+        for (c, class) in classes.into_iter().enumerate() {
+            let Moments { mut gram, feature_sums, totals, .. } = class;
+            let share = totals.weight_sum / all;
+            let mean = dirichlet.mean(share);
+            let signal = self.signal.unwrap_or_else(|| dirichlet.variance(share));
+            let (hit, miss) = (1.0 / dirichlet.hit_noise, 1.0 / dirichlet.miss_noise);
+            gram.combine(signal * (hit - miss), signal * miss, &total)?;
+            gram.add_to_diagonal(1.0);
+            let (factor, _, _) = factorise(gram)?;
+            // s FᴴS⁻¹(t - mean).
+            let (own, other) = ((dirichlet.hit - mean) * hit, (dirichlet.miss - mean) * miss);
+            let rhs: Vec<Wide<M>> =
+                feature_sums.iter().zip(&sums).map(|(f, all)| f.scale(own) + (*all - *f).scale(other)).collect();
+            let mut solved: Vec<Wide<M>> = rhs.iter().map(|v| v.scale(signal)).collect();
+            factor.solve_in_place(TileMut::new(&mut solved, dim, 1))?;
+            let explained: f64 = rhs.iter().zip(&solved).map(|(a, b)| (a.conj() * *b).re()).sum();
+            let misfit = totals.weight_sum * (dirichlet.hit - mean) * own
+                + (all - totals.weight_sum) * (dirichlet.miss - mean) * other
+                - explained;
+            let (hits, misses) = (totals.count as f64, (rows - totals.count) as f64);
+            let noise = hits * dirichlet.hit_noise.ln() + misses * dirichlet.miss_noise.ln() - log_weights;
+            likelihood -= kappa * (misfit + factor.log_determinant() + noise + rows as f64 * turn.ln());
+            coefficients.column_mut(c).iter_mut().zip(solved).for_each(|(to, from)| *to = from);
+            factors.push(factor);
+            means.push(mean);
+            signals.push(signal);
+        }
+        let parts = ClassifierParts { alpha: self.alpha, means, signals, likelihood, sampling: self.sampling };
+        GpClassifierModel::from_parts(self.map.clone(), coefficients, factors, parts)
+    }
+
+    /// Fits every `α` from one pass over `train` and takes the one with the lowest mean negative log likelihood of the
+    /// labels of `held_out`, whose rows are kept in memory.
+    ///
+    /// # Errors
+    /// Those of fitting and predicting; no values of `α`; no held-out rows.
+    pub fn validate(
+        &self,
+        alphas: &[f64],
+        train: &mut dyn RowSource<M::Real>,
+        held_out: &mut dyn RowSource<M::Real>,
+    ) -> Result<Validation<GpClassifierModel<M>>>
+    where
+        M: Clone,
+    {
+        check_dim("number of held-out target columns", 1, held_out.target_dim())?;
+        check_count("number of values of alpha", alphas.len())?;
+        let classes = match self.classes {
+            Some(classes) => classes,
+            None => count_classes(train)?.max(count_classes(held_out)?),
+        };
+        let inputs = self.map.input_dim();
+        check_dim("number of held-out input columns", inputs, held_out.input_dim())?;
+        let (mut rows, mut labels) = (Vec::new(), Vec::new());
+        held_out.for_each_block(&mut |block| {
+            check_finite("rows", block.rows, labels.len())?;
+            for &label in &block.targets {
+                labels.push(class_of(label, classes, labels.len())?);
+            }
+            rows.extend(block.rows.iter().copied());
+            Ok(())
+        })?;
+        let rows = Array2::from_shape_vec((labels.len(), inputs), rows).expect("as many rows as labels");
+        let moments = self.accumulate(train, classes)?;
+        let mut losses = Vec::with_capacity(alphas.len());
+        for &alpha in alphas {
+            let description = GpClassifier { alpha, map: self.map.clone(), ..*self };
+            let probabilities = description.fit_moments(moments.clone())?.probabilities(rows.view())?;
+            losses.push(class_negative_log_likelihood(&labels, probabilities.view())?);
+        }
+        let best = (0..losses.len()).fold(0, |best, k| if losses[k] < losses[best] { k } else { best });
+        let model = GpClassifier { alpha: alphas[best], map: self.map.clone(), ..*self }.fit_moments(moments)?;
+        Ok(Validation { penalties: alphas.to_vec(), losses, best, model })
+    }
+}
+
+impl<M: FeatureMap + Clone> Fit for GpClassifier<M> {
+    type Real = M::Real;
+    type Model = GpClassifierModel<M>;
+
+    fn fit(&self, source: &mut dyn RowSource<M::Real>) -> Result<GpClassifierModel<M>> {
+        let classes = match self.classes {
+            Some(classes) => classes,
+            None => count_classes(source)?,
+        };
+        self.fit_moments(self.accumulate(source, classes)?)
+    }
+}
+
+/// What a fitted classifier knows besides its map, its coefficients and its factors.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClassifierParts {
+    pub(crate) alpha: f64,
+    pub(crate) means: Vec<f64>,
+    pub(crate) signals: Vec<f64>,
+    pub(crate) likelihood: f64,
+    pub(crate) sampling: Sampling,
+}
+
+/// A fitted [`GpClassifier`].
+#[derive(Debug, Clone)]
+pub struct GpClassifierModel<M: FeatureMap> {
+    map: M,
+    coefficients: Array2<Wide<M>>,
+    linear: Linear<M::Output>,
+    factors: Vec<Cholesky<Wide<M>>>,
+    parts: ClassifierParts,
+}
+
+impl<M: FeatureMap> GpClassifierModel<M> {
+    pub(crate) fn from_parts(
+        map: M,
+        coefficients: Array2<Wide<M>>,
+        factors: Vec<Cholesky<Wide<M>>>,
+        parts: ClassifierParts,
+    ) -> Result<Self> {
+        let classes = coefficients.ncols();
+        check_count("classes", classes)?;
+        check_dim("number of rows of coefficients", map.output_dim(), coefficients.nrows())?;
+        check_dim("number of factors", classes, factors.len())?;
+        check_dim("number of signal variances", classes, parts.signals.len())?;
+        check_count("number of samples", parts.sampling.samples)?;
+        factors.iter().try_for_each(|factor| check_dim("order of a factor", map.output_dim(), factor.order()))?;
+        let linear = Linear::narrowed(&coefficients, &parts.means)?;
+        Ok(GpClassifierModel { map, coefficients, linear, factors, parts })
+    }
+
+    pub(crate) fn parts(&self) -> (&Array2<Wide<M>>, &[Cholesky<Wide<M>>], &ClassifierParts) {
+        (&self.coefficients, &self.factors, &self.parts)
+    }
+
+    /// The map.
+    pub fn map(&self) -> &M {
+        &self.map
+    }
+
+    /// Number of classes.
+    pub fn classes(&self) -> usize {
+        self.factors.len()
+    }
+
+    /// `α` of the transform.
+    pub fn alpha(&self) -> f64 {
+        self.parts.alpha
+    }
+
+    /// `ln p` of the transformed labels, summed over classes.
+    pub fn log_marginal_likelihood(&self) -> f64 {
+        self.parts.likelihood
+    }
+
+    /// Means and variances of the latent processes, one column per class.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    pub fn latents(&self, rows: ArrayView2<'_, M::Real>) -> Result<(Array2<f64>, Array2<f64>)> {
+        let mut means = Array2::from_elem((rows.nrows(), self.classes()), M::Real::ZERO);
+        self.linear.apply(&self.map, rows, means.view_mut())?;
+        let factors: Vec<_> = self.factors.iter().collect();
+        let mut spread = variances(&self.map, &factors, rows)?;
+        for (mut column, signal) in spread.columns_mut().into_iter().zip(&self.parts.signals) {
+            column.mapv_inplace(|v| v * signal);
+        }
+        Ok((means.mapv(Real::to_f64), spread))
+    }
+
+    /// Probabilities of the classes, one column each; rows add up to 1.
+    ///
+    /// # Errors
+    /// As [`latents`](Self::latents).
+    pub fn probabilities(&self, rows: ArrayView2<'_, M::Real>) -> Result<Array2<f64>> {
+        let (means, spread) = self.latents(rows)?;
+        Ok(self.parts.sampling.probabilities(means.view(), spread.view()))
+    }
+
+    /// The most probable class of every row, the first one of equals.
+    ///
+    /// # Errors
+    /// As [`latents`](Self::latents).
+    pub fn predict_classes(&self, rows: ArrayView2<'_, M::Real>) -> Result<Vec<usize>> {
+        let mut classes = Vec::with_capacity(rows.nrows());
+        for start in (0..rows.nrows()).step_by(4096) {
+            let piece = rows.slice(s![start..(start + 4096).min(rows.nrows()), ..]);
+            let probabilities = self.probabilities(piece).map_err(|error| error.rows_from(start))?;
+            classes.extend(probabilities.rows().into_iter().map(first_largest));
+        }
+        Ok(classes)
+    }
+}
+
+impl<M: FeatureMap> Predict for GpClassifierModel<M> {
+    type Real = M::Real;
+
+    fn input_dim(&self) -> usize {
+        self.map.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        1
+    }
+
+    /// Numbers of the most probable classes.
+    fn predict_into(&self, rows: ArrayView2<'_, M::Real>, mut out: ArrayViewMut2<'_, M::Real>) -> Result<()> {
+        check_dim("number of rows of the output", rows.nrows(), out.nrows())?;
+        check_dim("number of columns of the output", 1, out.ncols())?;
+        for (to, class) in out.iter_mut().zip(self.predict_classes(rows)?) {
+            *to = M::Real::from_f64(class as f64);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,328 @@
+use super::evidence::{Evidence, Standard, Wide, check_budget, column_lengths, for_each_image};
+use super::linear::Linear;
+use super::{Fit, Predict};
+use crate::accumulate::{Gram, Moments};
+use crate::error::{Error, Result, check_count, check_dim, check_positive};
+use crate::feature::FeatureMap;
+use crate::linalg::{Cholesky, Lower, TileMut, Workspace};
+use crate::random::{Role, Seed, Stream};
+use crate::rows::RowSource;
+use crate::scalar::{Real, Scalar};
+use crate::solve::SolveReport;
+use ndarray::{Array2, Array3, ArrayView2, ArrayViewMut2, s};
+
+/// Gaussian-process regression on features: the process `f(x) = s φ(x)ᵀw` with `w` standard normal, seen through noise.
+///
+/// Its covariance `s²⟨φ(x), φ(x')⟩` estimates `s²k(x, x')`. With `B = ρ FᴴWF + I`, `ρ = s²/τ²`, and noise variance
+/// `τ²/wᵢ` in row `i`, the posterior has mean `ρ φ(x)ᵀB⁻¹FᴴWz` and covariance `s² φ(x)ᵀB⁻¹conj(φ(x'))`.
+///
+/// Targets enter as `z = (y - ȳ)/σ`: their mean is subtracted and added back, and unless
+/// [`with_normalised_targets`](Self::with_normalised_targets) says otherwise both variances are in units of the variance
+/// of the targets. Several targets share the map and both variances, and one factorisation.
+///
+/// Features may be real (complex ones as CtR included) or complex. A complex map makes a complex process, of which
+/// predictions are real parts; its variances are those of the complex value. The process of CtR features has the real part
+/// of the covariance: another process, with another posterior.
+///
+/// # Cost
+/// One pass, `O(nD²)` for the Gram matrix and `O(D³/3)` for its factorisation; `D²/2` doubles in memory and in the model.
+/// A variance costs `D²` multiplications per row.
+///
+/// # References
+/// Rasmussen and Williams 2006, §2.1; thesis, appendix B.3 (with the transposes of equation B.18).
+///
+/// ```
+/// use bochner::feature::{Describe, FourierSpec};
+/// use bochner::model::{Fit, GpRegressor};
+/// use bochner::rows::InMemory;
+/// use ndarray::{Array2, array};
+/// let rows = Array2::from_shape_fn((60, 1), |(i, _)| i as f64 / 10.0);
+/// let targets = rows.mapv(f64::sin);
+/// let map = FourierSpec { n_components: 200, seed: 7, ..FourierSpec::default() }.build::<f64>(1)?;
+/// let model = GpRegressor::new(map, 1e-4)?.fit(&mut InMemory::new(rows.view(), targets.view())?)?;
+/// let (mean, variance) = model.predict_with_variance(array![[1.55], [9.0]].view())?;
+/// assert!((mean[[0, 0]] - 1.55f64.sin()).abs() < 0.01 && variance[[0, 0]] < 0.01);
+/// assert!(variance[[1, 0]] > 100.0 * variance[[0, 0]]); // far from the data
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct GpRegressor<M> {
+    map: M,
+    signal: f64,
+    noise: f64,
+    normalised: bool,
+    budget: Option<u64>,
+}
+
+impl<M: FeatureMap> GpRegressor<M> {
+    /// Noise variance `τ²` and signal variance 1, in units of the variance of the targets.
+    ///
+    /// # Errors
+    /// A noise variance that is not positive.
+    pub fn new(map: M, noise_variance: f64) -> Result<Self> {
+        check_positive("noise variance", noise_variance)?;
+        Ok(GpRegressor { map, signal: 1.0, noise: noise_variance, normalised: true, budget: None })
+    }
+
+    /// With signal variance `s²`.
+    ///
+    /// # Errors
+    /// A variance that is not positive.
+    pub fn with_signal_variance(mut self, signal_variance: f64) -> Result<Self> {
+        check_positive("signal variance", signal_variance)?;
+        self.signal = signal_variance;
+        Ok(self)
+    }
+
+    /// With targets divided by their standard deviations, or as they are; their mean is subtracted in any case.
+    pub fn with_normalised_targets(mut self, normalised: bool) -> Self {
+        self.normalised = normalised;
+        self
+    }
+
+    /// Fitted within this many bytes of memory, rows in memory not counted.
+    ///
+    /// # Errors
+    /// A budget of 0.
+    pub fn with_memory_budget(mut self, bytes: u64) -> Result<Self> {
+        if bytes == 0 {
+            return Err(Error::parameter("memory budget", "at least 1 byte", 0));
+        }
+        self.budget = Some(bytes);
+        Ok(self)
+    }
+
+    /// The map.
+    pub fn map(&self) -> &M {
+        &self.map
+    }
+
+    /// An accumulator for this model's features: what a stream is pushed to before [`fit_moments`](Self::fit_moments).
+    ///
+    /// # Errors
+    /// No targets, or a Gram matrix beyond the budget.
+    pub fn accumulator(&self, outputs: usize) -> Result<Gram<M::Output>> {
+        if outputs == 0 {
+            return Err(Error::parameter("targets", "at least one column", "none"));
+        }
+        let needed = Gram::<M::Output>::bytes(self.map.output_dim(), outputs);
+        let remedy = "fewer features would do, or ridge regression by conjugate gradients";
+        check_budget("the Gram matrix", needed, self.budget, remedy)?;
+        Gram::new(self.map.output_dim(), outputs)
+    }
+
+    /// Fits from sums collected elsewhere, in their memory.
+    ///
+    /// # Errors
+    /// Sums over other features, nothing to fit, or a matrix that stays indefinite.
+    pub fn fit_moments(&self, moments: Moments<Wide<M>>) -> Result<GpRegressorModel<M>>
+    where
+        M: Clone,
+    {
+        check_dim("number of features", self.map.output_dim(), moments.dim())?;
+        let standard = Standard::new(moments, self.normalised)?;
+        let (means, scales, count) = (standard.means.clone(), standard.scales.clone(), standard.count);
+        let evidence = standard.evidence(self.signal, self.noise)?;
+        let units: f64 = scales.iter().map(|scale| 2.0 * Evidence::<Wide<M>>::KAPPA * count * scale.ln()).sum();
+        let likelihood = evidence.log_likelihood() - units;
+        let report = SolveReport::gaussian_process(evidence.jitter, evidence.condition);
+        let ratio = self.signal / self.noise;
+        let mut coefficients = evidence.solved;
+        for mut row in coefficients.rows_mut() {
+            row.iter_mut().zip(&scales).for_each(|(value, scale)| *value = value.scale(ratio * scale));
+        }
+        let parts = GpParts { signal: self.signal, noise: self.noise, means, scales, likelihood, report };
+        GpRegressorModel::from_parts(self.map.clone(), coefficients, evidence.factor, parts)
+    }
+}
+
+impl<M: FeatureMap + Clone> Fit for GpRegressor<M> {
+    type Real = M::Real;
+    type Model = GpRegressorModel<M>;
+
+    fn fit(&self, source: &mut dyn RowSource<M::Real>) -> Result<GpRegressorModel<M>> {
+        check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
+        let mut gram = self.accumulator(source.target_dim())?;
+        source.for_each_block(&mut |block| gram.push_rows(&self.map, block))?;
+        self.fit_moments(gram.finish())
+    }
+}
+
+/// What a fitted process knows besides its map, its coefficients and its factor.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GpParts {
+    pub(crate) signal: f64,
+    pub(crate) noise: f64,
+    pub(crate) means: Vec<f64>,
+    pub(crate) scales: Vec<f64>,
+    pub(crate) likelihood: f64,
+    pub(crate) report: SolveReport,
+}
+
+/// A fitted [`GpRegressor`].
+#[derive(Debug, Clone)]
+pub struct GpRegressorModel<M: FeatureMap> {
+    map: M,
+    /// Posterior mean of the weights in units of the targets.
+    coefficients: Array2<Wide<M>>,
+    linear: Linear<M::Output>,
+    factor: Cholesky<Wide<M>>,
+    parts: GpParts,
+}
+
+impl<M: FeatureMap> GpRegressorModel<M> {
+    pub(crate) fn from_parts(
+        map: M,
+        coefficients: Array2<Wide<M>>,
+        factor: Cholesky<Wide<M>>,
+        parts: GpParts,
+    ) -> Result<Self> {
+        check_dim("number of rows of coefficients", map.output_dim(), coefficients.nrows())?;
+        check_dim("order of the factor", map.output_dim(), factor.order())?;
+        check_count("number of targets", coefficients.ncols())?;
+        check_dim("number of scales", coefficients.ncols(), parts.scales.len())?;
+        check_positive("signal variance", parts.signal)?;
+        check_positive("noise variance", parts.noise)?;
+        parts.scales.iter().try_for_each(|&scale| check_positive("scale", scale))?;
+        let linear = Linear::narrowed(&coefficients, &parts.means)?;
+        Ok(GpRegressorModel { map, coefficients, linear, factor, parts })
+    }
+
+    pub(crate) fn parts(&self) -> (&Array2<Wide<M>>, &Cholesky<Wide<M>>, &GpParts) {
+        (&self.coefficients, &self.factor, &self.parts)
+    }
+
+    /// The map.
+    pub fn map(&self) -> &M {
+        &self.map
+    }
+
+    /// Signal variance `s²`, in units of the variance of the targets where they were normalised.
+    pub fn signal_variance(&self) -> f64 {
+        self.parts.signal
+    }
+
+    /// Noise variance `τ²`, in the same units.
+    pub fn noise_variance(&self) -> f64 {
+        self.parts.noise
+    }
+
+    /// Variances of the noise of each target, in its own units: what a prediction of an observation adds.
+    pub fn observation_variances(&self) -> Vec<f64> {
+        self.parts.scales.iter().map(|scale| scale * scale * self.parts.noise).collect()
+    }
+
+    /// `ln p(y)` of the training targets, summed over them; of the complex normal law for complex features.
+    pub fn log_marginal_likelihood(&self) -> f64 {
+        self.parts.likelihood
+    }
+
+    /// Jitter and condition of the factorisation.
+    pub fn report(&self) -> &SolveReport {
+        &self.parts.report
+    }
+
+    /// Means and variances of the process at `rows`, one column per target; noise is not included.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    pub fn predict_with_variance(&self, rows: ArrayView2<'_, M::Real>) -> Result<(Array2<M::Real>, Array2<M::Real>)> {
+        let mean = self.predict(rows)?;
+        let mut variance = Array2::from_elem(mean.dim(), M::Real::ZERO);
+        for_each_image(&self.map, &[&self.factor], rows, &mut |start, _, image| {
+            for (i, length) in column_lengths(&image).into_iter().enumerate() {
+                for (to, scale) in variance.row_mut(start + i).iter_mut().zip(&self.parts.scales) {
+                    *to = M::Real::from_f64(self.parts.signal * scale * scale * length);
+                }
+            }
+            Ok(())
+        })?;
+        Ok((mean, variance))
+    }
+
+    /// Covariances of the process between all pairs of `rows`, for one target.
+    ///
+    /// Takes memory for `D` numbers per row besides the result.
+    ///
+    /// # Errors
+    /// As [`predict_with_variance`](Self::predict_with_variance), and targets that do not exist.
+    pub fn covariance(&self, rows: ArrayView2<'_, M::Real>, target: usize) -> Result<Array2<f64>> {
+        let Some(scale) = self.parts.scales.get(target) else {
+            return Err(Error::parameter("target", "below the number of targets", target));
+        };
+        let (n, dim) = (rows.nrows(), self.map.output_dim());
+        let mut images = Array2::from_elem((dim, n), Wide::<M>::ZERO);
+        for_each_image(&self.map, &[&self.factor], rows, &mut |start, _, image| {
+            images.slice_mut(s![.., start..start + image.ncols()]).assign(&image);
+            Ok(())
+        })?;
+        // (L⁻¹conj φ)ᴴ(L⁻¹conj φ') is entry (x, x').
+        let mut gram = Lower::zeros(n)?;
+        let block = crate::linalg::Tile::new(images.as_slice().expect("standard layout"), dim, n);
+        gram.add_gram(block, &mut Workspace::new());
+        let size = self.parts.signal * scale * scale;
+        Ok(Array2::from_shape_fn((n, n), |(i, j)| size * gram.row(i.max(j))[i.min(j)].re()))
+    }
+
+    /// Functions drawn from the posterior, evaluated at `rows`: axes are rows, targets, samples.
+    ///
+    /// Sample `k` of target `t` is one function, whatever the rows: drawn from `seed`,
+    /// [`Role::Posterior`](crate::random::Role::Posterior) and `k · targets + t`.
+    ///
+    /// # Errors
+    /// As [`predict_with_variance`](Self::predict_with_variance), and no samples.
+    pub fn sample(&self, rows: ArrayView2<'_, M::Real>, samples: usize, seed: Seed) -> Result<Array3<M::Real>> {
+        check_count("number of samples", samples)?;
+        let (dim, outputs) = self.coefficients.dim();
+        let mut out = Array3::from_elem((rows.nrows(), outputs, samples), M::Real::ZERO);
+        let parts = if Wide::<M>::IS_COMPLEX { 2 } else { 1 };
+        let mut normals = vec![0.0; parts * dim];
+        // Some functions at a time: their weights are a matrix of the size of the features of as many rows.
+        let most = 64;
+        for first in (0..samples * outputs).step_by(most) {
+            let count = most.min(samples * outputs - first);
+            let mut weights = Array2::from_elem((dim, count), Wide::<M>::ZERO);
+            for (j, mut column) in weights.columns_mut().into_iter().enumerate() {
+                let scale = (1.0 / parts as f64).sqrt();
+                Stream::new(seed, Role::Posterior, (first + j) as u64).normals_from(0, &mut normals);
+                for (to, draw) in column.iter_mut().zip(normals.chunks(parts)) {
+                    *to = Wide::<M>::from_parts(scale * draw[0], scale * draw[parts - 1]);
+                }
+            }
+            let window = TileMut::new(weights.as_slice_mut().expect("standard layout"), dim, count);
+            self.factor.solve_adjoint_in_place(window)?;
+            let target = |j: usize| (first + j) % outputs;
+            for (j, mut column) in weights.columns_mut().into_iter().enumerate() {
+                let size = self.parts.signal.sqrt() * self.parts.scales[target(j)];
+                for (to, mean) in column.iter_mut().zip(self.coefficients.column(target(j))) {
+                    *to = *mean + to.scale(size);
+                }
+            }
+            let means: Vec<f64> = (0..count).map(|j| self.parts.means[target(j)]).collect();
+            let mut values = Array2::from_elem((rows.nrows(), count), M::Real::ZERO);
+            Linear::<M::Output>::narrowed(&weights, &means)?.apply(&self.map, rows, values.view_mut())?;
+            for (j, column) in values.columns().into_iter().enumerate() {
+                out.slice_mut(s![.., target(j), (first + j) / outputs]).assign(&column);
+            }
+        }
+        Ok(out)
+    }
+}
+
+impl<M: FeatureMap> Predict for GpRegressorModel<M> {
+    type Real = M::Real;
+
+    fn input_dim(&self) -> usize {
+        self.map.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        self.coefficients.ncols()
+    }
+
+    /// Means of the process.
+    fn predict_into(&self, rows: ArrayView2<'_, M::Real>, out: ArrayViewMut2<'_, M::Real>) -> Result<()> {
+        self.linear.apply(&self.map, rows, out)
+    }
+}

@@ -1,0 +1,19 @@
+//! Choosing hyperparameters: by the marginal likelihood of a Gaussian process, or by held-out rows.
+//!
+//! | question | answer |
+//! |---|---|
+//! | length scales, signal and noise of a Gaussian process | [`EvidenceSearch`]: L-BFGS on exact gradients |
+//! | map and penalty of ridge regression | [`Search`] over a [`grid`] or [`random`] candidates: held-out rows or folds |
+//! | smooth function with bounds | [`Lbfgs`] |
+//!
+//! The optimiser is our own hundred lines: an evaluation is a pass over rows that may be interrupted or fail with this
+//! crate's error, steps into indefinite matrices must shrink instead of ending the search, and logarithms of length scales
+//! need bounds.
+
+mod evidence_search;
+mod lbfgs;
+mod search;
+
+pub use evidence_search::{EvidenceSearch, Scales, Step, Tuned};
+pub use lbfgs::{Lbfgs, Minimum};
+pub use search::{Range, Search, SearchProgress, Split, Task, Trial, Trials, grid, random};
