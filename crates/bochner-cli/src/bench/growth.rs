@@ -11,12 +11,12 @@ use bochner::rows::{RowBlock, RowSource};
 use ndarray::ArrayView2;
 use std::time::Instant;
 
-const DIM: usize = 64;
+pub(super) const DIM: usize = 64;
 const BLOCK: usize = 2048;
 
 /// Rows drawn block by block: a data set of any length that takes no memory.
-struct Drawn {
-    rows: usize,
+pub(super) struct Drawn {
+    pub(super) rows: usize,
 }
 
 impl RowSource<f32> for Drawn {

@@ -6,6 +6,7 @@ mod energy;
 mod gram;
 mod growth;
 mod hadamard;
+mod learners;
 mod normals;
 mod operator;
 mod optical;
@@ -47,6 +48,11 @@ pub(crate) const ALL: &[Benchmark] = &[
         name: "sketches",
         about: "polynomial sketches, against filling their output, PolynomialCountSketch and numpy",
         run: sketches::run,
+    },
+    Benchmark {
+        name: "learners",
+        about: "ridge, conjugate gradients, Gaussian processes and exact kernel ridge, against numpy and each other",
+        run: learners::run,
     },
     Benchmark { name: "growth", about: "a streamed fit on n and 2 n rows: time and memory", run: growth::run },
     Benchmark {
