@@ -3,6 +3,7 @@
 //! | kernel | of | features |
 //! |---|---|---|
 //! | [`Polynomial`] `(γ⟨x, y⟩ + ν)ᵖ` | inner product | product sketches, TensorSRHT, TensorSketch |
+//! | [`PowerSeries`] `Σ aₙ⟨x, y⟩ⁿ` | inner product | Maclaurin |
 //! | [`Exponential`] `exp(⟨x, y⟩/ℓ²)` | inner product | Maclaurin, positive |
 //! | [`Gaussian`] `exp(−|x−y|²/2ℓ²)` | distance | Fourier, Maclaurin |
 //! | [`Matern`], [`Laplacian`] | distance | Fourier |
@@ -27,6 +28,7 @@ mod operator;
 mod optical;
 mod outputs;
 mod polynomial;
+mod power_series;
 pub(crate) mod products;
 mod scaled;
 mod spherical;
@@ -43,6 +45,7 @@ pub use operator::OperatorKernel;
 pub use optical::Optical;
 pub use outputs::OutputMatrix;
 pub use polynomial::Polynomial;
+pub use power_series::PowerSeries;
 pub use scaled::Scaled;
 pub use spherical::Spherical;
 
