@@ -4,6 +4,7 @@ use bochner::feature::{
     Describe, Directions, FeatureMap, FourierKernel, FourierSpec, PolynomialSpec, PositiveSpec, RadialFit, SketchKind,
     Spec, SphericalSpec, Structure,
     Describe, Directions, FeatureMap, FourierKernel, FourierSpec, OpticalProjection, OpticalSpec, PolynomialSpec,
+    AllocationRule, Describe, Directions, FeatureMap, FourierKernel, FourierSpec, MaclaurinSpec, PolynomialSpec,
     SketchKind, Spec, Structure,
 };
 use bochner::projection::Sampling;
@@ -52,6 +53,12 @@ fn maps() -> Vec<Spec> {
             list.push(OpticalSpec { projection, exponent, ..optical.clone() }.into());
         }
         list.push(OpticalSpec { projection, binarize: Some(0.1), noise: 0.2, ..optical.clone() }.into());
+    let maclaurin =
+        MaclaurinSpec { n_components: 101, allocation: AllocationRule::Random, seed: 3, ..Default::default() };
+    for sketch in [SketchKind::TensorSrht, SketchKind::Rademacher, SketchKind::TensorSketch] {
+        for weights in [Weights::Real, Weights::Ctr] {
+            list.push(MaclaurinSpec { sketch, weights, ..maclaurin.clone() }.into());
+        }
     }
     list
 }

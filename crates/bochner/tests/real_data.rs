@@ -2,16 +2,14 @@
 //!
 //! Needs the data sets (`BOCHNER_DATA`, else `../shared/data`); run by `make check-long`.
 
+mod data;
+
 use bochner::feature::{Describe, FeatureMap, PolynomialSpec, SketchKind};
 use bochner::kernel::kernel_matrix;
 use bochner::projection::Sampling;
 use bochner::random::{Role, Seed, Stream};
 use bochner::variance::Weights;
-use flate2::read::GzDecoder;
 use ndarray::{Array2, Axis};
-use std::fs::File;
-use std::io::Read;
-use std::path::PathBuf;
 
 const ROWS: usize = 1000;
 const SEEDS: u64 = 24;
@@ -24,20 +22,10 @@ const SKETCHES: [(SketchKind, Sampling); 6] = [
     (SketchKind::TensorSrht, Sampling::Tuple),
 ];
 
-fn data(path: &str) -> Vec<u8> {
-    let root = std::env::var_os("BOCHNER_DATA")
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")), PathBuf::from);
-    let path = root.join(path);
-    let file = File::open(&path).unwrap_or_else(|e| panic!("{}: {e}; set BOCHNER_DATA", path.display()));
-    let mut bytes = Vec::new();
-    GzDecoder::new(file).read_to_end(&mut bytes).unwrap();
-    bytes
-}
-
 /// Test rows shifted to be non-negative and scaled to unit norm.
 fn rows(name: &str) -> Array2<f64> {
     let mut all = if name == "letter" {
-        let text = String::from_utf8(data("letter/test.csv.gz")).unwrap();
+        let text = String::from_utf8(data::bytes("letter/test.csv.gz")).unwrap();
         let values: Vec<f64> = text
             .lines()
             .skip(1)
@@ -45,7 +33,7 @@ fn rows(name: &str) -> Array2<f64> {
             .collect();
         Array2::from_shape_vec((values.len() / 16, 16), values).unwrap()
     } else {
-        let bytes = data(&format!("{name}/t10k-images-idx3-ubyte.gz"));
+        let bytes = data::bytes(&format!("{name}/t10k-images-idx3-ubyte.gz"));
         Array2::from_shape_vec((10_000, 784), bytes[16..].iter().map(|&b| f64::from(b)).collect()).unwrap()
     };
     for mut column in all.axis_iter_mut(Axis(1)) {

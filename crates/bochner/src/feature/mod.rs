@@ -8,6 +8,7 @@ mod drive;
 mod fourier;
 mod operator;
 mod optical;
+mod maclaurin;
 mod polynomial;
 mod pooling;
 mod positive;
@@ -23,6 +24,9 @@ pub use operator::{OperatorFeatures, OperatorSpec, Spread};
 pub use optical::{
     Camera, Device, DotSquare, Encoding, Optical, OpticalProjection, OpticalSpec, Recovered, Simulator,
     choose_threshold,
+pub use maclaurin::{
+    Allocation, AllocationRule, Cost, Curve, DegreeMeasure, Maclaurin, MaclaurinKernel, MaclaurinSpec, Statistics,
+    allocate,
 };
 pub use polynomial::{PolynomialSpec, SketchKind, Structure};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};

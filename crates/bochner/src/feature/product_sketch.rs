@@ -155,6 +155,17 @@ impl<P: Projection> ProductSketch<P> {
         Ok(())
     }
 
+    /// [`sketch_factors`](Self::sketch_factors) of shapes that are known to fit, real and imaginary parts apart.
+    pub(super) fn sketch_factors_split(
+        &self,
+        rows: &[Tile<'_, P::Real>],
+        re: TileMut<'_, P::Real>,
+        im: TileMut<'_, P::Real>,
+        work: &mut Workspace<P::Real>,
+    ) {
+        self.scaled_product(rows, work, |rows, work| P::product_tile_split(&self.factors, rows, re, im, work));
+    }
+
     /// Hands `rows` on with the first factor's rows multiplied by `D^{-1/2}`: there the scale costs d products per row
     /// instead of D.
     fn scaled_product(

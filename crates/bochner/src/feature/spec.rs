@@ -2,6 +2,7 @@
 
 use super::{DynComplexMap, DynMap, FourierSpec, PolynomialSpec, PositiveSpec, SphericalSpec};
 use super::{DynComplexMap, DynMap, FourierSpec, OpticalSpec, PolynomialSpec};
+use super::{DynComplexMap, DynMap, FourierSpec, MaclaurinSpec, PolynomialSpec};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::scalar::Real;
@@ -202,6 +203,8 @@ specs! {
     Fourier(FourierSpec),
     /// Moduli of complex projections.
     Optical(OpticalSpec),
+    /// Maclaurin features of dot-product kernels and the Gaussian kernel.
+    Maclaurin(MaclaurinSpec),
     /// Sketches of the polynomial kernel.
     Polynomial(PolynomialSpec),
     /// Features of the exponential kernel.

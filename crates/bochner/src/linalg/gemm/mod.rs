@@ -21,6 +21,7 @@ pub use gram::{cross_update, gram_update, matmul_tn};
 pub use kernel::{Instructions, Sweep};
 pub use matmul::{matmul_nn, matmul_nt};
 pub(crate) use pack::Dense;
+pub(crate) use pack::pack_transposed;
 pub use pack::{Packed, Panels};
 
 use crate::linalg::{Tile, TileMut, Workspace};

@@ -171,6 +171,11 @@ impl<R: Real> Panels<R, 1> for Dense<'_, R> {
     }
 }
 
+/// The rows of `rows` as the columns of a right factor.
+pub(crate) fn pack_transposed<R: Real>(rows: Tile<'_, R>) -> Result<Packed<R>> {
+    Packed::new(&Dense::Transposed(rows))
+}
+
 /// Writes `column(0)[0], column(1)[0], …, column(0)[1], …` in groups of `width`, of which `count` are columns and the
 /// rest zeros.
 pub(crate) fn interleave<'a, R: Real>(width: usize, count: usize, column: impl Fn(usize) -> &'a [R], out: &mut [R]) {

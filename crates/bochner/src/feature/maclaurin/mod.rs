@@ -1,0 +1,297 @@
+//! Maclaurin features: kernels `Σ aₙ⟨x, y⟩ⁿ`, degree by degree.
+//!
+//! | allocation of draws to degrees | estimate | when |
+//! |---|---|---|
+//! | random: degrees drawn from `μ(n) = (c−1)c^(−n−1)` | unbiased, large variance | a baseline; no data needed |
+//! | optimised: least mean squared error over pairs of a sample | truncated, small variance | the default |
+//!
+//! [`MaclaurinSpec`] describes a map; [`Maclaurin`] is what it draws.
+
+mod one_pass;
+mod optimized;
+mod pairwise;
+mod random;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use optimized::{Allocation, Cost, Curve, allocate};
+pub use random::DegreeMeasure;
+pub use spec::{AllocationRule, MaclaurinKernel, MaclaurinSpec, Statistics};
+
+use super::{FeatureMap, ProductSketch, TensorSketch};
+use crate::error::{Error, Result, check_count, check_dim};
+use crate::linalg::{Tile, TileMut, Workspace};
+use crate::projection::{Projection, split_tile};
+use crate::scalar::{Real, Scalar};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// A sketch of `⟨x, y⟩ⁿ` whose first factor may see other rows than the rest.
+trait Power<O: Scalar>: Debug + Send + Sync {
+    fn input_dim(&self) -> usize;
+    fn draws(&self) -> usize;
+    fn tile_rows(&self) -> usize;
+    /// `rows` holds one tile per factor.
+    fn write(&self, rows: &[Tile<'_, O::Real>], out: TileMut<'_, O>, work: &mut Workspace<O::Real>);
+    fn write_split(
+        &self,
+        rows: &[Tile<'_, O::Real>],
+        mut re: TileMut<'_, O::Real>,
+        mut im: TileMut<'_, O::Real>,
+        work: &mut Workspace<O::Real>,
+    ) {
+        let (n, m) = (re.rows(), re.cols());
+        let mut both = O::lend(work, n * m);
+        self.write(rows, TileMut::new(&mut both, n, m), work);
+        split_tile(&both, &mut re, &mut im);
+        O::give_back(work, both);
+    }
+}
+
+const FITS: &str = "factors and windows have the shapes they were made with";
+
+impl<P: Projection> Power<P::Output> for ProductSketch<P> {
+    fn input_dim(&self) -> usize {
+        FeatureMap::input_dim(self)
+    }
+    fn draws(&self) -> usize {
+        self.output_dim()
+    }
+    fn tile_rows(&self) -> usize {
+        FeatureMap::tile_rows(self)
+    }
+    fn write(&self, rows: &[Tile<'_, P::Real>], out: TileMut<'_, P::Output>, work: &mut Workspace<P::Real>) {
+        self.sketch_factors(rows, out, work).expect(FITS);
+    }
+    fn write_split(
+        &self,
+        rows: &[Tile<'_, P::Real>],
+        re: TileMut<'_, P::Real>,
+        im: TileMut<'_, P::Real>,
+        work: &mut Workspace<P::Real>,
+    ) {
+        self.sketch_factors_split(rows, re, im, work);
+    }
+}
+
+impl<O: Scalar> Power<O> for TensorSketch<O> {
+    fn input_dim(&self) -> usize {
+        FeatureMap::input_dim(self)
+    }
+    fn draws(&self) -> usize {
+        self.output_dim()
+    }
+    fn tile_rows(&self) -> usize {
+        FeatureMap::tile_rows(self)
+    }
+    fn write(&self, rows: &[Tile<'_, O::Real>], out: TileMut<'_, O>, work: &mut Workspace<O::Real>) {
+        self.sketch_factors(rows, out, work).expect(FITS);
+    }
+}
+
+/// One degree: `weight · Φₙ`.
+#[derive(Debug, Clone)]
+struct Part<O: Scalar> {
+    degree: u32,
+    /// `ln` of the factor of its features.
+    ln_weight: f64,
+    sketch: Arc<dyn Power<O>>,
+}
+
+/// What becomes of a row before it is sketched.
+#[derive(Debug, Clone, PartialEq)]
+struct Input {
+    dim: usize,
+    /// Subtracted.
+    centre: Option<Vec<f64>>,
+    /// Divides; one number for all columns or one for each.
+    length_scales: Vec<f64>,
+    /// Whether features are multiplied by `exp(−|x|²/2)` of the scaled row.
+    gaussian: bool,
+}
+
+impl Input {
+    /// Writes the direction of a row, and returns the length it had after centring and scaling.
+    fn unit<R: Real>(&self, row: &[R], scaled: &mut [f64], out: &mut [R]) -> f64 {
+        let largest = self.scale(row.iter().map(|&v| Real::to_f64(v)), scaled);
+        if largest == 0.0 {
+            out.fill(R::ZERO);
+            return 0.0;
+        }
+        // Through the largest entry: squares of very large or small rows would leave the range of numbers.
+        let sum: f64 = scaled.iter().map(|v| (v / largest) * (v / largest)).sum();
+        let relative = sum.sqrt();
+        for (o, v) in out.iter_mut().zip(scaled.iter()) {
+            *o = R::from_f64(v / largest / relative);
+        }
+        largest * relative
+    }
+
+    /// Centres and scales a row; returns its largest modulus.
+    fn scale(&self, row: impl Iterator<Item = f64>, out: &mut [f64]) -> f64 {
+        for (o, v) in out.iter_mut().zip(row) {
+            *o = v;
+        }
+        if let Some(centre) = &self.centre {
+            out.iter_mut().zip(centre).for_each(|(o, c)| *o -= c);
+        }
+        match self.length_scales.as_slice() {
+            [scale] => out.iter_mut().for_each(|o| *o /= scale),
+            scales => out.iter_mut().zip(scales).for_each(|(o, s)| *o /= s),
+        }
+        out.iter().fold(0.0, |largest: f64, v| largest.max(v.abs()))
+    }
+
+    /// `ln` of the factor `e^(−u²/2) uⁿ` of a row of length `u`.
+    fn ln_factor(&self, length: f64, degree: u32) -> f64 {
+        let power = if degree == 0 { 0.0 } else { f64::from(degree) * libm::log(length) };
+        if self.gaussian { power - 0.5 * length * length } else { power }
+    }
+}
+
+/// Features of a kernel `Σ aₙ⟨x, y⟩ⁿ`, possibly times `e^(−|x|²/2) e^(−|y|²/2)`: a constant and one sketch per degree.
+///
+/// `φ(x) = g(x) (√a₀, √a₁ Φ₁(x), …, √a_p Φ_p(x))` with independent sketches `Φₙ` of `⟨x, y⟩ⁿ`; `g = 1`, or `e^(−|x|²/2)` for
+/// the Gaussian kernel of rows divided by their length scale (thesis 5.5 and 5.10).
+///
+/// # Range
+/// Sketches see rows of length 1, and `√aₙ g(x)|x|ⁿ` is evaluated through logarithms and rounded once: no row is too long or
+/// too short. Factors beyond the largest number stop there.
+#[derive(Debug, Clone)]
+pub struct Maclaurin<O: Scalar> {
+    input: Input,
+    /// Copies of the constant feature and `ln` of its value.
+    constants: usize,
+    ln_constant: f64,
+    parts: Vec<Part<O>>,
+    draws: usize,
+}
+
+impl<O: Scalar> Maclaurin<O> {
+    fn new(input: Input, constants: usize, ln_constant: f64, parts: Vec<Part<O>>) -> Result<Self> {
+        check_count("number of columns of rows", input.dim)?;
+        if constants == 0 && parts.is_empty() {
+            return Err(Error::parameter("n_components", "enough for one degree of the kernel", 0));
+        }
+        for part in &parts {
+            check_dim("input dimension of a sketch", input.dim, part.sketch.input_dim())?;
+        }
+        let draws = parts.iter().map(|part| part.sketch.draws()).sum();
+        Ok(Maclaurin { input, constants, ln_constant, parts, draws })
+    }
+
+    /// Degrees and their numbers of draws, the constant not among them.
+    pub fn degrees(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
+        self.parts.iter().map(|part| (part.degree, part.sketch.draws()))
+    }
+
+    /// Runs `write` on every degree: its place among the draws, the tiles its factors see, the sketch.
+    ///
+    /// `constant(i, value)` is told the value of the constant features of row `i`.
+    fn each_part(
+        &self,
+        rows: Tile<'_, O::Real>,
+        work: &mut Workspace<O::Real>,
+        mut constant: impl FnMut(usize, O::Real),
+        mut write: impl FnMut(usize, &[Tile<'_, O::Real>], &dyn Power<O>, &mut Workspace<O::Real>),
+    ) {
+        let (n, d) = (rows.rows(), rows.cols());
+        let (mut units, mut first) = (work.take(n * d), work.take(n * d));
+        let (mut scaled, mut lengths) = (vec![0.0; d], vec![0.0; n]);
+        for i in 0..n {
+            lengths[i] = self.input.unit(rows.row(i), &mut scaled, &mut units[i * d..][..d]);
+            if self.constants > 0 {
+                constant(i, factor(self.ln_constant + self.input.ln_factor(lengths[i], 0)));
+            }
+        }
+        let unit = Tile::new(&units, n, d);
+        let mut start = 0;
+        for part in &self.parts {
+            // On the rows of one factor the weight costs d products per row instead of one per feature.
+            for ((out, row), length) in first.chunks_exact_mut(d).zip(units.chunks_exact(d)).zip(&lengths) {
+                let weight: O::Real = factor(part.ln_weight + self.input.ln_factor(*length, part.degree));
+                out.iter_mut().zip(row).for_each(|(o, x)| *o = weight * *x);
+            }
+            let mut tiles = vec![unit; part.degree as usize];
+            tiles[0] = Tile::new(&first, n, d);
+            write(start, &tiles, &*part.sketch, work);
+            start += part.sketch.draws();
+        }
+        work.give(units);
+        work.give(first);
+    }
+}
+
+/// `exp(ln)`, at most the largest number.
+fn factor<R: Real>(ln: f64) -> R {
+    R::from_f64(libm::exp(ln).min(Real::to_f64(R::max_value())))
+}
+
+impl<O: Scalar> FeatureMap for Maclaurin<O> {
+    type Real = O::Real;
+    type Output = O;
+
+    fn input_dim(&self) -> usize {
+        self.input.dim
+    }
+
+    fn output_dim(&self) -> usize {
+        self.constants + self.draws
+    }
+
+    fn map_tile(&self, rows: Tile<'_, O::Real>, out: TileMut<'_, O>, work: &mut Workspace<O::Real>) {
+        let (mut constants, mut draws) = out.split_columns_at(self.constants);
+        self.each_part(
+            rows,
+            work,
+            |i, value| constants.row_mut(i).fill(O::from_parts(value, O::Real::ZERO)),
+            |start, tiles, sketch, work| {
+                sketch.write(tiles, draws.columns_mut(start..start + sketch.draws()), work);
+            },
+        );
+    }
+
+    fn tile_rows(&self) -> usize {
+        self.parts.iter().map(|part| part.sketch.tile_rows()).max().unwrap_or(64)
+    }
+}
+
+/// A complex [`Maclaurin`] map with real output: the constants, all real parts, all imaginary parts.
+///
+/// As [`ComplexToReal`](super::ComplexToReal), without the imaginary parts of the constants, which are zero.
+#[derive(Debug, Clone)]
+struct RealParts<R: Real> {
+    inner: Maclaurin<R::Complex>,
+}
+
+impl<R: Real> FeatureMap for RealParts<R> {
+    type Real = R;
+    type Output = R;
+
+    fn input_dim(&self) -> usize {
+        self.inner.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        self.inner.constants + 2 * self.inner.draws
+    }
+
+    fn map_tile(&self, rows: Tile<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
+        let (mut constants, parts) = out.split_columns_at(self.inner.constants);
+        let (mut re, mut im) = parts.split_columns_at(self.inner.draws);
+        self.inner.each_part(
+            rows,
+            work,
+            |i, value| constants.row_mut(i).fill(value),
+            |start, tiles, sketch, work| {
+                let columns = start..start + sketch.draws();
+                sketch.write_split(tiles, re.columns_mut(columns.clone()), im.columns_mut(columns), work);
+            },
+        );
+    }
+
+    fn tile_rows(&self) -> usize {
+        self.inner.tile_rows()
+    }
+}

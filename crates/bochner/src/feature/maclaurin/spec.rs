@@ -1,0 +1,731 @@
+use super::optimized::{PairMeans, optimize};
+use super::pairwise::{Law, pair_means};
+use super::random::DegreeMeasure;
+use super::{Allocation, Input, Maclaurin, Part, Power, RealParts, one_pass};
+use crate::error::{Error, Result, check_count, check_dim};
+use crate::feature::spec::in_precision;
+use crate::feature::{Describe, DynComplexMap, DynMap, MAX_DEGREE, ProductSketch, SketchKind, TensorSketch};
+use crate::kernel::{self, DotProductKernel, Kernel, PowerSeries, Scaled};
+use crate::preprocess::{ColumnStatistics, LengthScale};
+use crate::projection::{Gaussian, Rademacher, Sampling, Srht};
+use crate::random::{Role, Seed, Stream};
+use crate::scalar::{Real, Scalar};
+use crate::special::ln_gamma;
+use crate::variance::{Kind, PairStats, Sketch, Weights, map_pairs, random_maclaurin};
+use ndarray::{Array2, ArrayView2, Axis};
+use rayon::prelude::*;
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::sync::Arc;
+
+/// Kernels with Maclaurin features; written as a name, or as the list of coefficients `a₀, a₁, …`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MaclaurinKernel {
+    /// `exp(−|x−y|²/2ℓ²) = e^(−|x|²/2ℓ²) e^(−|y|²/2ℓ²) Σ ⟨x, y⟩ⁿ/(n! ℓ²ⁿ)`.
+    Gaussian,
+    /// `exp(⟨x, y⟩/ℓ²)`.
+    Exponential,
+    /// `(γ⟨x, y⟩ + ν)ᵖ`.
+    Polynomial,
+    /// `Σ aₙ⟨x, y⟩ⁿ`.
+    Coefficients(Vec<f64>),
+}
+
+const NAMES: &[&str] = &["gaussian", "exponential", "polynomial"];
+
+impl Serialize for MaclaurinKernel {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            MaclaurinKernel::Gaussian => serializer.serialize_str(NAMES[0]),
+            MaclaurinKernel::Exponential => serializer.serialize_str(NAMES[1]),
+            MaclaurinKernel::Polynomial => serializer.serialize_str(NAMES[2]),
+            MaclaurinKernel::Coefficients(coefficients) => coefficients.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for MaclaurinKernel {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Written;
+        impl<'de> Visitor<'de> for Written {
+            type Value = MaclaurinKernel;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("one of `gaussian`, `exponential`, `polynomial` or a list of coefficients")
+            }
+
+            fn visit_str<E: de::Error>(self, value: &str) -> std::result::Result<MaclaurinKernel, E> {
+                match value {
+                    "gaussian" => Ok(MaclaurinKernel::Gaussian),
+                    "exponential" => Ok(MaclaurinKernel::Exponential),
+                    "polynomial" => Ok(MaclaurinKernel::Polynomial),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(value), &self)),
+                }
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<MaclaurinKernel, A::Error> {
+                let mut coefficients = Vec::new();
+                while let Some(coefficient) = seq.next_element()? {
+                    coefficients.push(coefficient);
+                }
+                Ok(MaclaurinKernel::Coefficients(coefficients))
+            }
+        }
+        deserializer.deserialize_any(Written)
+    }
+}
+
+/// How draws are given to degrees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AllocationRule {
+    /// By the least mean squared error over pairs of a sample.
+    Optimized,
+    /// By chance.
+    Random,
+}
+
+/// Where the optimised allocation takes its mean variances from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Statistics {
+    /// All pairs of the sample: exact, quadratic in its rows.
+    Pairwise,
+    /// Moments of the sample from one pass over it: an estimate, linear in its rows.
+    OnePass,
+}
+
+/// Most rows of a sample; of more a part is drawn.
+const SAMPLE_ROWS: usize = 5000;
+
+/// A power series with non-negative coefficients.
+#[derive(Debug, Clone)]
+pub(super) struct Series {
+    /// Logarithms of the coefficients of a finite series; empty for the exponential one.
+    ln_coefficients: Vec<f64>,
+    /// Whether it is `Σ uⁿ/n!`.
+    pub(super) infinite: bool,
+}
+
+impl Series {
+    fn finite(coefficients: impl Iterator<Item = f64>) -> Self {
+        Series { ln_coefficients: coefficients.map(libm::log).collect(), infinite: false }
+    }
+
+    pub(super) fn ln_coefficient(&self, n: usize) -> f64 {
+        match self.infinite {
+            true => -ln_gamma(n as f64 + 1.0),
+            false => self.ln_coefficients.get(n).copied().unwrap_or(f64::NEG_INFINITY),
+        }
+    }
+
+    fn coefficient(&self, n: usize) -> f64 {
+        libm::exp(self.ln_coefficient(n))
+    }
+
+    /// Number of coefficients of a finite series.
+    pub(super) fn len(&self) -> usize {
+        self.ln_coefficients.len()
+    }
+
+    /// Highest degree a map can have.
+    fn highest(&self, most: u32) -> usize {
+        let most = most as usize;
+        match self.infinite {
+            true => most,
+            false => most.min(self.ln_coefficients.iter().rposition(|&ln| ln > f64::NEG_INFINITY).unwrap_or(0)),
+        }
+    }
+}
+
+/// Description of Maclaurin features, with the parameters and defaults of the Python class `MaclaurinFeatures`.
+///
+/// An optimised allocation depends on data: [`resolve`](Describe::resolve) makes it, stores it in
+/// [`resolved`](Self::resolved), and the map is drawn from the description alone ever after.
+///
+/// ```
+/// use bochner::feature::{Describe, FeatureMap, MaclaurinSpec};
+/// use ndarray::Array2;
+/// let rows = Array2::from_shape_fn((50, 4), |(i, j)| ((i * (j + 2)) as f64).sin());
+/// let spec = MaclaurinSpec { n_components: 301, length_scale: 2.0.into(), ..MaclaurinSpec::default() };
+/// let spec = spec.resolve(rows.view())?;
+/// let allocation = spec.resolved.as_ref().unwrap();
+/// assert_eq!(allocation.draws.iter().sum::<usize>(), 150);
+/// let map = spec.build::<f64>(4)?;
+/// assert_eq!(map.output_dim(), 301);
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MaclaurinSpec {
+    /// Budget of output columns, the constant among them; CtR maps use an odd number beside a constant.
+    pub n_components: usize,
+    /// The kernel.
+    pub kernel: MaclaurinKernel,
+    /// What divides the rows for the Gaussian and the exponential kernel.
+    pub length_scale: LengthScale,
+    /// `p` of the polynomial kernel.
+    pub degree: u32,
+    /// `γ` of the polynomial kernel.
+    pub gamma: f64,
+    /// `ν` of the polynomial kernel.
+    pub coef0: f64,
+    /// How draws are given to degrees.
+    pub allocation: AllocationRule,
+    /// Where the optimised allocation takes its statistics from.
+    pub statistics: Statistics,
+    /// The random directions.
+    pub sketch: SketchKind,
+    /// Real, complex, or complex with real output.
+    pub weights: Weights,
+    /// Sampling of Hadamard rows.
+    pub srht: Sampling,
+    /// Largest truncation degree of the optimised allocation, at most 64.
+    pub max_degree: u32,
+    /// Smallest truncation degree of the optimised allocation, where the budget has room for it.
+    pub min_degree: u32,
+    /// `c` of the random degrees' law `μ(n) = (c−1)c^(−n−1)`.
+    pub ratio: f64,
+    /// Whether random degrees of an infinite series leave the constant out, which is then exact. Finite series always do.
+    pub exact_constant: bool,
+    /// Degree at which the series is cut for random degrees: such a map is biased. `None` cuts nothing.
+    pub cut: Option<u32>,
+    /// Whether the mean of the sample is subtracted from rows. Only the Gaussian kernel allows it; for others rows stay.
+    pub centre: bool,
+    /// Where the draws start from.
+    pub seed: u64,
+    /// What data have decided.
+    pub resolved: Option<Allocation>,
+}
+
+impl Default for MaclaurinSpec {
+    fn default() -> Self {
+        MaclaurinSpec {
+            n_components: 1024,
+            kernel: MaclaurinKernel::Gaussian,
+            length_scale: LengthScale::Same(1.0),
+            degree: 3,
+            gamma: 1.0,
+            coef0: 1.0,
+            allocation: AllocationRule::Optimized,
+            statistics: Statistics::Pairwise,
+            sketch: SketchKind::TensorSrht,
+            weights: Weights::Ctr,
+            srht: Sampling::Upsampled,
+            max_degree: 10,
+            min_degree: 2,
+            ratio: 2.0,
+            exact_constant: false,
+            cut: None,
+            centre: true,
+            seed: 0,
+            resolved: None,
+        }
+    }
+}
+
+/// What a map is made of: copies of the constant with their value, and draws and weights of degrees.
+struct Plan {
+    constants: usize,
+    ln_constant: f64,
+    /// Degree, draws, `ln` of the factor of its features.
+    parts: Vec<(u32, usize, f64)>,
+}
+
+impl MaclaurinSpec {
+    fn is_gaussian(&self) -> bool {
+        self.kernel == MaclaurinKernel::Gaussian
+    }
+
+    fn has_length_scale(&self) -> bool {
+        matches!(self.kernel, MaclaurinKernel::Gaussian | MaclaurinKernel::Exponential)
+    }
+
+    fn polynomial(&self) -> Result<kernel::Polynomial> {
+        if self.degree > MAX_DEGREE {
+            return Err(Error::parameter("degree", "at most 64", self.degree));
+        }
+        kernel::Polynomial::new(self.degree, self.gamma, self.coef0)
+    }
+
+    pub(super) fn series(&self) -> Result<Series> {
+        Ok(match &self.kernel {
+            MaclaurinKernel::Gaussian | MaclaurinKernel::Exponential => {
+                Series { ln_coefficients: Vec::new(), infinite: true }
+            }
+            MaclaurinKernel::Polynomial => {
+                let kernel = self.polynomial()?;
+                Series::finite((0..=self.degree).map(|n| kernel.coefficient(n)))
+            }
+            MaclaurinKernel::Coefficients(coefficients) => {
+                Series::finite(PowerSeries::new(coefficients.clone())?.coefficients().iter().copied())
+            }
+        })
+    }
+
+    fn check(&self) -> Result<Series> {
+        check_count("n_components", self.n_components)?;
+        check_count("max_degree", self.max_degree as usize)?;
+        if self.max_degree > MAX_DEGREE {
+            return Err(Error::parameter("max_degree", "at most 64", self.max_degree));
+        }
+        self.series()
+    }
+
+    fn columns_per_draw(&self) -> usize {
+        if self.weights == Weights::Ctr { 2 } else { 1 }
+    }
+
+    /// Draws the budget has room for beside a constant of `constants` columns.
+    fn draws_beside(&self, constants: usize) -> Result<usize> {
+        let pair = self.columns_per_draw();
+        match self.n_components.saturating_sub(constants) / pair {
+            0 => Err(Error::parameter(
+                "n_components",
+                if pair == 2 {
+                    "at least 3 for weights=\"ctr\" beside a constant"
+                } else {
+                    "at least 2 beside a constant"
+                },
+                self.n_components,
+            )),
+            draws => Ok(draws),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match (self.sketch, self.srht) {
+            (SketchKind::Rademacher, _) => Kind::Rademacher,
+            (SketchKind::Gaussian, _) => Kind::Gaussian,
+            (SketchKind::TensorSketch, _) => Kind::TensorSketch,
+            (SketchKind::TensorSrht, Sampling::Stacked) => Kind::SrhtStacked,
+            (SketchKind::TensorSrht, Sampling::Upsampled) => Kind::SrhtUpsampled,
+            (SketchKind::TensorSrht, Sampling::Tuple) => Kind::SrhtTuple { replacement: false },
+        }
+    }
+
+    pub(super) fn input(&self, dim: usize, centre: Option<Vec<f64>>) -> Result<Input> {
+        let length_scales = match &self.length_scale {
+            _ if !self.has_length_scale() => vec![1.0],
+            scale => {
+                scale.check(dim)?;
+                match scale {
+                    LengthScale::PerInput(scales) => scales.clone(),
+                    LengthScale::Same(scale) => vec![*scale],
+                    LengthScale::Median => unreachable!("checked above"),
+                }
+            }
+        };
+        Ok(Input { dim, centre, length_scales, gaussian: self.is_gaussian() })
+    }
+
+    /// [`resolve`](Describe::resolve) with rows in single precision, without a copy of them.
+    ///
+    /// # Errors
+    /// As [`resolve`](Describe::resolve).
+    pub fn resolve_single(&self, sample: ArrayView2<'_, f32>) -> Result<Self> {
+        self.resolve_any(sample)
+    }
+
+    fn resolve_any<T: Real>(&self, sample: ArrayView2<'_, T>) -> Result<Self> {
+        let series = self.check()?;
+        check_count("number of columns of rows", sample.ncols())?;
+        crate::rows::check_finite("rows", sample, 0)?;
+        let chosen;
+        let rows = if sample.nrows() > SAMPLE_ROWS {
+            let mut picks =
+                Stream::new(Seed::new(self.seed), Role::Split, 1).distinct(sample.nrows() as u64, SAMPLE_ROWS);
+            picks.sort_unstable();
+            let picks: Vec<usize> = picks.into_iter().map(|i| i as usize).collect();
+            chosen = sample.select(Axis(0), &picks);
+            chosen.view()
+        } else {
+            sample
+        };
+        let mut spec = self.clone();
+        if self.has_length_scale() {
+            spec.length_scale = self.length_scale.resolve(rows, Seed::new(self.seed))?;
+        }
+        let mut centre = None;
+        if self.centre && self.is_gaussian() {
+            let blocks: Vec<_> = sample.axis_chunks_iter(Axis(0), 512).collect();
+            let parts: Vec<ColumnStatistics> = blocks
+                .into_par_iter()
+                .map(|block| {
+                    let mut seen = ColumnStatistics::new(block.ncols());
+                    seen.push(block).map(|()| seen)
+                })
+                .collect::<Result<_>>()?;
+            let mut seen = ColumnStatistics::new(sample.ncols());
+            parts.iter().try_for_each(|part| seen.merge(part))?;
+            centre = Some(seen.mean().to_vec());
+        }
+        let input = spec.input(rows.ncols(), centre)?;
+        let (draws, variance, bias) = match self.allocation {
+            AllocationRule::Optimized => spec.optimize(rows, &input, &series)?,
+            AllocationRule::Random => (Vec::new(), f64::NAN, f64::NAN),
+        };
+        let finite = |v: f64| if v.is_nan() { 0.0 } else { v };
+        spec.resolved = Some(Allocation {
+            input_dim: rows.ncols(),
+            centre: input.centre,
+            draws,
+            variance: finite(variance),
+            bias: finite(bias),
+        });
+        Ok(spec)
+    }
+
+    pub(super) fn means<T: Real>(&self, rows: ArrayView2<'_, T>, input: &Input, series: &Series) -> Result<PairMeans> {
+        let law = Law { kind: self.kind(), weights: self.weights };
+        let most = series.highest(self.max_degree);
+        match self.statistics {
+            Statistics::Pairwise => pair_means(rows, input, series, law, most),
+            Statistics::OnePass => one_pass::pair_means(rows, input, series, law, most, Seed::new(self.seed)),
+        }
+    }
+
+    fn optimize<T: Real>(
+        &self,
+        rows: ArrayView2<'_, T>,
+        input: &Input,
+        series: &Series,
+    ) -> Result<(Vec<usize>, f64, f64)> {
+        if series.highest(self.max_degree) == 0 {
+            return Ok((vec![0], 0.0, 0.0));
+        }
+        let total = self.draws_beside(usize::from(series.coefficient(0) > 0.0))?;
+        optimize(&self.means(rows, input, series)?, self.min_degree, total)
+    }
+
+    /// The resolved parts: refuses a description for other rows, or one that data have yet to decide about.
+    fn decided(&self, input_dim: usize) -> Result<Option<&Allocation>> {
+        match &self.resolved {
+            Some(resolved) => {
+                check_dim("number of columns of rows", resolved.input_dim, input_dim)?;
+                if let Some(centre) = &resolved.centre {
+                    check_dim("number of columns of the centre", input_dim, centre.len())?;
+                }
+                Ok(Some(resolved))
+            }
+            None if self.allocation == AllocationRule::Optimized => Err(Error::Unsupported {
+                what: "allocation \"optimized\"",
+                reason: "it depends on data; resolve the description with rows first".into(),
+            }),
+            None => Ok(None),
+        }
+    }
+
+    /// The law of random degrees, and whether the constant is exact beside them.
+    fn measure(&self, series: &Series) -> Result<(DegreeMeasure, bool)> {
+        let last = match self.cut {
+            Some(cut) => {
+                check_count("cut", cut as usize)?;
+                cut.min(MAX_DEGREE) as usize
+            }
+            None => MAX_DEGREE as usize,
+        };
+        if !series.infinite && self.cut.is_none() && series.highest(u32::MAX) > last {
+            return Err(Error::parameter(
+                "degree",
+                "at most 64 for random degrees without a cut",
+                series.highest(u32::MAX),
+            ));
+        }
+        if series.infinite && self.cut.is_none() {
+            let first = u32::from(self.exact_constant);
+            let measure = DegreeMeasure::geometric(|n| series.coefficient(n as usize), first, self.ratio)?;
+            return Ok((measure, self.exact_constant));
+        }
+        let coefficients: Vec<f64> = (0..=last).map(|n| series.coefficient(n)).collect();
+        Ok((DegreeMeasure::restricted(&coefficients, 1, self.ratio)?, true))
+    }
+
+    fn plan(&self, input_dim: usize) -> Result<Plan> {
+        let series = self.check()?;
+        check_count("number of columns of rows", input_dim)?;
+        let resolved = self.decided(input_dim)?;
+        let constant = series.ln_coefficient(0);
+        let exact = Plan {
+            constants: usize::from(constant > f64::NEG_INFINITY),
+            ln_constant: 0.5 * constant,
+            parts: Vec::new(),
+        };
+        if series.highest(MAX_DEGREE) == 0 {
+            return Ok(exact);
+        }
+        let part = |n: usize, draws: usize, ln: f64| (n as u32, draws, 0.5 * (series.ln_coefficient(n) + ln));
+        match self.allocation {
+            AllocationRule::Optimized => {
+                let draws = &resolved.expect("decided above").draws;
+                if draws.len() > MAX_DEGREE as usize + 1 || draws.first().is_some_and(|&d| d > 0) {
+                    return Err(Error::parameter(
+                        "draws",
+                        "numbers for the degrees 0 to 64, the first of them 0",
+                        draws.len(),
+                    ));
+                }
+                let active = draws.iter().enumerate().filter(|(n, d)| **d > 0 && series.coefficient(*n) > 0.0);
+                Ok(Plan { parts: active.map(|(n, &d)| part(n, d, 0.0)).collect(), ..exact })
+            }
+            AllocationRule::Random => {
+                let (measure, constant_exact) = self.measure(&series)?;
+                let total = self.draws_beside(if constant_exact { exact.constants } else { 0 })?;
+                let counts = measure.counts(total, Seed::new(self.seed));
+                let drawn = measure.degrees().iter().zip(counts).filter(|(_, count)| *count > 0);
+                let mut plan = if constant_exact { exact } else { Plan { constants: 0, ..exact } };
+                for (degree, count) in drawn {
+                    // √(a count/(μ D)) times a sketch that is divided by √count.
+                    let ln = libm::log(count as f64 / (degree.probability * total as f64));
+                    let (n, count, ln_weight) = part(degree.degree as usize, count, ln);
+                    match n {
+                        // The constant needs no imaginary parts: their columns share it, so that the budget is used as promised.
+                        0 => {
+                            plan.constants = count * self.columns_per_draw();
+                            plan.ln_constant = ln_weight - 0.5 * libm::log(plan.constants as f64);
+                        }
+                        _ => plan.parts.push((n, count, ln_weight)),
+                    }
+                }
+                Ok(plan)
+            }
+        }
+    }
+
+    fn power<O: Scalar>(&self, dim: usize, degree: u32, draws: usize) -> Result<Arc<dyn Power<O>>> {
+        let seed = Seed::new(self.seed).child(u64::from(degree));
+        let seeds = (0..degree).map(|i| seed.child(u64::from(i)));
+        Ok(match self.sketch {
+            SketchKind::TensorSrht => {
+                let factors = Srht::<O::Real, O>::factors(seed, &vec![dim; degree as usize], draws, self.srht)?;
+                Arc::new(ProductSketch::new(factors)?)
+            }
+            SketchKind::Rademacher => {
+                let draw = |seed| Rademacher::<O::Real, O>::new(seed, dim, draws);
+                Arc::new(ProductSketch::new(seeds.map(draw).collect::<Result<Vec<_>>>()?)?)
+            }
+            SketchKind::Gaussian => {
+                let draw = |seed| Gaussian::<O::Real, O>::new(seed, dim, draws);
+                Arc::new(ProductSketch::new(seeds.map(draw).collect::<Result<Vec<_>>>()?)?)
+            }
+            SketchKind::TensorSketch => Arc::new(TensorSketch::<O>::draw(dim, degree, draws, seed)?),
+        })
+    }
+
+    fn assemble<O: Scalar>(&self, input_dim: usize) -> Result<Maclaurin<O>> {
+        let plan = self.plan(input_dim)?;
+        let centre = self.resolved.as_ref().and_then(|resolved| resolved.centre.clone());
+        let part = |&(degree, draws, ln_weight): &(u32, usize, f64)| {
+            Ok(Part { degree, ln_weight, sketch: self.power(input_dim, degree, draws)? })
+        };
+        let parts = plan.parts.iter().map(part).collect::<Result<Vec<_>>>()?;
+        Maclaurin::new(self.input(input_dim, centre)?, plan.constants, plan.ln_constant, parts)
+    }
+
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        match self.weights {
+            Weights::Real => Ok(Arc::new(self.assemble::<R>(input_dim)?)),
+            Weights::Ctr => Ok(Arc::new(RealParts { inner: self.assemble::<R::Complex>(input_dim)? })),
+            Weights::Complex => Err(Error::Unsupported {
+                what: "real output",
+                reason: "weights=\"complex\" has complex features; weights=\"ctr\" makes them real".into(),
+            }),
+        }
+    }
+
+    fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+        if self.weights != Weights::Complex {
+            return Err(Error::parameter("weights", "\"complex\" for complex output", format!("{:?}", self.weights)));
+        }
+        Ok(Arc::new(self.assemble::<R::Complex>(input_dim)?))
+    }
+
+    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
+        self.draw(input_dim)
+    }
+
+    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
+        self.draw(input_dim)
+    }
+
+    fn build_complex_single(&self, input_dim: usize) -> Result<DynComplexMap<f32>> {
+        self.draw_complex(input_dim)
+    }
+
+    fn build_complex_double(&self, input_dim: usize) -> Result<DynComplexMap<f64>> {
+        self.draw_complex(input_dim)
+    }
+
+    /// Rows as the sketches see them, before they are made unit rows.
+    fn scaled(&self, rows: ArrayView2<'_, f64>) -> Result<(Input, Array2<f64>)> {
+        let centre = self.resolved.as_ref().and_then(|resolved| resolved.centre.clone());
+        let input = self.input(rows.ncols(), centre)?;
+        let mut scaled = Array2::zeros(rows.dim());
+        for (mut to, from) in scaled.axis_iter_mut(Axis(0)).zip(rows.axis_iter(Axis(0))) {
+            input.scale(from.iter().copied(), to.as_slice_mut().expect("standard layout"));
+        }
+        Ok((input, scaled))
+    }
+
+    /// `k(x, y) − E[k̂(x, y)]` of every pair: what the degrees that the map leaves out amount to.
+    ///
+    /// Zero for random degrees without a cut.
+    ///
+    /// # Errors
+    /// A description that has not been resolved, and rows of other lengths.
+    pub fn bias(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let series = self.check()?;
+        check_dim("number of columns of y", x.ncols(), y.ncols())?;
+        self.decided(x.ncols())?;
+        let kept: Vec<u32> = match self.allocation {
+            AllocationRule::Optimized => self.plan(x.ncols())?.parts.iter().map(|part| part.0).collect(),
+            AllocationRule::Random if series.infinite && self.cut.is_none() => {
+                return Ok(Array2::zeros((x.nrows(), y.nrows())));
+            }
+            AllocationRule::Random => self.measure(&series)?.0.degrees().iter().map(|d| d.degree).collect(),
+        };
+        let kernel = self.kernel()?;
+        let exact = kernel::kernel_matrix(&*kernel, x, y)?;
+        let ((input, x), (_, y)) = (self.scaled(x)?, self.scaled(y)?);
+        let mean = map_pairs(x.view(), y.view(), |stats| {
+            let (u, v) = (stats.x_norm_sq.sqrt(), stats.y_norm_sq.sqrt());
+            let cosine = if u > 0.0 && v > 0.0 { stats.dot / u / v } else { 0.0 };
+            let term = |n: u32| {
+                let ln = series.ln_coefficient(n as usize) + input.ln_factor(u, n) + input.ln_factor(v, n);
+                libm::exp(ln) * kernel::powu(cosine, n)
+            };
+            term(0) + kept.iter().map(|&n| term(n)).sum::<f64>()
+        })?;
+        Ok(exact - mean)
+    }
+
+    /// `Σₙ f(n, stats of unit rows) · factor²` over degrees, for every pair.
+    fn over_degrees(
+        &self,
+        x: ArrayView2<'_, f64>,
+        y: ArrayView2<'_, f64>,
+        parts: &[(u32, f64)],
+        variance: impl Fn(usize, &PairStats) -> f64 + Sync,
+    ) -> Result<Array2<f64>> {
+        let ((input, x), (_, y)) = (self.scaled(x)?, self.scaled(y)?);
+        map_pairs(x.view(), y.view(), |stats| {
+            let (u, v) = (stats.x_norm_sq.sqrt(), stats.y_norm_sq.sqrt());
+            if u == 0.0 || v == 0.0 {
+                return 0.0;
+            }
+            let unit = stats.scaled(1.0 / u, 1.0 / v);
+            let term = |(place, &(n, ln)): (usize, &(u32, f64))| {
+                variance(place, &unit) * libm::exp(2.0 * (ln + input.ln_factor(u, n) + input.ln_factor(v, n)))
+            };
+            parts.iter().enumerate().map(term).sum()
+        })
+    }
+}
+
+impl Describe for MaclaurinSpec {
+    fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
+        self.resolve_any(sample)
+    }
+
+    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
+    }
+
+    fn build_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+        in_precision::<R, _, _, _>(|| self.build_complex_single(input_dim), || self.build_complex_double(input_dim))
+    }
+
+    fn kernel(&self) -> Result<Arc<dyn Kernel>> {
+        Ok(match &self.kernel {
+            MaclaurinKernel::Polynomial => Arc::new(self.polynomial()?),
+            MaclaurinKernel::Coefficients(coefficients) => Arc::new(PowerSeries::new(coefficients.clone())?),
+            _ => {
+                let at = |scale: f64| -> Result<Arc<dyn Kernel>> {
+                    Ok(match self.kernel {
+                        MaclaurinKernel::Gaussian => Arc::new(kernel::Gaussian::new(scale)?),
+                        _ => Arc::new(kernel::Exponential::new(scale)?),
+                    })
+                };
+                match &self.length_scale {
+                    LengthScale::Same(scale) => at(*scale)?,
+                    LengthScale::PerInput(scales) => Arc::new(Scaled::new(at(1.0)?, scales)?),
+                    LengthScale::Median => self.length_scale.check(0).and_then(|()| at(1.0))?,
+                }
+            }
+        })
+    }
+
+    /// Variance of the estimate over draws of the map: `Σ aₙ² Varₙ` for the allocation of the description; for random
+    /// degrees their own variance as well, which has a closed form for independent draws.
+    ///
+    /// The mean squared error of an estimate adds the square of [`bias`](Self::bias).
+    fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let series = self.check()?;
+        check_dim("number of columns of y", x.ncols(), y.ncols())?;
+        self.decided(x.ncols())?;
+        if self.allocation == AllocationRule::Random {
+            if !matches!(self.sketch, SketchKind::Rademacher | SketchKind::Gaussian) {
+                return Err(Error::Unsupported {
+                    what: "variance",
+                    reason: "with random degrees a closed form is known for sketch \"rademacher\" and \"gaussian\"; \
+                             that of independent signs (variance_iid) is the figure to compare with"
+                        .into(),
+                });
+            }
+            return self.random_variance(x, y, self.kind(), &series);
+        }
+        let parts = self.plan(x.ncols())?.parts;
+        let sketches = parts
+            .iter()
+            .map(|&(n, draws, _)| Sketch::new(self.kind(), self.weights, n, draws, x.ncols()))
+            .collect::<Result<Vec<_>>>()?;
+        // A feature's factor is √aₙ, the estimate's aₙ.
+        let factors: Vec<(u32, f64)> = parts.iter().map(|&(n, _, ln)| (n, 2.0 * ln)).collect();
+        self.over_degrees(x, y, &factors, |place, stats| sketches[place].variance(stats))
+    }
+
+    fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let kind = if self.sketch == SketchKind::Gaussian { Kind::Gaussian } else { Kind::Rademacher };
+        match self.allocation {
+            AllocationRule::Random => self.random_variance(x, y, kind, &self.check()?),
+            AllocationRule::Optimized => {
+                let sketch = if kind == Kind::Gaussian { SketchKind::Gaussian } else { SketchKind::Rademacher };
+                MaclaurinSpec { sketch, ..self.clone() }.variance(x, y)
+            }
+        }
+    }
+}
+
+impl MaclaurinSpec {
+    fn random_variance(
+        &self,
+        x: ArrayView2<'_, f64>,
+        y: ArrayView2<'_, f64>,
+        kind: Kind,
+        series: &Series,
+    ) -> Result<Array2<f64>> {
+        let (measure, exact) = self.measure(series)?;
+        let total = self.draws_beside(usize::from(exact && series.coefficient(0) > 0.0))? as f64;
+        let ((input, x), (_, y)) = (self.scaled(x)?, self.scaled(y)?);
+        map_pairs(x.view(), y.view(), |stats| {
+            // Every degree with the weights of both rows in its coefficient, at unit rows.
+            let (u, v) = (stats.x_norm_sq.sqrt(), stats.y_norm_sq.sqrt());
+            let unit = if u > 0.0 && v > 0.0 { stats.scaled(1.0 / u, 1.0 / v) } else { stats.scaled(0.0, 0.0) };
+            let mut mean = 0.0;
+            let degrees: Vec<_> = measure
+                .degrees()
+                .iter()
+                .map(|&d| {
+                    let ln = series.ln_coefficient(d.degree as usize)
+                        + input.ln_factor(u, d.degree)
+                        + input.ln_factor(v, d.degree);
+                    let coefficient = libm::exp(ln);
+                    mean += coefficient * kernel::powu(unit.dot, d.degree);
+                    crate::variance::Degree { coefficient, ..d }
+                })
+                .collect();
+            random_maclaurin(kind, self.weights, &degrees, mean, &unit).expect("independent draws") / total
+        })
+    }
+}
