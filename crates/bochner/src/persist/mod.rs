@@ -14,6 +14,7 @@ mod exact;
 mod gaussian_process;
 mod gram;
 mod operator;
+mod local_gp;
 mod ridge;
 
 pub use container::{Header, Stored, Tensor, Values};

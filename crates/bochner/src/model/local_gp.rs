@@ -1,0 +1,506 @@
+use super::{Fit, Predict};
+use crate::accumulate::Gram;
+use crate::error::{Error, Result, check_count, check_dim, check_positive};
+use crate::feature::{Describe, DynMap, FeatureMap, MaclaurinKernel, MaclaurinSpec};
+use crate::linalg::{Cholesky, Lower, TileMut};
+use crate::preprocess::LengthScale;
+use crate::rows::{RowSource, check_finite};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
+
+/// Rows whose features are held at once.
+const BLOCK: usize = 256;
+
+/// Gaussian process regression with localised Maclaurin features: for the Gaussian kernel with short length scales.
+///
+/// Truncated series vanish far from their origin, and the posterior with them. The kernel does not change when all rows
+/// are shifted: so rows are clustered, the features are taken around every centroid `c`, `A_c = Φ(X−c)ᵀΦ(X−c)/s² + I` is
+/// factorised for each, and a new row is predicted around its nearest centroid. At a centroid itself `k(c, ·)` is exact.
+/// Rows many length scales away from all centroids are out of reach: there the predictive variance falls to 0 again.
+///
+/// Centroids are the mean of the rows, then repeatedly the row farthest from all centroids, while it is at least a
+/// threshold away (farthest-point clustering; thesis 5.5, algorithm 7).
+///
+/// # Cost
+/// `O(N_c N D²)` for `N_c` centroids, and `N_c D²/2` doubles of memory.
+///
+/// ```
+/// use bochner::feature::MaclaurinSpec;
+/// use bochner::model::LocalGp;
+/// use ndarray::Array2;
+/// let x = Array2::from_shape_fn((60, 1), |(i, _)| i as f64 / 5.0 - 6.0);
+/// let y = x.mapv(|v: f64| (2.0 * v).sin());
+/// let spec = MaclaurinSpec { n_components: 10, length_scale: 0.6.into(), ..MaclaurinSpec::default() };
+/// let model = LocalGp::new(spec, 0.01)?.fit_rows(x.view(), y.view())?;
+/// let (mean, variance) = model.predict_with_variance(ndarray::array![[4.03]].view())?;
+/// assert!((mean[[0, 0]] - (8.06f64).sin()).abs() < 0.1 && variance[0] < 0.01);
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct LocalGp {
+    spec: MaclaurinSpec,
+    noise_variance: f64,
+    signal_variance: f64,
+    threshold: f64,
+    max_clusters: Option<usize>,
+    budget: Option<u64>,
+}
+
+impl LocalGp {
+    /// Regression with the Gaussian kernel of `spec`, noise variance `s²`, kernel variance 1 and a threshold of two
+    /// length scales.
+    ///
+    /// # Errors
+    /// A kernel that is not Gaussian, or a noise variance that is not positive.
+    pub fn new(spec: MaclaurinSpec, noise_variance: f64) -> Result<Self> {
+        check_positive("noise_variance", noise_variance)?;
+        if spec.kernel != MaclaurinKernel::Gaussian {
+            return Err(Error::Unsupported {
+                what: "kernel of a local Gaussian process",
+                reason: "only the Gaussian kernel stays the same when all rows are shifted".into(),
+            });
+        }
+        Ok(LocalGp { spec, noise_variance, signal_variance: 1.0, threshold: 2.0, max_clusters: None, budget: None })
+    }
+
+    /// With kernel variance `σ² = k(x, x)`.
+    ///
+    /// # Errors
+    /// A variance that is not positive.
+    pub fn with_signal_variance(mut self, signal_variance: f64) -> Result<Self> {
+        check_positive("signal_variance", signal_variance)?;
+        self.signal_variance = signal_variance;
+        Ok(self)
+    }
+
+    /// With centroids until no row is `threshold` length scales away from all of them; infinity means one centroid.
+    ///
+    /// # Errors
+    /// A threshold that is not positive.
+    pub fn with_threshold(mut self, threshold: f64) -> Result<Self> {
+        if threshold.is_nan() || threshold <= 0.0 {
+            return Err(Error::parameter("threshold", "a positive number", threshold));
+        }
+        self.threshold = threshold;
+        Ok(self)
+    }
+
+    /// With at most this many centroids.
+    ///
+    /// # Errors
+    /// None at all.
+    pub fn with_max_clusters(mut self, most: usize) -> Result<Self> {
+        check_count("max_clusters", most)?;
+        self.max_clusters = Some(most);
+        Ok(self)
+    }
+
+    /// Fitted within this many bytes of factors.
+    ///
+    /// # Errors
+    /// A budget of 0.
+    pub fn with_memory_budget(mut self, bytes: u64) -> Result<Self> {
+        if bytes == 0 {
+            return Err(Error::parameter("memory budget", "at least 1 byte", 0));
+        }
+        self.budget = Some(bytes);
+        Ok(self)
+    }
+
+    /// Fits to rows and targets in memory; every centroid looks at all of them.
+    ///
+    /// # Errors
+    /// Fewer than two rows, no targets, NaN or infinities, factors beyond the memory budget.
+    pub fn fit_rows(&self, rows: ArrayView2<'_, f64>, targets: ArrayView2<'_, f64>) -> Result<LocalGpModel> {
+        check_dim("number of rows of targets", rows.nrows(), targets.nrows())?;
+        check_count("number of target columns", targets.ncols())?;
+        check_finite("targets", targets, 0)?;
+        let mut spec = MaclaurinSpec { centre: true, ..self.spec.clone() }.resolve(rows)?;
+        let resolved = spec.resolved.as_mut().expect("just resolved");
+        // Around every centroid the same sketches: rows are shifted before they meet the map.
+        let mean = resolved.centre.take().unwrap_or_else(|| vec![0.0; rows.ncols()]);
+        spec.centre = false;
+        let map = spec.build::<f64>(rows.ncols())?;
+        let most = self.max_clusters.unwrap_or(usize::MAX).min(rows.nrows());
+        let centroids = farthest_points(rows, &mean, &spec.length_scale, self.threshold, most);
+        let bytes = Lower::<f64>::bytes(map.output_dim()).saturating_mul(centroids.nrows() as u64);
+        if let Some(budget) = self.budget
+            && bytes > budget
+        {
+            return Err(Error::Budget {
+                what: "factors of the centroids",
+                needed: bytes,
+                budget,
+                remedy: "a larger threshold makes fewer centroids, fewer features make smaller factors".into(),
+            });
+        }
+        let locals = centroids
+            .axis_iter(Axis(0))
+            .map(|centroid| self.local(&map, rows, targets, centroid))
+            .collect::<Result<Vec<_>>>()?;
+        let (noise_variance, signal_variance) = (self.noise_variance, self.signal_variance);
+        LocalGpModel::from_parts(map, spec, centroids, locals, noise_variance, signal_variance)
+    }
+
+    fn local(
+        &self,
+        map: &DynMap<f64>,
+        rows: ArrayView2<'_, f64>,
+        targets: ArrayView2<'_, f64>,
+        centroid: ArrayView1<'_, f64>,
+    ) -> Result<Local> {
+        let mut gram = Gram::<f64>::new(map.output_dim(), targets.ncols())?;
+        let weight = self.signal_variance.sqrt();
+        for (rows, targets) in rows.axis_chunks_iter(Axis(0), BLOCK).zip(targets.axis_chunks_iter(Axis(0), BLOCK)) {
+            let features = map.transform((&rows - &centroid).view())? * weight;
+            gram.push(features.view(), targets, None)?;
+        }
+        let moments = gram.finish();
+        let (mut matrix, mut coefficients) = (moments.gram, moments.cross);
+        for i in 0..matrix.order() {
+            matrix.row_mut(i).iter_mut().for_each(|v| *v /= self.noise_variance);
+        }
+        matrix.add_to_diagonal(1.0);
+        let factor = Cholesky::new(matrix).map_err(|failed| Error::from(*failed))?;
+        coefficients.mapv_inplace(|v| v / self.noise_variance);
+        let (d, k) = coefficients.dim();
+        factor.solve_in_place(TileMut::new(coefficients.as_slice_mut().expect("standard layout"), d, k))?;
+        Ok(Local { factor, coefficients })
+    }
+}
+
+impl Fit for LocalGp {
+    type Real = f64;
+    type Model = LocalGpModel;
+
+    /// Collects the rows, since every centroid looks at all of them. Weights are not supported.
+    fn fit(&self, source: &mut dyn RowSource<f64>) -> Result<LocalGpModel> {
+        let (d, k) = (source.input_dim(), source.target_dim());
+        let (mut rows, mut targets, mut n) = (Vec::new(), Vec::new(), 0);
+        source.for_each_block(&mut |block| {
+            check_dim("number of columns of rows", d, block.rows.ncols())?;
+            check_dim("number of columns of targets", k, block.targets.ncols())?;
+            if block.weights.is_some() {
+                return Err(Error::Unsupported {
+                    what: "weights",
+                    reason: "local Gaussian processes have none".into(),
+                });
+            }
+            rows.extend(block.rows.iter().copied());
+            targets.extend(block.targets.iter().copied());
+            n += block.rows.nrows();
+            Ok(())
+        })?;
+        let rows = Array2::from_shape_vec((n, d), rows).expect("n rows");
+        let targets = Array2::from_shape_vec((n, k), targets).expect("n rows");
+        self.fit_rows(rows.view(), targets.view())
+    }
+}
+
+/// Squared distance in length scales.
+fn distance_sq(x: ArrayView1<'_, f64>, y: ArrayView1<'_, f64>, scale: &LengthScale) -> f64 {
+    match scale {
+        LengthScale::PerInput(scales) => {
+            x.iter().zip(y).zip(scales).map(|((a, b), s)| ((a - b) / s) * ((a - b) / s)).sum()
+        }
+        LengthScale::Same(scale) => x.iter().zip(y).map(|(a, b)| ((a - b) / scale) * ((a - b) / scale)).sum(),
+        LengthScale::Median => f64::NAN,
+    }
+}
+
+/// The mean, then repeatedly the row with the largest distance to its nearest centroid (the first of equals).
+fn farthest_points(
+    rows: ArrayView2<'_, f64>,
+    mean: &[f64],
+    scale: &LengthScale,
+    threshold: f64,
+    most: usize,
+) -> Array2<f64> {
+    let mut centroids = mean.to_vec();
+    let mut newest = Array1::from(mean.to_vec());
+    let mut nearest = vec![f64::INFINITY; rows.nrows()];
+    loop {
+        for (nearest, row) in nearest.iter_mut().zip(rows.axis_iter(Axis(0))) {
+            *nearest = nearest.min(distance_sq(row, newest.view(), scale));
+        }
+        let (farthest, distance) =
+            nearest.iter().enumerate().fold((0, -1.0), |best, (i, &d)| if d > best.1 { (i, d) } else { best });
+        if distance.sqrt() < threshold || distance <= 0.0 || centroids.len() >= most.max(1) * mean.len() {
+            break;
+        }
+        newest = rows.row(farthest).to_owned();
+        centroids.extend(newest.iter().copied());
+    }
+    Array2::from_shape_vec((centroids.len() / mean.len(), mean.len()), centroids).expect("whole rows")
+}
+
+/// What was learned around one centroid.
+#[derive(Debug, Clone)]
+pub(crate) struct Local {
+    pub(crate) factor: Cholesky<f64>,
+    /// `A_c⁻¹ Φᵀy/s²`, one column per target.
+    pub(crate) coefficients: Array2<f64>,
+}
+
+/// A fitted [`LocalGp`].
+#[derive(Debug, Clone)]
+pub struct LocalGpModel {
+    map: DynMap<f64>,
+    spec: MaclaurinSpec,
+    centroids: Array2<f64>,
+    locals: Vec<Local>,
+    noise_variance: f64,
+    signal_variance: f64,
+}
+
+impl LocalGpModel {
+    pub(crate) fn from_parts(
+        map: DynMap<f64>,
+        spec: MaclaurinSpec,
+        centroids: Array2<f64>,
+        locals: Vec<Local>,
+        noise_variance: f64,
+        signal_variance: f64,
+    ) -> Result<Self> {
+        check_dim("number of columns of the centroids", map.input_dim(), centroids.ncols())?;
+        check_dim("number of centroids", centroids.nrows(), locals.len())?;
+        check_count("number of centroids", locals.len())?;
+        check_positive("noise_variance", noise_variance)?;
+        check_positive("signal_variance", signal_variance)?;
+        for local in &locals {
+            check_dim("order of a factor", map.output_dim(), local.factor.order())?;
+            check_dim("number of coefficients", map.output_dim(), local.coefficients.nrows())?;
+            check_dim("number of targets", locals[0].coefficients.ncols(), local.coefficients.ncols())?;
+        }
+        spec.length_scale.check(map.input_dim())?;
+        Ok(LocalGpModel { map, spec, centroids, locals, noise_variance, signal_variance })
+    }
+
+    /// The resolved description of the features.
+    pub fn spec(&self) -> &MaclaurinSpec {
+        &self.spec
+    }
+
+    /// The centroids, the mean of the rows first.
+    pub fn centroids(&self) -> ArrayView2<'_, f64> {
+        self.centroids.view()
+    }
+
+    /// `s²`.
+    pub fn noise_variance(&self) -> f64 {
+        self.noise_variance
+    }
+
+    /// `σ²`.
+    pub fn signal_variance(&self) -> f64 {
+        self.signal_variance
+    }
+
+    pub(crate) fn locals(&self) -> &[Local] {
+        &self.locals
+    }
+
+    /// Predictive mean of every target and predictive variance of the function, which all targets share.
+    ///
+    /// The variance of an observation adds the noise variance.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    pub fn predict_with_variance(&self, rows: ArrayView2<'_, f64>) -> Result<(Array2<f64>, Array1<f64>)> {
+        let mut mean = Array2::zeros((rows.nrows(), self.output_dim()));
+        let mut variance = Array1::zeros(rows.nrows());
+        self.visit(rows, |indices, features, local| {
+            let (n, d) = features.dim();
+            let mut transposed = features.t().as_standard_layout().into_owned();
+            let window = TileMut::new(transposed.as_slice_mut().expect("standard layout"), d, n);
+            local.factor.solve_factor_in_place(window)?;
+            for (column, &i) in indices.iter().enumerate() {
+                variance[i] = transposed.column(column).iter().map(|v| v * v).sum();
+                write_mean(features.row(column), local, mean.row_mut(i));
+            }
+            Ok(())
+        })?;
+        Ok((mean, variance))
+    }
+
+    /// Hands rows with the same nearest centroid to `visit`, in blocks: their numbers and features around it.
+    fn visit(
+        &self,
+        rows: ArrayView2<'_, f64>,
+        mut visit: impl FnMut(&[usize], ArrayView2<'_, f64>, &Local) -> Result<()>,
+    ) -> Result<()> {
+        check_dim("number of columns of rows", self.input_dim(), rows.ncols())?;
+        check_finite("rows", rows, 0)?;
+        let mut members = vec![Vec::new(); self.locals.len()];
+        for (i, row) in rows.axis_iter(Axis(0)).enumerate() {
+            let distances = self.centroids.axis_iter(Axis(0)).map(|c| distance_sq(row, c, &self.spec.length_scale));
+            let best = distances.enumerate().fold((0, f64::INFINITY), |b, (c, d)| if d < b.1 { (c, d) } else { b });
+            members[best.0].push(i);
+        }
+        let weight = self.signal_variance.sqrt();
+        for ((members, local), centroid) in members.iter().zip(&self.locals).zip(self.centroids.axis_iter(Axis(0))) {
+            for chunk in members.chunks(BLOCK) {
+                let mut near = rows.select(Axis(0), chunk);
+                near -= &centroid;
+                let features = self.map.transform(near.view())? * weight;
+                visit(chunk, features.view(), local)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_mean(features: ArrayView1<'_, f64>, local: &Local, mut out: ndarray::ArrayViewMut1<'_, f64>) {
+    for (to, coefficients) in out.iter_mut().zip(local.coefficients.axis_iter(Axis(1))) {
+        *to = features.iter().zip(coefficients).map(|(f, c)| f * c).sum();
+    }
+}
+
+impl Predict for LocalGpModel {
+    type Real = f64;
+
+    fn input_dim(&self) -> usize {
+        self.map.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        self.locals[0].coefficients.ncols()
+    }
+
+    /// Predictive means.
+    fn predict_into(&self, rows: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) -> Result<()> {
+        check_dim("number of rows of the output", rows.nrows(), out.nrows())?;
+        check_dim("number of columns of the output", self.output_dim(), out.ncols())?;
+        self.visit(rows, |indices, features, local| {
+            for (row, &i) in indices.iter().enumerate() {
+                write_mean(features.row(row), local, out.slice_mut(s![i, ..]));
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feature::SketchKind;
+    use crate::kernel::{Gaussian, kernel_matrix};
+    use crate::metrics::gaussian_kl;
+    use crate::random::{Role, Seed, Stream};
+    use crate::rows::InMemory;
+    use crate::variance::Weights;
+
+    /// Mean and variance of the exact posterior.
+    fn exact(
+        x: ArrayView2<'_, f64>,
+        y: ArrayView2<'_, f64>,
+        new: ArrayView2<'_, f64>,
+        (scale, signal, noise): (f64, f64, f64),
+    ) -> (Vec<f64>, Vec<f64>) {
+        let kernel = Gaussian::new(scale).unwrap();
+        let n = x.nrows();
+        let mut k = kernel_matrix(&kernel, x, x).unwrap() * signal;
+        (0..n).for_each(|i| k[[i, i]] += noise);
+        let factor = Cholesky::new(Lower::from_square(k.as_slice().unwrap(), n).unwrap()).unwrap();
+        let cross = kernel_matrix(&kernel, x, new).unwrap() * signal;
+        let mut alpha = y.to_owned();
+        factor.solve_in_place(TileMut::new(alpha.as_slice_mut().unwrap(), n, 1)).unwrap();
+        let mut half = cross.clone();
+        factor.solve_factor_in_place(TileMut::new(half.as_slice_mut().unwrap(), n, new.nrows())).unwrap();
+        let mean = cross.t().dot(&alpha).column(0).to_vec();
+        let variance = half.axis_iter(Axis(1)).map(|c| (signal - c.dot(&c)).max(0.0)).collect();
+        (mean, variance)
+    }
+
+    /// `sin(ax)/x` with noise on `[-π, π]`, as in thesis 5.3.3 and 5.5.
+    fn sinc(frequency: f64, noise: f64) -> (Array2<f64>, Array2<f64>) {
+        let x = Array2::from_shape_fn((100, 1), |(i, _)| -3.0 + 6.0 * (i as f64 + 0.5) / 100.0);
+        let mut draw = Stream::new(Seed::new(5), Role::Noise, 0);
+        let y = x.mapv(|v: f64| (frequency * v).sin() / v + noise.sqrt() * draw.normal());
+        (x, y)
+    }
+
+    fn plain() -> MaclaurinSpec {
+        MaclaurinSpec {
+            n_components: 10,
+            weights: Weights::Real,
+            sketch: SketchKind::Rademacher,
+            ..MaclaurinSpec::default()
+        }
+    }
+
+    #[test]
+    fn localised_features_restore_the_posterior_of_the_sinc_example() {
+        // Hyperparameters near those of the largest likelihood for frequency 5: a length scale of half a unit.
+        let (scale, signal, noise) = (0.45, 3.0, 0.01);
+        let (x, y) = sinc(5.0, noise);
+        let new = Array2::from_shape_fn((161, 1), |(i, _)| -4.0 + 0.05 * i as f64);
+        let (mean, variance) = exact(x.view(), y.view(), new.view(), (scale, signal, noise));
+        let kl = |threshold: f64| {
+            let spec = MaclaurinSpec { length_scale: scale.into(), ..plain() };
+            let gp = LocalGp::new(spec, noise).unwrap().with_signal_variance(signal).unwrap();
+            let model = gp.with_threshold(threshold).unwrap().fit_rows(x.view(), y.view()).unwrap();
+            let (m, v) = model.predict_with_variance(new.view()).unwrap();
+            let v = v.mapv(|v| v.max(1e-12)).insert_axis(Axis(1));
+            let exact = |values: &[f64]| Array2::from_shape_vec((values.len(), 1), values.to_vec()).unwrap();
+            let (mean, variance) = (exact(&mean), exact(&variance));
+            let kl = gaussian_kl(m.view(), v.view(), mean.view(), variance.view()).unwrap();
+            (model.centroids().nrows(), kl)
+        };
+        let (one, global) = kl(f64::INFINITY);
+        let (many, local) = kl(0.1);
+        assert!(one == 1 && many > 10);
+        println!("KL to the exact posterior: {global} with one centroid, {local} with {many}");
+        assert!(local * 10.0 <= global, "{local} with {many} centroids against {global}");
+    }
+
+    #[test]
+    fn centroids_reproduce_the_prior_and_cover_all_rows() {
+        let (x, y) = sinc(2.0, 0.01);
+        let spec = MaclaurinSpec { length_scale: 0.5.into(), ..plain() };
+        let gp = LocalGp::new(spec, 0.01).unwrap().with_signal_variance(2.5).unwrap();
+        let model = gp.fit_rows(x.view(), y.view()).unwrap();
+        let features = model.map.transform(Array2::zeros((1, 1)).view()).unwrap();
+        assert!((features.iter().map(|v| v * v).sum::<f64>() * 2.5 - 2.5).abs() < 1e-12);
+        // Every row is nearer than two length scales to a centroid.
+        for row in x.axis_iter(Axis(0)) {
+            let near = model.centroids().iter().map(|c| (c - row[0]).abs()).fold(f64::INFINITY, f64::min);
+            assert!(near < 1.0);
+        }
+    }
+
+    #[test]
+    fn one_centroid_is_ridge_regression_on_centred_features() {
+        let (x, y) = sinc(2.0, 0.01);
+        let spec = MaclaurinSpec { length_scale: 1.0.into(), ..plain() };
+        let gp = LocalGp::new(spec.clone(), 0.1).unwrap().with_max_clusters(1).unwrap();
+        let model = gp.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+        let map = spec.resolve(x.view()).unwrap().build::<f64>(1).unwrap();
+        let ridge = crate::model::Ridge::new(map, 0.1).unwrap().with_intercept(false);
+        let ridge = ridge.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+        let (a, b) = (model.predict(x.view()).unwrap(), ridge.predict(x.view()).unwrap());
+        assert!((&a - &b).iter().all(|e| e.abs() < 1e-8));
+        assert_eq!(a, model.predict_with_variance(x.view()).unwrap().0);
+    }
+
+    #[test]
+    fn ties_take_the_first_row_and_equal_rows_one_centroid() {
+        let rows = ndarray::array![[1.0], [-1.0], [1.0], [-1.0]];
+        let found = farthest_points(rows.view(), &[0.0], &LengthScale::Same(1.0), 0.5, 10);
+        assert_eq!(found, ndarray::array![[0.0], [1.0], [-1.0]]);
+        let same = farthest_points(Array2::ones((5, 1)).view(), &[1.0], &LengthScale::Same(1.0), 1e-300, 10);
+        assert_eq!(same.nrows(), 1);
+    }
+
+    #[test]
+    fn bad_parameters_are_named() {
+        let exponential = MaclaurinSpec { kernel: MaclaurinKernel::Exponential, ..plain() };
+        assert!(LocalGp::new(exponential, 0.1).is_err());
+        assert!(LocalGp::new(plain(), 0.0).is_err());
+        let gp = LocalGp::new(plain(), 0.1).unwrap();
+        assert!(gp.clone().with_threshold(0.0).is_err() && gp.clone().with_max_clusters(0).is_err());
+        let (x, y) = sinc(2.0, 0.01);
+        let short = gp.clone().with_memory_budget(100).unwrap().fit_rows(x.view(), y.view()).unwrap_err();
+        assert!(short.to_string().contains("larger threshold"), "{short}");
+        assert!(gp.fit_rows(x.view(), y.slice(s![..5, ..])).is_err());
+    }
+}
