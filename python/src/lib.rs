@@ -6,6 +6,7 @@ mod detached;
 mod errors;
 mod features;
 mod kernels;
+mod local_gp;
 mod metrics;
 mod models;
 mod operator;
@@ -22,5 +23,6 @@ fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<kernels::PyKernel>()?;
     operator::register(module)?;
     attention::register(module)?;
+    module.add_class::<local_gp::PyLocalGpModel>()?;
     metrics::register(module)
 }

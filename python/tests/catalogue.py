@@ -13,6 +13,10 @@ from bochner import (
     SphericalFeatures,
 )
 from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures, OpticalFeatures, PolynomialSketch
+    LocalGPRegressor,
+    MaclaurinFeatures,
+    PolynomialSketch,
+)
 
 FEATURES = [
     FourierFeatures(64),
@@ -21,6 +25,10 @@ FEATURES = [
     FourierFeatures(32, form="complex"),
     OpticalFeatures(64, exponent=1.0),
     OpticalFeatures(32, binarize=0.1, bias=0.5, projection="matrix_free"),
+    MaclaurinFeatures(65, length_scale=3.0),
+    MaclaurinFeatures(64, length_scale="median", statistics="one_pass", weights="real", sketch="rademacher"),
+    MaclaurinFeatures(64, kernel="polynomial", gamma=0.1, allocation="random", weights="complex"),
+    MaclaurinFeatures(33, kernel=[1.0, 0.0, 0.5], sketch="tensor_sketch"),
     PolynomialSketch(64),
     PolynomialSketch(33, degree=3, gamma=0.5, coef0=1.0, srht="stacked"),
     PolynomialSketch(32, coef0=0.5, sketch="rademacher", weights="real"),
@@ -43,6 +51,8 @@ MODELS = [
     OperatorRidge(n_components=64),
     OperatorRidgeClassifier(n_components=64, alpha=0.1),
     exact.OperatorRidge(),
+    FeatureRidge(MaclaurinFeatures(65, length_scale=3.0)),
+    LocalGPRegressor(33, length_scale=2.0, normalize_y=True),
 ]
 
 ESTIMATORS = [*FEATURES, *MODELS]

@@ -11,6 +11,7 @@ from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __vers
 from bochner._features import FourierFeatures, PolynomialSketch
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
 from bochner._optical import OpticalFeatures
+from bochner._maclaurin import LocalGPRegressor, MaclaurinFeatures
 from bochner._pooling import compact_bilinear_pooling
 from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
 from bochner._spherical import SphericalFeatures
@@ -19,6 +20,8 @@ __all__ = [
     "FeatureRidge",
     "FeatureRidgeClassifier",
     "FourierFeatures",
+    "LocalGPRegressor",
+    "MaclaurinFeatures",
     "NotConvergedError",
     "NotPositiveDefiniteError",
     "OperatorRidge",

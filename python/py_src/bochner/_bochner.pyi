@@ -84,6 +84,27 @@ class Accumulator:
     def solve(self, plan: str, n_jobs: int | None = None) -> RidgeModel: ...
 
 @final
+class LocalGpModel:
+    @staticmethod
+    def fit(
+        spec: str,
+        X: _Rows,
+        targets: NDArray[np.float64],
+        noise: float,
+        signal_variance: float,
+        threshold: float,
+        max_clusters: int | None = None,
+        n_jobs: int | None = None,
+    ) -> LocalGpModel: ...
+    @property
+    def centroids(self) -> NDArray[np.float64]: ...
+    @property
+    def spec(self) -> str: ...
+    @staticmethod
+    def from_bytes(bytes: bytes) -> LocalGpModel: ...
+    def predict(self, X: _Rows, n_jobs: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+@final
 class Kernel:
     def __new__(cls, spec: str) -> Kernel: ...
     def matrix(self, X: _Rows, Y: _Rows, n_jobs: int | None = None) -> NDArray[Any]: ...
