@@ -7,6 +7,7 @@ mod gram;
 mod growth;
 mod hadamard;
 mod learners;
+mod maclaurin;
 mod normals;
 mod operator;
 mod optical;
@@ -53,6 +54,9 @@ pub(crate) const ALL: &[Benchmark] = &[
         name: "learners",
         about: "ridge, conjugate gradients, Gaussian processes and exact kernel ridge, against numpy and each other",
         run: learners::run,
+        name: "maclaurin",
+        about: "allocations of Maclaurin features, against numpy's X @ X.T",
+        run: maclaurin::run,
     },
     Benchmark { name: "growth", about: "a streamed fit on n and 2 n rows: time and memory", run: growth::run },
     Benchmark {
