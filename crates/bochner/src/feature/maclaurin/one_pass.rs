@@ -34,6 +34,8 @@ type Lane<R> = [R; 8];
 struct Factor<R> {
     re: Vec<R>,
     im: Vec<R>,
+    /// Which row meets which draw: with one order for all factors the draws would have much in common.
+    order: Vec<u32>,
 }
 
 struct Factors<R> {
@@ -62,7 +64,7 @@ impl<R: Real> Factors<R> {
                     .map(|degree| {
                         let mut draw = Stream::new(seed, Role::Sign, (round * most + degree) as u64);
                         let (re, im) = (0..padded).map(|_| sign(&mut draw)).unzip();
-                        Factor { re, im }
+                        Factor { re, im, order: draw.permutation(fold) }
                     })
                     .collect()
             })
@@ -112,6 +114,7 @@ impl<R: Real> pulp::NullaryFnOnce for Fold<'_, R> {
 /// Multiplies the products of a tile by one more factor, and adds them to the sums.
 struct Step<'a, R> {
     scratch: &'a mut Scratch<R>,
+    order: &'a [u32],
     weights: Lane<R>,
     first: bool,
     complex: bool,
@@ -123,10 +126,10 @@ impl<R: Real> pulp::NullaryFnOnce for Step<'_, R> {
     type Output = ();
     #[inline(always)]
     fn call(self) {
-        let Step { scratch, weights, first, complex, sums } = self;
-        for (k, sums) in sums.iter_mut().enumerate() {
-            let re = scratch.re[k];
-            let im = if complex { scratch.im[k] } else { [R::ZERO; 8] };
+        let Step { scratch, order, weights, first, complex, sums } = self;
+        for (k, (sums, &from)) in sums.iter_mut().zip(order).enumerate() {
+            let re = scratch.re[from as usize];
+            let im = if complex { scratch.im[from as usize] } else { [R::ZERO; 8] };
             for l in 0..8 {
                 let (a, b) = (re[l], im[l]);
                 let (square, twice, cross) = (a * a + b * b, a * a - b * b, (a + a) * b);
@@ -200,7 +203,8 @@ impl<R: Real> Factors<R> {
                         fwht_lanes(&mut scratch.im);
                     }
                     let (first, complex) = (degree == 0, self.complex);
-                    arch.dispatch(Step { scratch: &mut scratch, weights, first, complex, sums });
+                    let order = &factor.order;
+                    arch.dispatch(Step { scratch: &mut scratch, order, weights, first, complex, sums });
                 }
             }
         }
@@ -303,14 +307,20 @@ impl Moments {
             let rounds = sums.chunks_exact(most * fold * KINDS);
             rounds.flat_map(move |round| round[(n - 1) * fold * KINDS..][..fold * KINDS].chunks_exact(KINDS))
         };
-        let squares: Vec<f64> = std::iter::once(constant)
-            .chain((1..=most).map(|n| estimate(draws(n).map(|s| (s[0] * s[0] - s[1]) / pairs)).mean.max(0.0)))
-            .collect();
-        let turned = std::iter::once(constant)
-            .chain((1..=most).map(|n| estimate(draws(n).map(|s| (s[2] * s[2] + s[3] * s[3] - s[1]) / pairs)).mean))
-            .collect();
         let value = |l: usize| estimate(draws(l).map(|s| (s[4] * s[4] + s[5] * s[5] - s[6]) / pairs));
         let (even, odd) = clean(constant, most, scaled.ln_terms.len().max(most + 2), value);
+        let mut squares = vec![constant];
+        let mut turned = vec![constant];
+        for n in 1..=most {
+            // Means of powers of a number between 0 and 3, for unit rows: log-convex.
+            let found = estimate(draws(n).map(|s| (s[0] * s[0] - s[1]) / pairs)).mean;
+            let last = squares[n - 1];
+            let least = if n > 1 && squares[n - 2] > 0.0 { last * (last / squares[n - 2]) } else { 0.0 };
+            squares.push(found.clamp(least.min(3.0 * last), 3.0 * last));
+            let found = estimate(draws(n).map(|s| (s[2] * s[2] + s[3] * s[3] - s[1]) / pairs));
+            let stands_out = found.mean.abs() > 2.0 * found.error;
+            turned.push(if stands_out { found.mean.clamp(-squares[n], squares[n]) } else { even[n] });
+        }
         let mut moments = Moments { squares, turned, even, odd };
         if law.kind == Kind::Gaussian {
             moments.as_normal(law.weights, dim);
