@@ -10,6 +10,7 @@ mod local_gp;
 mod metrics;
 mod models;
 mod operator;
+mod svm;
 
 use pyo3::prelude::*;
 
@@ -20,6 +21,7 @@ fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<features::Map>()?;
     module.add_class::<models::Accumulator>()?;
     module.add_class::<models::PyRidgeModel>()?;
+    module.add_class::<svm::PySvmModel>()?;
     module.add_class::<kernels::PyKernel>()?;
     operator::register(module)?;
     attention::register(module)?;

@@ -171,6 +171,7 @@ macro_rules! either {
         }
     };
 }
+pub(crate) use either;
 
 pub(crate) use either;
 

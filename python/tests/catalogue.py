@@ -17,6 +17,8 @@ from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures, Optic
     MaclaurinFeatures,
     PolynomialSketch,
 )
+from bochner import CompressiveFeatures, FeatureSVC, OrthoProjection
+from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures, PolynomialSketch
 
 FEATURES = [
     FourierFeatures(64),
@@ -39,6 +41,10 @@ FEATURES = [
     PositiveFeatures(33, length_scale=2.0, orthogonal=False, kind="hyperbolic"),
     SphericalFeatures(64),
     SphericalFeatures(33, degree=5, projection="gaussian", radial_fit="mixture"),
+    OrthoProjection(3),
+    OrthoProjection(4, orthoprojector="srht"),
+    CompressiveFeatures(32, compressed_dim=3),
+    CompressiveFeatures(32, compressed_dim=3, form="complex", length_scale="median"),
 ]
 
 MODELS = [
@@ -55,4 +61,11 @@ MODELS = [
     LocalGPRegressor(33, length_scale=2.0, normalize_y=True),
 ]
 
-ESTIMATORS = [*FEATURES, *MODELS]
+# Not solved from sums: no partial_fit.
+MACHINES = [
+    FeatureSVC(),
+    FeatureSVC(FourierFeatures(64), loss="hinge", C=2.0, tol=1e-2),
+    FeatureSVC(CompressiveFeatures(32, compressed_dim=2), fit_intercept=False, memory_budget=20_000),
+]
+
+ESTIMATORS = [*FEATURES, *MODELS, *MACHINES]

@@ -6,6 +6,8 @@ use bochner::feature::{
     Describe, Directions, FeatureMap, FourierKernel, FourierSpec, OpticalProjection, OpticalSpec, PolynomialSpec,
     AllocationRule, Describe, Directions, FeatureMap, FourierKernel, FourierSpec, MaclaurinSpec, PolynomialSpec,
     SketchKind, Spec, Structure,
+    CompressiveSpec, Describe, Directions, FeatureMap, FourierKernel, FourierSpec, OrthoProjectionSpec,
+    Orthoprojection, PolynomialSpec, SketchKind, Spec, Structure,
 };
 use bochner::projection::Sampling;
 use bochner::random::{Role, Seed, Stream};
@@ -59,6 +61,11 @@ fn maps() -> Vec<Spec> {
         for weights in [Weights::Real, Weights::Ctr] {
             list.push(MaclaurinSpec { sketch, weights, ..maclaurin.clone() }.into());
         }
+    for orthoprojector in [Orthoprojection::Gaussian, Orthoprojection::Sign, Orthoprojection::Srht] {
+        list.push(OrthoProjectionSpec { n_components: 10, orthoprojector, seed: 3 }.into());
+        list.push(
+            CompressiveSpec { n_components: 90, compressed_dim: 10, orthoprojector, ..Default::default() }.into(),
+        );
     }
     list
 }

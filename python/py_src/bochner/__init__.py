@@ -8,6 +8,7 @@ from bochner import exact, kernels, metrics
 from bochner import kernels, metrics
 from bochner._attention import PositiveFeatures, linear_attention, softmax_attention
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
+from bochner._compressive import CompressiveFeatures, OrthoProjection
 from bochner._features import FourierFeatures, PolynomialSketch
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
 from bochner._optical import OpticalFeatures
@@ -15,10 +16,13 @@ from bochner._maclaurin import LocalGPRegressor, MaclaurinFeatures
 from bochner._pooling import compact_bilinear_pooling
 from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
 from bochner._spherical import SphericalFeatures
+from bochner._svm import FeatureSVC
 
 __all__ = [
+    "CompressiveFeatures",
     "FeatureRidge",
     "FeatureRidgeClassifier",
+    "FeatureSVC",
     "FourierFeatures",
     "LocalGPRegressor",
     "MaclaurinFeatures",
@@ -27,6 +31,7 @@ __all__ = [
     "OperatorRidge",
     "OperatorRidgeClassifier",
     "OpticalFeatures",
+    "OrthoProjection",
     "PolynomialSketch",
     "PositiveFeatures",
     "SphericalFeatures",

@@ -67,6 +67,36 @@ class RidgeModel:
     def predict(self, X: _Rows, n_jobs: int | None = None) -> NDArray[Any]: ...
 
 @final
+class SvmModel:
+    @staticmethod
+    def fit(
+        map: Map,
+        X: _Rows,
+        labels: NDArray[Any],
+        weights: NDArray[Any] | None,
+        plan: str,
+        n_jobs: int | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> SvmModel: ...
+    @staticmethod
+    def from_parts(
+        map: Map, coefficients: NDArray[Any], intercept: NDArray[Any], classes: int, reports: str
+    ) -> SvmModel: ...
+    @property
+    def coefficients(self) -> NDArray[Any]: ...
+    @property
+    def intercept(self) -> NDArray[Any]: ...
+    @property
+    def classes(self) -> int: ...
+    @property
+    def reports(self) -> str: ...
+    @property
+    def map(self) -> Map: ...
+    @property
+    def dtype(self) -> str: ...
+    def decide(self, X: _Rows, n_jobs: int | None = None) -> NDArray[Any]: ...
+
+@final
 class Accumulator:
     def __new__(cls, map: Map, outputs: int, dtype: str) -> Accumulator: ...
     @property

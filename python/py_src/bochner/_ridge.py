@@ -22,16 +22,49 @@ from bochner._progress import progress
 Solver = Literal["auto", "cholesky"]
 
 
-class _FeatureRidge(BaseEstimator):
-    """What regression and classification share: streaming, solving, and one column of values per target."""
+class FeatureModel(BaseEstimator):
+    """What models on features share: drawing the map, weights, and sparse rows."""
 
     features: FeatureTransformer | None
-    alpha: float
-    fit_intercept: bool
-    solver: str
     random_state: Any
     n_jobs: int | None
     verbose: int
+
+    def _draw(self, X: Any) -> FeatureTransformer:
+        features = FourierFeatures() if self.features is None else self.features
+        if not isinstance(features, FeatureTransformer):
+            raise TypeError(
+                f"features must be a transformer of bochner, got {type(features).__name__}; "
+                "steps before it belong into a Pipeline"
+            )
+        features = clone(features)
+        if X.shape[0] < features._rows_needed():
+            raise ValueError(f"the features need {features._rows_needed()} rows or more, got n_samples={X.shape[0]}")
+        source = self.random_state if features.random_state is None else features.random_state
+        with explained(self, ("X", X)):
+            drawn = features._draw(X, seed_of(source))
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(features, name, getattr(self, name))
+        return features._adopt(drawn)
+
+    def _weights(self, X: Any, sample_weight: ArrayLike | None) -> NDArray[Any] | None:
+        if sample_weight is None:
+            return None
+        return _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class _FeatureRidge(FeatureModel):
+    """What regression and classification share: streaming, solving, and one column of values per target."""
+
+    alpha: float
+    fit_intercept: bool
+    solver: str
 
     def _fit(self, X: Any, targets: NDArray[Any], sample_weight: ArrayLike | None) -> Self:
         """Fits from scratch; the sums are not kept."""
@@ -76,29 +109,6 @@ class _FeatureRidge(BaseEstimator):
             forget(self)
         return True
 
-    def _draw(self, X: Any) -> FeatureTransformer:
-        features = FourierFeatures() if self.features is None else self.features
-        if not isinstance(features, FeatureTransformer):
-            raise TypeError(
-                f"features must be a transformer of bochner, got {type(features).__name__}; "
-                "steps before it belong into a Pipeline"
-            )
-        features = clone(features)
-        if X.shape[0] < features._rows_needed():
-            raise ValueError(f"the features need {features._rows_needed()} rows or more, got n_samples={X.shape[0]}")
-        source = self.random_state if features.random_state is None else features.random_state
-        with explained(self, ("X", X)):
-            drawn = features._draw(X, seed_of(source))
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(features, name, getattr(self, name))
-        return features._adopt(drawn)
-
-    def _weights(self, X: Any, sample_weight: ArrayLike | None) -> NDArray[Any] | None:
-        if sample_weight is None:
-            return None
-        return _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-
     def _plan(self) -> str:
         plan = {name: plain(name, getattr(self, name)) for name in ("alpha", "solver", "fit_intercept")}
         return json.dumps({**plan, "classes": self._n_classes()})
@@ -138,11 +148,6 @@ class _FeatureRidge(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_") or hasattr(self, "sums_")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 class FeatureRidge(MultiOutputMixin, RegressorMixin, _FeatureRidge):

@@ -16,6 +16,7 @@ mod projection;
 mod read;
 mod reference;
 mod sketches;
+mod svm;
 mod timing;
 
 pub(crate) use peers::Peers;
@@ -57,6 +58,9 @@ pub(crate) const ALL: &[Benchmark] = &[
         name: "maclaurin",
         about: "allocations of Maclaurin features, against numpy's X @ X.T",
         run: maclaurin::run,
+        name: "svm",
+        about: "compressive features and linear support vector machines, against scikit-learn",
+        run: svm::run,
     },
     Benchmark { name: "growth", about: "a streamed fit on n and 2 n rows: time and memory", run: growth::run },
     Benchmark {

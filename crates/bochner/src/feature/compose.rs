@@ -145,12 +145,61 @@ impl<M: FeatureMap> FeatureMap for Concat<M> {
     }
 }
 
+/// Projected rows as features: `x ↦ scale · Wx`.
+///
+/// With `scale = m^{-1/2}` inner products of the outputs estimate `⟨x, y⟩`: a linear map that may be applied once, stored,
+/// and reused in place of the rows.
+#[derive(Debug, Clone)]
+pub struct Measured<P> {
+    projection: P,
+    scale: f64,
+}
+
+impl<R: Real, P: Projection<Real = R, Output = R>> Measured<P> {
+    /// `scale · projection(x)`.
+    ///
+    /// # Errors
+    /// A scale that is not positive.
+    pub fn new(projection: P, scale: f64) -> Result<Self> {
+        crate::error::check_positive("scale", scale)?;
+        Ok(Measured { projection, scale })
+    }
+
+    /// The projection.
+    pub fn projection(&self) -> &P {
+        &self.projection
+    }
+}
+
+impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Measured<P> {
+    type Real = R;
+    type Output = R;
+
+    fn input_dim(&self) -> usize {
+        self.projection.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        self.projection.output_dim()
+    }
+
+    fn map_tile(&self, rows: Tile<'_, R>, mut out: TileMut<'_, R>, work: &mut Workspace<R>) {
+        for columns in panels(self.output_dim(), self.projection.panel()) {
+            self.projection.project_tile(rows, columns.clone(), out.columns_mut(columns), work);
+        }
+        scale_tile(&mut out, self.scale);
+    }
+
+    fn tile_rows(&self) -> usize {
+        self.projection.shared_rows().max(64)
+    }
+}
+
 /// A real projection, then a map of the projected rows: compressive features.
 #[derive(Debug, Clone)]
 pub struct Projected<P, M> {
-    projection: P,
+    first: Measured<P>,
     map: M,
-    scale: f64,
 }
 
 impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> Projected<P, M> {
@@ -160,13 +209,12 @@ impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> Proj
     /// Dimensions that do not fit, or a scale that is not positive.
     pub fn new(projection: P, scale: f64, map: M) -> Result<Self> {
         check_dim("input dimension of the map", projection.output_dim(), map.input_dim())?;
-        crate::error::check_positive("scale", scale)?;
-        Ok(Projected { projection, map, scale })
+        Ok(Projected { first: Measured::new(projection, scale)?, map })
     }
 
     /// The projection.
     pub fn projection(&self) -> &P {
-        &self.projection
+        &self.first.projection
     }
 
     /// The map behind it.
@@ -180,7 +228,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> Feat
     type Output = M::Output;
 
     fn input_dim(&self) -> usize {
-        self.projection.input_dim()
+        self.first.input_dim()
     }
 
     fn output_dim(&self) -> usize {
@@ -188,19 +236,23 @@ impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> Feat
     }
 
     fn map_tile(&self, rows: Tile<'_, R>, out: TileMut<'_, M::Output>, work: &mut Workspace<R>) {
-        let (n, m) = (rows.rows(), self.projection.output_dim());
+        let (n, m) = (rows.rows(), self.first.output_dim());
         let mut middle = work.take(n * m);
-        let mut tile = TileMut::new(&mut middle, n, m);
-        for columns in panels(m, self.projection.panel()) {
-            self.projection.project_tile(rows, columns.clone(), tile.columns_mut(columns), work);
-        }
-        scale_tile(&mut tile, self.scale);
+        self.first.map_tile(rows, TileMut::new(&mut middle, n, m), work);
         self.map.map_tile(Tile::new(&middle, n, m), out, work);
         work.give(middle);
     }
 
+    fn map_tile_split(&self, rows: Tile<'_, R>, re: TileMut<'_, R>, im: TileMut<'_, R>, work: &mut Workspace<R>) {
+        let (n, m) = (rows.rows(), self.first.output_dim());
+        let mut middle = work.take(n * m);
+        self.first.map_tile(rows, TileMut::new(&mut middle, n, m), work);
+        self.map.map_tile_split(Tile::new(&middle, n, m), re, im, work);
+        work.give(middle);
+    }
+
     fn tile_rows(&self) -> usize {
-        self.map.tile_rows().max(self.projection.shared_rows())
+        self.map.tile_rows().max(self.first.projection.shared_rows())
     }
 }
 

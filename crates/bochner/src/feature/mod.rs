@@ -4,6 +4,7 @@
 //! [`ComplexToReal`], [`Concat`], [`Projected`].
 
 mod compose;
+mod compressive;
 mod drive;
 mod fourier;
 mod operator;
@@ -18,7 +19,8 @@ mod spherical;
 mod tensor_sketch;
 mod tree_sketch;
 
-pub use compose::{Compact, ComplexToReal, Concat, Constant, Projected};
+pub use compose::{Compact, ComplexToReal, Concat, Constant, Measured, Projected};
+pub use compressive::{CompressiveSpec, Distortion, OrthoProjectionSpec, Orthoprojection, distortion};
 pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpec, Frequencies};
 pub use operator::{OperatorFeatures, OperatorSpec, Spread};
 pub use optical::{

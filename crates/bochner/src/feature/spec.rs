@@ -3,6 +3,8 @@
 use super::{DynComplexMap, DynMap, FourierSpec, PolynomialSpec, PositiveSpec, SphericalSpec};
 use super::{DynComplexMap, DynMap, FourierSpec, OpticalSpec, PolynomialSpec};
 use super::{DynComplexMap, DynMap, FourierSpec, MaclaurinSpec, PolynomialSpec};
+use super::{CompressiveSpec, OrthoProjectionSpec};
+use super::{DynComplexMap, DynMap, FourierSpec, PolynomialSpec};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::scalar::Real;
@@ -211,4 +213,8 @@ specs! {
     Positive(PositiveSpec),
     /// Features of polynomial kernels of unit rows.
     Spherical(SphericalSpec),
+    /// Orthogonal projections of rows: sketches of the inner product.
+    OrthoProjection(OrthoProjectionSpec),
+    /// Fourier features of compressed rows.
+    Compressive(CompressiveSpec),
 }

@@ -15,6 +15,7 @@ pub(crate) mod evidence;
 pub mod exact;
 mod gp_classification;
 mod gp_regression;
+mod kernel_svm;
 mod linear;
 mod operator_exact;
 mod operator_ridge;
@@ -37,6 +38,12 @@ pub use local_gp::{LocalGp, LocalGpModel};
 pub use ridge::{Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
 pub(crate) use svi::SviParts;
 pub use svi::{SviClassifier, SviClassifierModel};
+mod svm;
+mod validation;
+
+pub use kernel_svm::{KernelSvm, KernelSvmModel, PairReport};
+pub use ridge::{Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
+pub use svm::{Svm, SvmModel};
 pub use validation::Validation;
 pub(crate) use validation::{class_losses, squared_losses};
 

@@ -16,5 +16,6 @@ mod gram;
 mod operator;
 mod local_gp;
 mod ridge;
+mod svm;
 
 pub use container::{Header, Stored, Tensor, Values};

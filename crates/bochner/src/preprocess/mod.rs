@@ -7,15 +7,19 @@
 //! | [`UnitNorm`] | `x/\|x\|` | polynomial and spherical kernels |
 //! | [`ShiftNonNegative`] | subtracts column minima | polynomial sketches, whose variance falls for `x, y ≥ 0` |
 //!
+//! [`sparsity_at_energy`] measures how sparse rows are in a basis of wavelets or cosines.
+//!
 //! What a step learned from training rows ([`ColumnStatistics`], in one pass) is part of its value, so [`Preprocess`] can be
 //! stored in a model file and does the same to new rows.
 
 mod length_scale;
 mod median;
+mod sparsity;
 mod statistics;
 mod step;
 
 pub use length_scale::LengthScale;
 pub use median::median_distance;
+pub use sparsity::{Basis, Shape, SparseTransform, Sparsity, sparsity_at_energy};
 pub use statistics::ColumnStatistics;
 pub use step::{Centre, Preprocess, ShiftNonNegative, Standardize, UnitNorm};

@@ -65,6 +65,19 @@ pub fn orthoprojected_norm(input_dim: usize, output_dim: usize) -> f64 {
     non_negative(2.0 * (d - m) / (m * (d + 2.0)))
 }
 
+/// Variance of `⟨Px, Py⟩` under an orthoprojector with a uniformly random row space, `E⟨Px, Py⟩ = ⟨x, y⟩`:
+/// `(d−m)/(m(d−1)(d+2)) · (d|x|²|y|² + (d−2)⟨x, y⟩²)`; [`orthoprojected_norm`] is the case `x = y`.
+///
+/// From the fourth moments of a random projector `Π`, `E ΠᵢⱼΠₖₗ = a δᵢⱼδₖₗ + b(δᵢₖδⱼₗ + δᵢₗδⱼₖ)`, whose two constants follow
+/// from `tr Π = tr Π² = m`.
+pub fn orthoprojected_dot(stats: &PairStats, input_dim: usize, output_dim: usize) -> f64 {
+    let (d, m) = (input_dim as f64, output_dim as f64);
+    if output_dim >= input_dim {
+        return 0.0;
+    }
+    (d - m) / (m * (d - 1.0) * (d + 2.0)) * (d * stats.n + (d - 2.0) * stats.t)
+}
+
 /// Variance of compressive cosine–sine features: `(½ + ½K(2) − K(√2))/M + K(√2) − K(1)²`, `K(c)` the limit kernel at
 /// `c` times the distance. The second part comes from the one projection all rows share and does not fall with `M`.
 pub fn compressive(kernel: &Compressive, distance_sq: f64, frequencies: usize) -> f64 {

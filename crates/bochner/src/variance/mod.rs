@@ -20,6 +20,7 @@ mod tensor_sketch;
 pub use fourier::{
     Form, Softmax, compressive, compressive_matrix, fourier, fourier_complex, fourier_matrix, optical, optical_matrix,
     orthoprojected_norm, softmax, softmax_matrix, softmax_orthogonal_matrix,
+    orthoprojected_dot, orthoprojected_norm, softmax, softmax_matrix,
 };
 pub use maclaurin::{Degree, maclaurin, random_maclaurin, random_maclaurin_geometric};
 pub use moments::{Moments, gaussian, powdiff, rademacher};

@@ -1,0 +1,393 @@
+use super::spec::in_precision;
+use super::{Describe, Directions, DynComplexMap, DynMap, FourierSpec, Measured, Projected};
+use crate::error::{Error, Result, check_count};
+use crate::kernel::{self, Compression, Compressive, Kernel, kernel_matrix};
+use crate::preprocess::LengthScale;
+use crate::projection::{Entries, Orthoprojector, Sampling, Srht};
+use crate::random::Seed;
+use crate::scalar::Real;
+use crate::variance::{self, Form, Kind, Weights, map_pairs, orthoprojected_dot};
+use ndarray::{Array2, ArrayView2, Zip};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// The matrix `P` that compresses rows: `m` orthogonal directions, `E|Px|² = |x|²`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Orthoprojection {
+    /// Orthonormalised normals: a uniformly random row space, and all closed forms.
+    #[default]
+    Gaussian,
+    /// Orthonormalised signs.
+    Sign,
+    /// Coordinates of a randomised Hadamard transform: `O(d log d)` per row, nothing but signs stored.
+    Srht,
+}
+
+/// Runs the body with `$p` the projection and `$scale` what makes it an orthoprojector.
+macro_rules! with_projector {
+    ($kind:expr, $seed:expr, $d:expr, $m:expr, |$p:ident, $scale:ident| $body:expr) => {{
+        let (seed, d, m) = (Seed::new($seed), $d, $m);
+        let $scale = 1.0 / (m as f64).sqrt();
+        match $kind {
+            Orthoprojection::Gaussian => {
+                let $p = Orthoprojector::<R>::new(seed, d, m, Entries::Gaussian)?;
+                $body
+            }
+            Orthoprojection::Sign => {
+                let $p = Orthoprojector::<R>::new(seed, d, m, Entries::Sign)?;
+                $body
+            }
+            Orthoprojection::Srht => {
+                let $p = Srht::<R, R>::new(seed, d, m, Sampling::Upsampled)?;
+                $body
+            }
+        }
+    }};
+}
+
+/// `m`, at most the `d` directions there are: with all of them a row is only turned.
+fn measurements(name: &'static str, asked: usize, input_dim: usize) -> Result<usize> {
+    check_count("number of columns of rows", input_dim)?;
+    check_count(name, asked)?;
+    Ok(asked.min(input_dim))
+}
+
+/// Description of an orthoprojection `x ↦ Px`, with `P Pᵀ = (d/m) I`, as a sketch of the inner product.
+///
+/// Its outputs are compressed measurements: they can be stored and used in place of the rows, by any map
+/// (Chang et al. 2016, section 3).
+///
+/// ```
+/// use bochner::feature::{Describe, FeatureMap, OrthoProjectionSpec};
+/// let spec = OrthoProjectionSpec { n_components: 3, ..Default::default() };
+/// let map = spec.build::<f64>(10)?;
+/// assert_eq!((map.input_dim(), map.output_dim()), (10, 3));
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OrthoProjectionSpec {
+    /// `m`: budget of measurements per row; no more are made than rows have columns.
+    pub n_components: usize,
+    /// The matrix.
+    pub orthoprojector: Orthoprojection,
+    /// Where the draws start from.
+    pub seed: u64,
+}
+
+impl Default for OrthoProjectionSpec {
+    fn default() -> Self {
+        OrthoProjectionSpec { n_components: 64, orthoprojector: Orthoprojection::Gaussian, seed: 0 }
+    }
+}
+
+impl OrthoProjectionSpec {
+    fn outputs(&self, input_dim: usize) -> Result<usize> {
+        measurements("n_components", self.n_components, input_dim)
+    }
+
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        with_projector!(self.orthoprojector, self.seed, input_dim, self.outputs(input_dim)?, |p, scale| {
+            Ok(Arc::new(Measured::new(p, scale)?))
+        })
+    }
+
+    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
+        self.draw(input_dim)
+    }
+
+    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
+        self.draw(input_dim)
+    }
+}
+
+impl Describe for OrthoProjectionSpec {
+    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
+    }
+
+    fn kernel(&self) -> Result<Arc<dyn Kernel>> {
+        Ok(Arc::new(kernel::Polynomial::new(1, 1.0, 0.0)?))
+    }
+
+    /// Closed forms for uniform row spaces ([`orthoprojected_dot`]) and for Hadamard coordinates.
+    fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let (d, m) = (x.ncols(), self.outputs(x.ncols())?);
+        match self.orthoprojector {
+            Orthoprojection::Gaussian => self.variance_iid(x, y),
+            Orthoprojection::Srht => {
+                let sketch = variance::Sketch::new(Kind::SrhtUpsampled, Weights::Real, 1, m, d)?;
+                map_pairs(x, y, |stats| sketch.variance(stats))
+            }
+            Orthoprojection::Sign => Err(no_closed_form("orthonormalised signs")),
+        }
+    }
+
+    /// The variance of a uniformly random row space: exact for normals, a figure to compare with for the others.
+    fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let (d, m) = (x.ncols(), self.outputs(x.ncols())?);
+        map_pairs(x, y, |stats| orthoprojected_dot(stats, d, m))
+    }
+}
+
+fn no_closed_form(of: &str) -> Error {
+    Error::Unsupported {
+        what: "variance",
+        reason: format!(
+            "{of} have no closed form; that of a uniformly random row space with independent frequencies \
+             (variance_iid, or orthoprojector \"gaussian\" with projection \"gaussian\") is the figure to compare with"
+        ),
+    }
+}
+
+/// Description of compressive Fourier features: rows are compressed to `m` measurements by one orthoprojector, of which
+/// Fourier features of the Gaussian kernel are taken.
+///
+/// # Estimate
+/// The limit is not the Gaussian kernel of the rows but its expectation over `P`, [`Compressive`], which
+/// [`kernel`](Describe::kernel) gives; the variance keeps a part that more frequencies do not reduce
+/// ([`variance::compressive`]). Closed forms hold for the Gaussian orthoprojector, a uniformly random row space; signs and
+/// Hadamard coordinates come close to it for rows that are not sparse.
+///
+/// # Cost
+/// `O(dm + mM)` per row instead of `O(dM)`.
+///
+/// # References
+/// Chang, Sankaranarayanan and Kumar 2016.
+///
+/// ```
+/// use bochner::feature::{CompressiveSpec, Describe, FeatureMap};
+/// let spec = CompressiveSpec { n_components: 64, compressed_dim: 5, ..Default::default() };
+/// let rows = ndarray::Array2::<f64>::from_shape_fn((4, 20), |(i, j)| ((i * 20 + j) as f64).sin());
+/// let features = spec.build(20)?.transform(rows.view())?;
+/// // Measurements can be stored in place of the rows.
+/// let measurements = spec.measurements().build(20)?.transform(rows.view())?;
+/// assert_eq!(features, spec.fourier().build(5)?.transform(measurements.view())?);
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CompressiveSpec {
+    /// Budget of output columns; cosine–sine pairs use an even number of them.
+    pub n_components: usize,
+    /// `m`: budget of measurements per row; no more are made than rows have columns.
+    pub compressed_dim: usize,
+    /// The matrix that compresses.
+    pub orthoprojector: Orthoprojection,
+    /// Length scale of the Gaussian kernel: one number, or the median distance.
+    pub length_scale: LengthScale,
+    /// How frequencies are drawn in `m` dimensions.
+    pub projection: Directions,
+    /// What becomes of the phases.
+    pub form: Form,
+    /// Where the draws start from.
+    pub seed: u64,
+}
+
+impl Default for CompressiveSpec {
+    fn default() -> Self {
+        CompressiveSpec {
+            n_components: 1024,
+            compressed_dim: 64,
+            orthoprojector: Orthoprojection::Gaussian,
+            length_scale: LengthScale::Same(1.0),
+            projection: Directions::Gaussian,
+            form: Form::CosSin,
+            seed: 0,
+        }
+    }
+}
+
+/// Label of the seed's child from which frequencies are drawn; the orthoprojector has the seed itself.
+const FREQUENCIES: u64 = 1;
+
+impl CompressiveSpec {
+    /// The first step, with the same seed: rows to measurements, which can be stored in place of the rows.
+    pub fn measurements(&self) -> OrthoProjectionSpec {
+        OrthoProjectionSpec { n_components: self.compressed_dim, orthoprojector: self.orthoprojector, seed: self.seed }
+    }
+
+    /// The second step: Fourier features of measurements.
+    pub fn fourier(&self) -> FourierSpec {
+        FourierSpec {
+            n_components: self.n_components,
+            length_scale: self.length_scale.clone(),
+            projection: self.projection,
+            form: self.form,
+            seed: Seed::new(self.seed).child(FREQUENCIES).number(),
+            ..FourierSpec::default()
+        }
+    }
+
+    fn scale(&self) -> Result<f64> {
+        match self.length_scale {
+            LengthScale::Same(scale) => Ok(scale),
+            LengthScale::Median => self.length_scale.check(0).map(|()| 1.0),
+            LengthScale::PerInput(_) => {
+                Err(Error::parameter("length_scale", "one number for compressed rows", "one per input"))
+            }
+        }
+    }
+
+    /// Measurements per row of length `input_dim`.
+    fn dim(&self, input_dim: usize) -> Result<usize> {
+        measurements("compressed_dim", self.compressed_dim, input_dim)
+    }
+
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        self.scale()?;
+        let m = self.dim(input_dim)?;
+        let map = self.fourier().build::<R>(m)?;
+        with_projector!(self.orthoprojector, self.seed, input_dim, m, |p, scale| {
+            Ok(Arc::new(Projected::new(p, scale, map)?))
+        })
+    }
+
+    fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+        self.scale()?;
+        let m = self.dim(input_dim)?;
+        let map = self.fourier().build_complex::<R>(m)?;
+        with_projector!(self.orthoprojector, self.seed, input_dim, m, |p, scale| {
+            Ok(Arc::new(Projected::new(p, scale, map)?))
+        })
+    }
+
+    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
+        self.draw(input_dim)
+    }
+
+    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
+        self.draw(input_dim)
+    }
+
+    fn build_complex_single(&self, input_dim: usize) -> Result<DynComplexMap<f32>> {
+        self.draw_complex(input_dim)
+    }
+
+    fn build_complex_double(&self, input_dim: usize) -> Result<DynComplexMap<f64>> {
+        self.draw_complex(input_dim)
+    }
+}
+
+impl Describe for CompressiveSpec {
+    fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
+        let length_scale = self.length_scale.resolve(sample, Seed::new(self.seed))?;
+        let projection = self.fourier().directions(self.dim(sample.ncols())?)?;
+        Ok(CompressiveSpec { length_scale, projection, ..self.clone() })
+    }
+
+    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
+    }
+
+    fn build_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+        in_precision::<R, _, _, _>(|| self.build_complex_single(input_dim), || self.build_complex_double(input_dim))
+    }
+
+    /// The limit kernel of a uniformly random row space; see the notes on the estimate.
+    fn kernel(&self) -> Result<Arc<dyn Kernel>> {
+        check_count("compressed_dim", self.compressed_dim)?;
+        let scale = self.scale()?;
+        crate::error::check_positive("length_scale", scale)?;
+        Ok(Arc::new(Limit { measurements: self.compressed_dim, scale, kernel: OnceLock::new() }))
+    }
+
+    fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        if self.orthoprojector != Orthoprojection::Gaussian {
+            return Err(no_closed_form("orthonormalised signs and Hadamard coordinates"));
+        }
+        if self.fourier().directions(self.dim(x.ncols())?)? != Directions::Gaussian {
+            return Err(no_closed_form("dependent frequencies of compressed rows"));
+        }
+        self.variance_iid(x, y)
+    }
+
+    fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let frequencies = self.fourier().frequencies()? as f64;
+        let kernel = limit(x.ncols(), self.dim(x.ncols())?, self.scale()?)?;
+        let at = |factor: f64| kernel_matrix(&kernel, (factor * &x).view(), (factor * &y).view());
+        let (mut k, root, double) = (at(1.0)?, at(std::f64::consts::SQRT_2)?, at(2.0)?);
+        Zip::from(&mut k).and(&root).and(&double).for_each(|k, &k_root, &k_double| {
+            // Given P the squared kernel is the kernel at √2 times the distance: its mean is K(√2).
+            let sampling = variance::fourier(self.form, k_root.sqrt(), k_double) / frequencies;
+            *k = (sampling + (k_root - *k * *k)).max(0.0);
+        });
+        Ok(k)
+    }
+}
+
+fn limit(input_dim: usize, measurements: usize, scale: f64) -> Result<Compressive> {
+    Compressive::new(Compression::Orthoprojector, input_dim, measurements.min(input_dim), scale)
+}
+
+/// [`Compressive`] for rows of whatever length comes first.
+#[derive(Debug)]
+struct Limit {
+    measurements: usize,
+    scale: f64,
+    kernel: OnceLock<Option<Compressive>>,
+}
+
+impl Kernel for Limit {
+    fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
+        let make = || limit(x.len(), self.measurements, self.scale).ok();
+        let mut value = [kernel::distance_sq(x, y)];
+        match self.kernel.get_or_init(make) {
+            Some(kernel) if kernel.input_dim() == x.len() => kernel.map_distances_sq(&mut value),
+            _ => make().is_some_and(|kernel| kernel.map_distances_sq(&mut value)),
+        };
+        value[0]
+    }
+}
+
+/// How far a projection is from an isometry: `|P(x - y)|²/|x - y|²` over pairs of rows and seeds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Distortion {
+    /// Mean of the ratio; 1 for every orthoprojection.
+    pub mean: f64,
+    /// Standard deviation of the ratio.
+    pub deviation: f64,
+    /// Largest `|ratio - 1|`.
+    pub worst: f64,
+}
+
+/// Measures the distortion of differences of consecutive rows under `measurements` directions, one draw per seed.
+///
+/// Rows that equal their predecessor say nothing and are left out. For normals the squared deviation is
+/// [`variance::orthoprojected_norm`].
+///
+/// # Errors
+/// No measurements, no two different rows, NaN or infinities.
+pub fn distortion(
+    orthoprojector: Orthoprojection,
+    measurements: usize,
+    rows: ArrayView2<'_, f64>,
+    seeds: Range<u64>,
+) -> Result<Distortion> {
+    check_count("number of seeds", seeds.end.saturating_sub(seeds.start) as usize)?;
+    crate::rows::check_finite("rows", rows, 0)?;
+    let norm_sq = |row: ndarray::ArrayView1<'_, f64>| row.dot(&row);
+    let mut differences = Array2::zeros((rows.nrows().saturating_sub(1), rows.ncols()));
+    for (i, mut row) in differences.rows_mut().into_iter().enumerate() {
+        row.assign(&(&rows.row(i + 1) - &rows.row(i)));
+        let norm = norm_sq(row.view()).sqrt();
+        if norm > 0.0 {
+            row /= norm;
+        }
+    }
+    let kept: Vec<usize> = (0..differences.nrows()).filter(|&i| norm_sq(differences.row(i)) > 0.5).collect();
+    check_count("number of rows that differ from the one before", kept.len())?;
+    let units = differences.select(ndarray::Axis(0), &kept);
+    let (mut count, mut sum, mut squares, mut worst) = (0.0, 0.0, 0.0, 0.0f64);
+    for seed in seeds {
+        let spec = OrthoProjectionSpec { n_components: measurements, orthoprojector, seed };
+        for row in spec.build::<f64>(rows.ncols())?.transform(units.view())?.rows() {
+            let off = norm_sq(row) - 1.0;
+            (count, sum, squares, worst) = (count + 1.0, sum + off, squares + off * off, worst.max(off.abs()));
+        }
+    }
+    let mean: f64 = sum / count;
+    Ok(Distortion { mean: 1.0 + mean, deviation: (squares / count - mean * mean).max(0.0).sqrt(), worst })
+}

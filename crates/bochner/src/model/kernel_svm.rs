@@ -1,0 +1,441 @@
+use crate::error::{Error, Result, check_count, check_dim, check_positive};
+use crate::kernel::{Kernel, kernel_matrix, kernel_matrix_into};
+use ndarray::{Array2, ArrayView2, Axis, s};
+use rayon::prelude::*;
+
+/// Bytes of kernel values kept per problem where no budget was given.
+const BUDGET: u64 = 1 << 30;
+
+/// Rows whose kernel values are computed at once for predictions.
+const PREDICT_ROWS: usize = 512;
+
+/// The exact kernel support vector machine, one class against another: the reference that features approximate.
+///
+/// For each pair of classes `min ½|f|² + C Σ max(0, 1 - yᵢ(f(xᵢ) + b))` with `f` in the kernel's space and `b` not
+/// penalised, in its dual form, by steps in two variables. The pair is chosen by second-order information; kernel values
+/// are computed once where they fit into the budget, else row by row with the latest kept. Each pair of classes has one
+/// vote; the first of the classes with most votes wins.
+///
+/// # Cost
+/// `O(n²d)` for the kernel and `O(n)` per step, some multiple of `n` steps: for thousands of rows, not for millions.
+///
+/// # References
+/// Fan, Chen and Lin 2005 (working sets); Platt 1999 (steps).
+///
+/// ```
+/// use bochner::kernel::Gaussian;
+/// use bochner::model::KernelSvm;
+/// let rows = ndarray::array![[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]];
+/// let model = KernelSvm::new(Gaussian::new(0.5)?, 10.0)?.fit(rows.view(), &[0, 0, 1, 1])?;
+/// assert_eq!(model.predict_classes(rows.view())?, [0, 0, 1, 1]);
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct KernelSvm<K> {
+    kernel: K,
+    c: f64,
+    tolerance: f64,
+    max_steps: usize,
+    budget: u64,
+}
+
+impl<K: Kernel + Clone> KernelSvm<K> {
+    /// A machine with the price `C` of a violated margin.
+    ///
+    /// # Errors
+    /// A price that is not positive.
+    pub fn new(kernel: K, c: f64) -> Result<Self> {
+        check_positive("C", c)?;
+        Ok(KernelSvm { kernel, c, tolerance: 1e-3, max_steps: 10_000_000, budget: BUDGET })
+    }
+
+    /// Solved until the optimality conditions are violated by at most `tolerance`.
+    ///
+    /// # Errors
+    /// A tolerance that is not positive.
+    pub fn with_tolerance(mut self, tolerance: f64) -> Result<Self> {
+        check_positive("tolerance", tolerance)?;
+        self.tolerance = tolerance;
+        Ok(self)
+    }
+
+    /// Solved in at most this many steps per pair of classes.
+    ///
+    /// # Errors
+    /// No steps.
+    pub fn with_max_steps(mut self, max_steps: usize) -> Result<Self> {
+        check_count("max_steps", max_steps)?;
+        self.max_steps = max_steps;
+        Ok(self)
+    }
+
+    /// With at most this many bytes of kernel values per pair of classes.
+    ///
+    /// # Errors
+    /// A budget of 0.
+    pub fn with_memory_budget(mut self, bytes: u64) -> Result<Self> {
+        if bytes == 0 {
+            return Err(Error::parameter("memory budget", "at least 1 byte", 0));
+        }
+        self.budget = bytes;
+        Ok(self)
+    }
+
+    /// Fits to rows with labels `0, 1, …`.
+    ///
+    /// # Errors
+    /// No rows, other lengths, NaN or infinities, a kernel that is not positive semidefinite to the point of infinities.
+    pub fn fit(&self, rows: ArrayView2<'_, f64>, labels: &[usize]) -> Result<KernelSvmModel<K>> {
+        check_count("number of rows", rows.nrows())?;
+        check_dim("number of labels", rows.nrows(), labels.len())?;
+        crate::rows::check_finite("rows", rows, 0)?;
+        let classes = labels.iter().max().map_or(0, |m| m + 1);
+        let mut members = vec![Vec::new(); classes];
+        labels.iter().enumerate().for_each(|(i, &label)| members[label].push(i));
+        let pairs: Vec<(usize, usize)> = (0..classes).flat_map(|a| (a + 1..classes).map(move |b| (a, b))).collect();
+        // Classes without rows have no part in the vote.
+        let pairs: Vec<_> =
+            pairs.into_iter().filter(|&(a, b)| !members[a].is_empty() && !members[b].is_empty()).collect();
+        let machines = pairs
+            .into_par_iter()
+            .map(|(first, second)| {
+                let chosen: Vec<usize> = members[first].iter().chain(&members[second]).copied().collect();
+                let mut signs = vec![1.0; members[first].len()];
+                signs.resize(chosen.len(), -1.0);
+                let subset = rows.select(Axis(0), &chosen);
+                let mut values = Values::new(&self.kernel, subset, self.budget)?;
+                let solved = self.pair(&mut values, &signs)?;
+                let coefficients = chosen.iter().zip(solved.coefficients).filter(|(_, c)| *c != 0.0);
+                Ok((coefficients.map(|(&i, c)| (i, c)).collect::<Vec<_>>(), first, second, solved.report))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        // Support vectors of all machines, each row once.
+        let mut support: Vec<usize> = machines.iter().flat_map(|m| m.0.iter().map(|(i, _)| *i)).collect();
+        support.sort_unstable();
+        support.dedup();
+        let mut coefficients = Array2::zeros((support.len(), machines.len()));
+        let mut pairs = Vec::with_capacity(machines.len());
+        for (p, (entries, first, second, report)) in machines.into_iter().enumerate() {
+            for (i, c) in entries {
+                coefficients[[support.binary_search(&i).expect("collected above"), p]] = c;
+            }
+            pairs.push(Pair { first, second, report });
+        }
+        let only = labels[0];
+        let rows = rows.select(Axis(0), &support);
+        Ok(KernelSvmModel { kernel: self.kernel.clone(), support, rows, coefficients, pairs, classes, only })
+    }
+
+    /// Sequential minimal optimisation of one problem.
+    fn pair(&self, values: &mut Values<'_, K>, signs: &[f64]) -> Result<Solved> {
+        let (n, c) = (signs.len(), self.c);
+        let mut alpha = vec![0.0; n];
+        // Fₖ = Σ yₗ αₗ K(xₖ, xₗ) - yₖ: yₖ times the gradient of the dual objective.
+        let mut f: Vec<f64> = signs.iter().map(|y| -y).collect();
+        let rises = |k: usize, alpha: &[f64]| if signs[k] > 0.0 { alpha[k] < c } else { alpha[k] > 0.0 };
+        let falls = |k: usize, alpha: &[f64]| if signs[k] > 0.0 { alpha[k] > 0.0 } else { alpha[k] < c };
+        let diagonal = values.diagonal.clone();
+        let mut steps = 0;
+        let (top, bottom) = loop {
+            let (mut top, mut bottom, mut i) = (f64::NEG_INFINITY, f64::INFINITY, 0);
+            for k in 0..n {
+                if rises(k, &alpha) && -f[k] > top {
+                    (top, i) = (-f[k], k);
+                }
+                if falls(k, &alpha) {
+                    bottom = bottom.min(-f[k]);
+                }
+            }
+            let violation = top - bottom;
+            if !violation.is_finite() {
+                return Err(Error::parameter("kernel values", "finite numbers", violation));
+            }
+            if violation <= self.tolerance || steps == self.max_steps {
+                break (top, bottom);
+            }
+            let row = values.row(i)?;
+            let (mut best, mut j) = (f64::INFINITY, usize::MAX);
+            for k in 0..n {
+                let gain = top + f[k];
+                if gain > 0.0 && falls(k, &alpha) {
+                    let curvature = (diagonal[i] + diagonal[k] - 2.0 * row[k]).max(1e-12);
+                    let decrease = -gain * gain / curvature;
+                    if decrease < best {
+                        (best, j) = (decrease, k);
+                    }
+                }
+            }
+            let curvature = (diagonal[i] + diagonal[j] - 2.0 * row[j]).max(1e-12);
+            let room = |k: usize, up: bool| if (signs[k] > 0.0) == up { c - alpha[k] } else { alpha[k] };
+            let (room_i, room_j) = (room(i, true), room(j, false));
+            let step = ((top + f[j]) / curvature).min(room_i).min(room_j);
+            // A variable that meets its bound is put there exactly.
+            let moved = |k: usize, change: f64, bound: bool| match (bound, change > 0.0) {
+                (true, true) => c,
+                (true, false) => 0.0,
+                (false, _) => alpha[k] + change,
+            };
+            let (next_i, next_j) =
+                (moved(i, signs[i] * step, step == room_i), moved(j, -signs[j] * step, step == room_j));
+            (alpha[i], alpha[j]) = (next_i, next_j);
+            f.iter_mut().zip(row).for_each(|(f, k)| *f = step.mul_add(*k, *f));
+            let row = values.row(j)?;
+            f.iter_mut().zip(row).for_each(|(f, k)| *f = (-step).mul_add(*k, *f));
+            steps += 1;
+        };
+        let violation = top - bottom;
+        let free: Vec<f64> = (0..n).filter(|&k| alpha[k] > 0.0 && alpha[k] < c).map(|k| -f[k]).collect();
+        let intercept =
+            if free.is_empty() { 0.5 * (top + bottom) } else { free.iter().sum::<f64>() / free.len() as f64 };
+        let twice: f64 = (0..n).map(|k| alpha[k] * (signs[k] * f[k] - 1.0)).sum();
+        let loss: f64 = (0..n).map(|k| (-signs[k] * (f[k] + intercept)).max(0.0)).sum();
+        let half: f64 = 0.5 * (0..n).map(|k| alpha[k] * (signs[k] * f[k] + 1.0)).sum::<f64>();
+        let coefficients = alpha.iter().zip(signs).map(|(a, y)| a * y).collect();
+        let report = PairReport {
+            intercept,
+            primal: half + c * loss,
+            dual: -0.5 * twice,
+            violation,
+            steps,
+            converged: violation <= self.tolerance,
+        };
+        Ok(Solved { coefficients, report })
+    }
+}
+
+struct Solved {
+    coefficients: Vec<f64>,
+    report: PairReport,
+}
+
+/// Rows of a kernel matrix: all of them, or the latest.
+struct Values<'a, K> {
+    kernel: &'a K,
+    rows: Array2<f64>,
+    diagonal: Vec<f64>,
+    whole: Option<Array2<f64>>,
+    /// Rows kept, with the time of their last use.
+    kept: Vec<Vec<f64>>,
+    place: Vec<Option<usize>>,
+    owner: Vec<(usize, u64)>,
+    most: usize,
+    time: u64,
+}
+
+impl<'a, K: Kernel> Values<'a, K> {
+    fn new(kernel: &'a K, rows: Array2<f64>, budget: u64) -> Result<Self> {
+        let rows = rows.as_standard_layout().into_owned();
+        let n = rows.nrows();
+        let diagonal = rows.rows().into_iter().map(|r| r.to_slice().map_or(f64::NAN, |r| kernel.evaluate(r, r)));
+        let diagonal = diagonal.collect();
+        let bytes = (n as u64).saturating_mul(8);
+        let whole = match bytes.saturating_mul(n as u64) <= budget {
+            true => Some(kernel_matrix(kernel, rows.view(), rows.view())?),
+            false => None,
+        };
+        // Two rows take part in a step.
+        let most = (budget / bytes.max(1)).clamp(2, n.max(2) as u64) as usize;
+        let (kept, owner) = (Vec::new(), Vec::new());
+        Ok(Values { kernel, rows, diagonal, whole, kept, place: vec![None; n], owner, most, time: 0 })
+    }
+
+    fn row(&mut self, i: usize) -> Result<&[f64]> {
+        if let Some(whole) = &self.whole {
+            return Ok(&whole.as_slice().expect("standard layout")[i * self.rows.nrows()..][..self.rows.nrows()]);
+        }
+        self.time += 1;
+        let at = match self.place[i] {
+            Some(at) => at,
+            None => {
+                let at = if self.kept.len() < self.most {
+                    self.kept.push(vec![0.0; self.rows.nrows()]);
+                    self.owner.push((i, 0));
+                    self.kept.len() - 1
+                } else {
+                    let oldest = (0..self.most).min_by_key(|&at| self.owner[at].1).unwrap_or(0);
+                    self.place[self.owner[oldest].0] = None;
+                    oldest
+                };
+                let out = ndarray::ArrayViewMut2::from_shape((1, self.rows.nrows()), &mut self.kept[at])
+                    .expect("one row of values");
+                kernel_matrix_into(self.kernel, self.rows.slice(s![i..i + 1, ..]), self.rows.view(), out)?;
+                self.place[i] = Some(at);
+                at
+            }
+        };
+        self.owner[at] = (i, self.time);
+        Ok(&self.kept[at])
+    }
+}
+
+/// How the problem of one pair of classes ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairReport {
+    /// `b`.
+    pub intercept: f64,
+    /// `½|f|² + C Σ ℓ`.
+    pub primal: f64,
+    /// The dual objective: a lower bound of every primal value.
+    pub dual: f64,
+    /// By how much the optimality conditions are violated.
+    pub violation: f64,
+    /// Steps in two variables.
+    pub steps: usize,
+    /// Whether the violation reached the tolerance.
+    pub converged: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    first: usize,
+    second: usize,
+    report: PairReport,
+}
+
+/// A fitted [`KernelSvm`].
+#[derive(Debug, Clone)]
+pub struct KernelSvmModel<K> {
+    kernel: K,
+    support: Vec<usize>,
+    rows: Array2<f64>,
+    coefficients: Array2<f64>,
+    pairs: Vec<Pair>,
+    classes: usize,
+    /// The class where there is no pair.
+    only: usize,
+}
+
+impl<K: Kernel> KernelSvmModel<K> {
+    /// Numbers of the rows that support a plane.
+    pub fn support(&self) -> &[usize] {
+        &self.support
+    }
+
+    /// `yα`: one row per support vector, one column per pair of classes.
+    pub fn coefficients(&self) -> ArrayView2<'_, f64> {
+        self.coefficients.view()
+    }
+
+    /// How the pairs ended, in the order (0, 1), (0, 2), …, (1, 2), …; pairs with a class without rows are left out.
+    pub fn reports(&self) -> impl Iterator<Item = PairReport> + '_ {
+        self.pairs.iter().map(|pair| pair.report)
+    }
+
+    /// Number of classes.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// Decision values, one column per pair: positive for its first class.
+    ///
+    /// # Errors
+    /// Rows of another length, NaN or infinities.
+    pub fn decide(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        check_dim("number of columns of rows", self.rows.ncols(), rows.ncols())?;
+        let mut out = Array2::zeros((rows.nrows(), self.pairs.len()));
+        for (rows, mut out) in
+            rows.axis_chunks_iter(Axis(0), PREDICT_ROWS).zip(out.axis_chunks_iter_mut(Axis(0), PREDICT_ROWS))
+        {
+            let values = kernel_matrix(&self.kernel, rows, self.rows.view())?;
+            out.assign(&values.dot(&self.coefficients));
+            for (mut column, pair) in out.columns_mut().into_iter().zip(&self.pairs) {
+                column += pair.report.intercept;
+            }
+        }
+        Ok(out)
+    }
+
+    /// The class of every row, by the pairs' votes.
+    ///
+    /// # Errors
+    /// As [`decide`](Self::decide).
+    pub fn predict_classes(&self, rows: ArrayView2<'_, f64>) -> Result<Vec<usize>> {
+        if self.pairs.is_empty() {
+            check_dim("number of columns of rows", self.rows.ncols(), rows.ncols())?;
+            return Ok(vec![self.only; rows.nrows()]);
+        }
+        let values = self.decide(rows)?;
+        let mut votes = vec![0usize; self.classes];
+        Ok(values
+            .rows()
+            .into_iter()
+            .map(|row| {
+                votes.fill(0);
+                for (value, pair) in row.iter().zip(&self.pairs) {
+                    votes[if *value > 0.0 { pair.first } else { pair.second }] += 1;
+                }
+                let most = votes.iter().copied().max().unwrap_or(0);
+                votes.iter().position(|&v| v == most).unwrap_or(0)
+            })
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Gaussian, Polynomial};
+    use crate::random::{Role, Seed, Stream};
+
+    fn rings(n: usize) -> (Array2<f64>, Vec<usize>) {
+        let mut data = vec![0.0f64; 2 * n];
+        Stream::new(Seed::new(3), Role::Noise, 0).normals_from(0, &mut data);
+        let rows = Array2::from_shape_vec((n, 2), data).unwrap();
+        let labels = rows.rows().into_iter().map(|r| (r.dot(&r).sqrt() / 0.8) as usize).map(|c| c.min(2)).collect();
+        (rows, labels)
+    }
+
+    #[test]
+    fn the_duality_gap_closes_whatever_is_kept_of_the_kernel() {
+        let (rows, labels) = rings(150);
+        let svm = KernelSvm::new(Gaussian::new(0.7).unwrap(), 3.0).unwrap().with_tolerance(1e-8).unwrap();
+        let whole = svm.fit(rows.view(), &labels).unwrap();
+        assert_eq!(whole.reports().count(), 3);
+        for report in whole.reports() {
+            assert!(report.converged && report.primal - report.dual <= 1e-5 * report.primal, "{report:?}");
+            assert!(report.dual <= report.primal * (1.0 + 1e-12));
+        }
+        // Few rows in memory: other roundings at most, the same optimum.
+        let cached = svm.clone().with_memory_budget(8 * 150 * 5).unwrap().fit(rows.view(), &labels).unwrap();
+        for (a, b) in whole.reports().zip(cached.reports()) {
+            assert!((a.dual - b.dual).abs() <= 1e-6 * a.dual, "{a:?} {b:?}");
+        }
+        let right = whole.predict_classes(rows.view()).unwrap().iter().zip(&labels).filter(|(a, b)| a == b).count();
+        assert!(right > 140, "{right}");
+    }
+
+    #[test]
+    fn two_points_have_the_plane_between_them() {
+        // x = ±1 and the linear kernel: f(x) = x, α = 1/2 each.
+        let linear = Polynomial::new(1, 1.0, 0.0).unwrap();
+        let svm = KernelSvm::new(linear, 1.0).unwrap().with_tolerance(1e-12).unwrap();
+        let model = svm.fit(ndarray::array![[1.0], [-1.0]].view(), &[0, 1]).unwrap();
+        let values = model.decide(ndarray::array![[1.0], [0.25], [-3.0]].view()).unwrap();
+        for (value, expected) in values.iter().zip([1.0, 0.25, -3.0]) {
+            assert!((value - expected).abs() < 1e-12, "{value} {expected}");
+        }
+        assert_eq!(model.support(), [0, 1]);
+    }
+
+    #[test]
+    fn odd_inputs_are_told_apart_or_named() {
+        let kernel = Gaussian::new(1.0).unwrap();
+        let svm = KernelSvm::new(kernel, 1.0).unwrap();
+        // One class; a class number without rows; the same row with both labels; equal rows.
+        assert_eq!(
+            svm.fit(ndarray::array![[1.0], [2.0]].view(), &[1, 1])
+                .unwrap()
+                .predict_classes(ndarray::array![[5.0]].view())
+                .unwrap(),
+            [1]
+        );
+        let gap = svm.fit(ndarray::array![[0.0], [9.0]].view(), &[0, 2]).unwrap();
+        assert_eq!(gap.predict_classes(ndarray::array![[0.1], [8.9]].view()).unwrap(), [0, 2]);
+        let both = svm.fit(ndarray::array![[1.0], [1.0]].view(), &[0, 1]).unwrap();
+        assert!(both.reports().all(|r| r.converged && r.primal.is_finite()));
+        assert!(svm.fit(ndarray::array![[1.0], [f64::NAN]].view(), &[0, 1]).is_err());
+        assert!(svm.fit(ndarray::array![[1.0]].view(), &[0, 1]).is_err());
+        assert!(svm.fit(Array2::zeros((0, 1)).view(), &[]).is_err());
+        assert!(KernelSvm::new(kernel, 0.0).is_err());
+    }
+}
