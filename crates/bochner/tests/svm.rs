@@ -1,7 +1,8 @@
 //! Support vector machines on features: blocks, threads, odd inputs, files.
 
 use bochner::feature::{CompressiveSpec, Describe, DynMap, FeatureMap, FourierSpec};
-use bochner::model::{Fit, Predict, Svm, SvmModel};
+use bochner::kernel::{Any, Gaussian, Polynomial};
+use bochner::model::{Fit, KernelSvm, Predict, Svm, SvmModel};
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::InMemory;
 use bochner::scalar::Real;
@@ -150,4 +151,55 @@ fn a_file_keeps_the_model() {
     assert!(model.to_stored(serde_json::Value::Null, Some(vec![])).is_err());
     assert!(SvmModel::from_stored(&stored, spec.build::<f64>(6).unwrap()).is_err());
     assert!(SvmModel::from_stored(&stored, spec.build::<f32>(7).unwrap()).is_err());
+}
+
+/// The problem of tools/golden/svm.py.
+fn golden_problem() -> (Array2<f64>, Vec<usize>) {
+    let x = Array2::from_shape_fn((120, 4), |(i, j)| (1.0 + 0.7 * i as f64 * (j + 1) as f64).sin());
+    let class = |row: ndarray::ArrayView1<'_, f64>| {
+        let score = row[0] * row[1] + row[2] / 3.0;
+        usize::from(score > -0.4) + usize::from(score > 0.4)
+    };
+    let labels = x.rows().into_iter().map(class).collect();
+    (x, labels)
+}
+
+#[test]
+fn objectives_are_those_of_liblinear() {
+    let (x, labels) = golden_problem();
+    let labels: Vec<u32> = labels.iter().map(|&l| l as u32).collect();
+    for (loss, intercept, expected) in [
+        (Hinge::Hinge, false, [40.235066615, 58.855263125, 33.281066372]),
+        (Hinge::Hinge, true, [19.322780327, 56.293175727, 27.385240182]),
+        (Hinge::SquaredHinge, false, [51.514267874, 68.328032396, 34.730396974]),
+        (Hinge::SquaredHinge, true, [15.508588671, 61.842678544, 24.774833802]),
+    ] {
+        let columns = 4 + usize::from(intercept);
+        let wide = Array2::from_shape_fn((120, columns), |(i, j)| if j < 4 { x[[i, j]] } else { 1.0 });
+        let solver = DualCoordinateDescent { loss, c: 0.8, tolerance: 1e-8, max_epochs: 200_000, seed: Seed::new(0) };
+        let tile = Tile::new(wide.as_slice().unwrap(), 120, columns);
+        let (_, reports) = solver.solve(tile, &labels, &[0, 1, 2], None).unwrap();
+        for (report, expected) in reports.iter().zip(expected) {
+            assert!(report.converged, "{loss:?} {report:?}");
+            assert!((report.primal - expected).abs() <= 2e-8 * expected, "{loss:?}: {} {expected}", report.primal);
+        }
+    }
+}
+
+#[test]
+fn kernel_machines_are_those_of_libsvm() {
+    let (x, labels) = golden_problem();
+    let gaussian = Any::from(Gaussian::new(0.7).unwrap());
+    let linear = Any::from(Polynomial::new(1, 1.0, 0.0).unwrap());
+    for (kernel, expected) in [
+        (gaussian, [(21.786935972, -0.31077899), (3.890023131, 0.01679620), (49.165805270, 0.44664133)]),
+        (linear, [(33.584072391, -1.32712522), (2.221248055, 0.01818857), (76.965706435, 1.66500012)]),
+    ] {
+        let svm = KernelSvm::new(kernel, 3.0).unwrap().with_tolerance(1e-9).unwrap();
+        let model = svm.fit(x.view(), &labels).unwrap();
+        for (report, (dual, intercept)) in model.reports().zip(expected) {
+            assert!((report.dual - dual).abs() <= 1e-8 * dual, "{report:?}, expected {dual}");
+            assert!((report.intercept - intercept).abs() < 1e-7, "{report:?}, expected {intercept}");
+        }
+    }
 }

@@ -19,6 +19,7 @@ mod dual_coordinate_descent;
 pub use cholesky::cholesky;
 pub(crate) use cholesky::factorise;
 pub(crate) use dual_coordinate_descent::{Blocks, Row, Watch, check_weights};
+pub(crate) use dual_coordinate_descent::{Blocks, Watch, check_weights};
 pub use dual_coordinate_descent::{DualCoordinateDescent, GapReport, Hinge};
 mod conjugate;
 mod dual;
