@@ -8,6 +8,43 @@ pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Parses a number of bytes: `500000`, `512MB`, `1.5GiB`.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("expected a number of bytes such as 800MB or 2GiB, got {text:?}");
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().map_err(|_| wrong())?;
+    let unit = match text[digits..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kb" => 1e3,
+        "m" | "mb" => 1e6,
+        "g" | "gb" => 1e9,
+        "t" | "tb" => 1e12,
+        "kib" => 1024.0,
+        "mib" => 1048576.0,
+        "gib" => 1073741824.0,
+        "tib" => 1099511627776.0,
+        _ => return Err(wrong()),
+    };
+    let bytes = number * unit;
+    if (1.0..1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
+}
+
+/// Bytes in the unit that suits them: `1.25 MB`.
+pub(crate) fn bytes(count: u64) -> String {
+    match count {
+        0..1000 => format!("{count} bytes"),
+        _ => rate(count as f64, "B"),
+    }
+}
+
+/// Parses a positive number.
+pub(crate) fn parse_positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(v) if v > 0.0 && v.is_finite() => Ok(v),
+        _ => Err(format!("expected a positive number, got {text:?}")),
+    }
+}
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn count(n: usize) -> String {
     let digits = n.to_string();
@@ -70,6 +107,18 @@ mod tests {
         assert_eq!(significant(f64::NAN, 2), "NaN");
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(count(7), "7");
+    }
+
+    #[test]
+    fn sizes_are_read_in_both_kinds_of_units() {
+        assert_eq!(parse_bytes("512MB"), Ok(512_000_000));
+        assert_eq!(parse_bytes("1.5GiB"), Ok(3 << 29));
+        assert_eq!(parse_bytes("42"), Ok(42));
+        for wrong in ["", "MB", "much", "-1GB", "0", "1e30TB", "1..2MB", "5 XB"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(bytes(999), "999 bytes");
+        assert_eq!(bytes(1_250_000), "1.25 MB");
     }
 
     #[test]

@@ -5,23 +5,35 @@
 //! | `commands/` | one file per command: its arguments, its help, its work |
 //! | `read/` | one file per data format, all delivering blocks of rows |
 //! | `target` | a kernel named on the command line and a prepared sample, for `compare` and `plan` |
+//! | `source`, `map_args` | options that several commands share: which columns, which map |
+//! | `pipeline`, `choose`, `models`, `score` | from cells to rows, parameters by held-out rows, kinds of models, how good they are |
+//! | `write` | tables on their way out: CSV, TSV, NPY |
 //! | `table`, `plot`, `report` | what people see: aligned tables, SVG plots, one HTML page |
 //! | `progress`, `interrupt`, `output` | manners: a bar on a terminal, a clean stop, files written whole or not at all |
 
 mod bench;
+mod checkpoint;
+mod choose;
 mod cli;
 mod commands;
 mod demo;
 mod digits;
 mod failure;
+mod fit_report;
 mod human;
 mod interrupt;
+mod map_args;
+mod models;
 mod output;
+mod pipeline;
 mod plot;
 mod progress;
 pub mod read;
 mod report;
+mod score;
+mod source;
 mod table;
 mod target;
+mod write;
 
 pub use cli::run;

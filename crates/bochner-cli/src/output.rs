@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// A file that appears under its name only when [`finish`](Self::finish) succeeds.
@@ -45,6 +45,15 @@ impl WholeFile {
             }
         };
         Ok(WholeFile { writer: Some(BufWriter::with_capacity(1 << 16, file)), target, temporary: Some(temporary) })
+    }
+
+    /// Writes over the first bytes of the file; devices and pipes cannot go back.
+    pub(crate) fn rewrite_start(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let writer = self.writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        writer.seek(SeekFrom::Start(0))?;
+        writer.write_all(bytes)?;
+        writer.seek(SeekFrom::End(0))?;
+        Ok(())
     }
 
     /// Flushes, syncs and gives the file its name.

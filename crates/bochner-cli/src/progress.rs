@@ -3,18 +3,44 @@
 use crate::cli::Context;
 use crate::failure::Outcome;
 use crate::interrupt;
+use crate::read::Input;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Steps of a long piece of work; also the place where it notices Ctrl-C.
 #[derive(Debug)]
-pub(crate) struct Progress(ProgressBar);
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    /// Bytes read by all passes over a file, and those before this one.
+    taken: Option<(Arc<AtomicU64>, u64)>,
+}
 
 impl Progress {
     /// A bar over `steps` steps.
     pub(crate) fn new(context: &Context, steps: u64) -> Self {
         Self::styled(context, Some(steps), "{bar:28.cyan/dim} {percent:>3}%  {elapsed} of about {eta_total}  {msg}")
+    }
+
+    /// A bar over the bytes of a file, for one pass: how much was read, how fast, how long it will take.
+    pub(crate) fn reading(context: &Context, input: &Input, what: &'static str) -> Outcome<Self> {
+        let style = "{bar:28.cyan/dim} {percent:>3}%  {bytes_per_sec}, {eta} left  {msg}";
+        let mut progress = Self::styled(context, input.stored_len(), style);
+        let taken = input.taken();
+        let before = taken.load(Ordering::Relaxed);
+        progress.taken = Some((taken, before));
+        progress.at(what)?;
+        Ok(progress)
+    }
+
+    /// Moves the bar to what has been read; fails if the user asked to stop.
+    pub(crate) fn read(&self) -> Outcome {
+        if let Some((taken, before)) = &self.taken {
+            self.bar.set_position(taken.load(Ordering::Relaxed).saturating_sub(*before));
+        }
+        interrupt::check()
     }
 
     fn styled(context: &Context, steps: Option<u64>, style: &str) -> Self {
@@ -31,24 +57,24 @@ impl Progress {
         if visible {
             bar.enable_steady_tick(Duration::from_millis(250));
         }
-        Progress(bar)
+        Progress { bar, taken: None }
     }
 
     /// Says what is being done.
     pub(crate) fn at(&self, what: impl Into<std::borrow::Cow<'static, str>>) -> Outcome {
-        self.0.set_message(what);
+        self.bar.set_message(what);
         interrupt::check()
     }
 
     /// Counts steps done; fails if the user asked to stop.
     pub(crate) fn done(&self, steps: u64) -> Outcome {
-        self.0.inc(steps);
+        self.bar.inc(steps);
         interrupt::check()
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }

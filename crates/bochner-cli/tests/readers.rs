@@ -152,7 +152,8 @@ fn a_schema_reads_new_files_in_its_own_order_and_refuses_unknown_words() {
     let stored: bochner_cli::read::Schema = serde_json::from_str(&serde_json::to_string(&schema).unwrap()).unwrap();
     assert_eq!(stored, schema);
     let apply = |text: &str| {
-        let data = Data::open_with(Input::from_bytes("new.csv", text.into()), &schema, false, &Options::default())?;
+        let data =
+            Data::open_with(Input::from_bytes("new.csv", text.into()), None, &schema, false, &Options::default())?;
         all::<f64>(&data).map(|r| r.0)
     };
     assert_eq!(apply("extra,colour,a\n9,blue,7\n").unwrap(), [[7.0, 1.0, 0.0]]);
@@ -211,7 +212,8 @@ fn bad_tables_get_one_sentence_with_line_and_column() {
         (b"a\xff,b\n1,2\n", "data: line 1, column 1: the text \"a\u{fffd}\" is not UTF-8"),
         (b"a,b\nx\xff,2\n", "data: line 2, column 1 (a): the text \"x\u{fffd}\" is not UTF-8"),
         (b"abc\0\0\0\0", "data: this is not a text file, and not one of the known binary formats"),
-        (b"PAR1....", "data: Parquet files are not supported by this build; save the table as CSV or NPY"),
+        (b"PAR1....", "data: the Parquet file is damaged: it is too short"),
+        (b"PAR1.........", "data: the Parquet file is damaged: its end is missing: it is truncated"),
     ] {
         assert_eq!(complaint(text), sentence, "{:?}", String::from_utf8_lossy(text));
     }
@@ -322,6 +324,57 @@ fn bad_idx_files_get_one_sentence() {
 }
 
 #[test]
+fn parquet_files_of_every_codec_and_encoding_hold_the_same_table() {
+    let mean = Options { missing: Missing::Mean, ..Options::default() };
+    for name in ["none", "snappy", "gzip", "zstd", "lz4", "plain", "delta", "split", "groups"] {
+        let path = golden(&format!("{name}.parquet"));
+        let data = Data::open(Input::open(&path).unwrap(), None, &targets(&["class"]), &mean).unwrap();
+        assert_eq!(data.len_hint(), Some(1000), "{name}");
+        assert_eq!(
+            data.schema().input_names(),
+            ["float", "double", "int", "long", "byte", "flag", "word=blue", "word=grün", "word=red", "gaps"]
+        );
+        let Kind::Words { values } = &data.schema().targets[0].kind else { panic!("words are words") };
+        assert_eq!(values, &["no", "yes"]);
+        let (rows, classes) = all::<f64>(&data).unwrap();
+        let present: Vec<f64> = (0..1000).filter(|i| i % 7 != 0).map(|i| f64::from(i) / 4.0).collect();
+        let mean = present.iter().sum::<f64>() / present.len() as f64;
+        for (i, (row, class)) in rows.iter().zip(&classes).enumerate() {
+            let n = i as f64;
+            let word = i % 3;
+            let mut expected = vec![n / 8.0 - 3.0, 1.0 / (n + 1.0), n * n - 5000.0, 10_000_000_000.0 - n, n % 251.0];
+            expected.push(f64::from(u8::from(i % 5 == 0)));
+            expected.extend((0..3).map(|w| f64::from(u8::from(w == word))));
+            expected.push(if i % 7 == 0 { mean } else { n / 4.0 });
+            for (found, expected) in row.iter().zip(&expected) {
+                assert!((found - expected).abs() <= 1e-12 * expected.abs(), "{name}, row {i}: {row:?} {expected}");
+            }
+            assert_eq!(class[0], f64::from(u8::from(i % 2 == 1)), "{name}, row {i}");
+        }
+        let refused = Data::open(Input::open(&path).unwrap(), None, &targets(&["class"]), &Options::default()).unwrap();
+        let message = all::<f64>(&refused).unwrap_err().to_string();
+        assert!(message.contains("column 8 (gaps): row 1 (counted from 1): the value is missing"), "{message}");
+        let drop = Options { missing: Missing::Drop, ..Options::default() };
+        let dropped = Data::open(Input::open(&path).unwrap(), None, &targets(&["class"]), &drop).unwrap();
+        assert_eq!(all::<f32>(&dropped).unwrap().0.len(), present.len());
+        let again = Data::open_with(Input::open(&path).unwrap(), None, data.schema(), false, &drop).unwrap();
+        assert_eq!(again.schema().inputs, data.schema().inputs);
+    }
+}
+
+#[test]
+fn bad_parquet_files_get_one_sentence() {
+    let bytes = std::fs::read(golden("snappy.parquet")).unwrap();
+    for len in (4..bytes.len()).step_by(37) {
+        let message = complaint(&bytes[..len]);
+        assert!(message.starts_with("data: the Parquet file is damaged"), "cut at {len}: {message}");
+    }
+    assert!(complaint(std::fs::read(golden("nested.parquet")).unwrap()).contains("lists and nested columns"));
+    let message = complaint(gzip(&bytes));
+    assert!(message.contains("not compressed as a whole"), "{message}");
+}
+
+#[test]
 fn bad_libsvm_files_get_one_sentence() {
     for (text, sentence) in [
         ("1 1:2\n1 2\n", "data: line 2: expected index:value, found \"2\""),
@@ -395,16 +448,19 @@ proptest! {
 
     #[test]
     fn no_binary_body_makes_a_reader_panic(
-        which in 0usize..6, at in prop::collection::vec((any::<u16>(), any::<u8>()), 0..6), keep in any::<u16>()
+        which in 0usize..9, at in prop::collection::vec((any::<u16>(), any::<u8>()), 0..6), keep in any::<u16>()
     ) {
-        let names = ["float32.npy", "fortran.npy", "stored.npz", "deflated.npz", "float32.npy.gz", "table.tsv.gz"];
+        let names = ["float32.npy", "fortran.npy", "stored.npz", "deflated.npz", "float32.npy.gz", "table.tsv.gz",
+            "small.parquet", "small.parquet", "small_delta.parquet"];
         let mut bytes = std::fs::read(golden(names[which])).unwrap();
         for (place, value) in at {
             let place = usize::from(place) % bytes.len();
             bytes[place] = value;
         }
-        let keep = usize::from(keep) % (2 * bytes.len());
-        bytes.truncate(keep);
+        // A Parquet file without its end says nothing about the rest.
+        if which < 6 {
+            bytes.truncate(usize::from(keep) % (2 * bytes.len()));
+        }
         let _ = read_bytes(bytes);
     }
 

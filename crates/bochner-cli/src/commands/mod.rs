@@ -5,7 +5,7 @@ use crate::failure::Outcome;
 
 macro_rules! commands {
     ($($variant:ident => $module:ident),* $(,)?) => {
-        $(mod $module;)*
+        $(pub(crate) mod $module;)*
 
         #[derive(Debug, clap::Subcommand)]
         pub(crate) enum Command {
@@ -23,6 +23,10 @@ macro_rules! commands {
 }
 
 commands! {
+    Fit => fit,
+    Predict => predict,
+    Inspect => inspect,
+    Transform => transform,
     Compare => compare,
     Bench => bench,
     Completions => completions,

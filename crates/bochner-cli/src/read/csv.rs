@@ -5,19 +5,18 @@
 
 use super::Result;
 use super::chunks::{Chunks, parse_in_order};
+use super::columns::{Facts, MISSING, MOST_WORDS, Place, Role, TOO_MANY_WORDS, merge, roles, schema_from};
 use super::fault::{Fault, excerpt};
 use super::input::{Input, cannot_read};
-use super::schema::{Chosen, Column, Kind, Missing, Schema, Selection};
+use super::schema::{Chosen, Column, Missing, Schema, Selection};
 use super::{Element, Options, Visit};
 use bochner::rows::RowBlock;
 use ndarray::ArrayView2;
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// Rows looked at before the kinds of columns are decided.
 const SAMPLE_ROWS: usize = 1000;
-/// A column with more different words than this is a name or an identifier, not a category.
-const MOST_WORDS: usize = 1000;
 
 /// A file whose columns are understood.
 #[derive(Debug)]
@@ -40,20 +39,6 @@ struct Dialect {
     skipped_lines: u64,
 }
 
-/// What a field of the file becomes.
-#[derive(Debug, Clone)]
-enum Role {
-    Skip,
-    Number { place: Place, fill: Option<f64> },
-    Words { place: Place, values: HashMap<Vec<u8>, usize> },
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Place {
-    Input(usize),
-    Target(usize),
-}
-
 impl Csv {
     pub(super) fn open(input: Input, options: &Options, selection: &Selection) -> Result<Self> {
         let (dialect, names, sample) = look(&input, options)?;
@@ -66,24 +51,12 @@ impl Csv {
         let words: Vec<usize> = wanted().filter(|&j| is_words(j)).collect();
         let mut csv =
             Csv { input, dialect, names, missing: options.missing, schema: Schema::default(), roles: Vec::new() };
-        let facts = if words.is_empty() && options.missing != Missing::Mean {
+        let facts = if words.is_empty() && !matches!(options.missing, Missing::Mean | Missing::Median) {
             HashMap::new()
         } else {
             csv.scan(&chosen, &words)?
         };
-        let column = |j: usize| Column {
-            name: csv.names[j].clone(),
-            kind: match facts.get(&j) {
-                Some(Facts::Words(values)) => Kind::Words { values: values.iter().cloned().collect() },
-                Some(Facts::Mean(sum, n)) if options.missing == Missing::Mean && chosen.inputs.contains(&j) => {
-                    Kind::Number { fill: Some(if *n > 0 { sum / *n as f64 } else { 0.0 }) }
-                }
-                _ => Kind::Number { fill: None },
-            },
-        };
-        let inputs = chosen.inputs.iter().map(|&j| column(j)).collect();
-        let targets = chosen.targets.iter().map(|&j| column(j)).collect();
-        csv.schema = Schema { inputs, targets };
+        csv.schema = schema_from(&csv.names, &chosen, options.missing, &facts);
         csv.assign_roles(&chosen);
         Ok(csv)
     }
@@ -113,35 +86,12 @@ impl Csv {
     }
 
     fn assign_roles(&mut self, chosen: &Chosen) {
-        let mut roles = vec![Role::Skip; self.names.len()];
-        let role = |column: &Column, place: Place| match &column.kind {
-            Kind::Number { fill } => Role::Number { place, fill: *fill },
-            Kind::Words { values } => {
-                let values = values.iter().enumerate().map(|(i, v)| (v.clone().into_bytes(), i)).collect();
-                Role::Words { place, values }
-            }
-        };
-        let mut at = 0;
-        for (&j, column) in chosen.inputs.iter().zip(&self.schema.inputs) {
-            roles[j] = role(column, Place::Input(at));
-            at += match &column.kind {
-                Kind::Number { .. } => 1,
-                Kind::Words { values } => values.len(),
-            };
-        }
-        for (t, (&j, column)) in chosen.targets.iter().zip(&self.schema.targets).enumerate() {
-            roles[j] = role(column, Place::Target(t));
-        }
-        self.roles = roles;
+        self.roles = roles(self.names.len(), chosen, &self.schema);
     }
 
     /// Collects the words and means of all rows.
     fn scan(&self, chosen: &Chosen, words: &[usize]) -> Result<HashMap<usize, Facts>> {
-        let mut facts: HashMap<usize, Facts> = HashMap::new();
-        for &j in chosen.inputs.iter().chain(&chosen.targets) {
-            let fact = if words.contains(&j) { Facts::Words(BTreeSet::new()) } else { Facts::Mean(0.0, 0) };
-            facts.insert(j, fact);
-        }
+        let mut facts = Facts::of_all(chosen, words, self.missing);
         let empty = facts.clone();
         let parse = |bytes: &[u8], found: &mut Found| {
             found.facts.clone_from(&empty);
@@ -154,29 +104,16 @@ impl Csv {
                 return Err(self.locate(fault, line));
             }
             line += found.lines;
-            for (j, fact) in &mut facts {
-                match (fact, found.facts.remove(j)) {
-                    (Facts::Words(all), Some(Facts::Words(some))) => {
-                        all.extend(some);
-                        if all.len() > MOST_WORDS {
-                            return Err(self.too_many_words(*j));
-                        }
-                    }
-                    (Facts::Mean(sum, n), Some(Facts::Mean(s, m))) => (*sum, *n) = (*sum + s, *n + m),
-                    _ => {}
-                }
+            match merge(&mut facts, &mut found.facts) {
+                Some(column) => Err(self.too_many_words(column)),
+                None => Ok(()),
             }
-            Ok(())
         })?;
         Ok(facts)
     }
 
     fn too_many_words(&self, column: usize) -> bochner::Error {
-        let message = format!(
-            "more than {MOST_WORDS} different words; a name or an identifier is left out with --drop, and decimal commas \
-             must be points"
-        );
-        self.locate(Trouble { line: None, column: Some(column), message }, 0)
+        self.locate(Trouble { line: None, column: Some(column), message: TOO_MANY_WORDS.into() }, 0)
     }
 
     fn scan_chunk(&self, bytes: &[u8], facts: &mut HashMap<usize, Facts>) -> Result<(), Trouble> {
@@ -203,6 +140,10 @@ impl Csv {
                         let value = parse_number(&field).ok_or_else(|| scanner.trouble(j, not_a_number(&field)))?;
                         *sum += value;
                         *n += 1;
+                    }
+                    // A chunk has too few rows to be thinned out here.
+                    Facts::Median(values) => {
+                        values.push(parse_number(&field).ok_or_else(|| scanner.trouble(j, not_a_number(&field)))?)
                     }
                 }
             }
@@ -290,7 +231,7 @@ impl Csv {
                             }
                             (None, place) if is_missing(&field) => match (place, self.missing) {
                                 // A missing word is no word: all its columns stay 0.
-                                (Place::Input(_), Missing::Mean) => {}
+                                (Place::Input(_), missing) if missing.fills() => {}
                                 (_, Missing::Drop) => dropped = true,
                                 _ => return Err(scanner.trouble(j, MISSING.into())),
                             },
@@ -324,22 +265,12 @@ impl Csv {
     }
 }
 
-const MISSING: &str = "the value is missing; --missing mean fills such cells in, --missing drop leaves their rows out";
-
 fn not_a_number(field: &[u8]) -> String {
     format!("expected a number, found {}", excerpt(field))
 }
 
 fn not_utf8(field: &[u8]) -> String {
     format!("the text {} is not UTF-8", excerpt(field))
-}
-
-/// What a scan learns about a column.
-#[derive(Debug, Clone)]
-enum Facts {
-    Words(BTreeSet<String>),
-    /// Sum and number of the cells that are there.
-    Mean(f64, u64),
 }
 
 #[derive(Default)]

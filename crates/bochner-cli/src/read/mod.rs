@@ -5,11 +5,13 @@
 //! | CSV, TSV, blank-separated, plain or gzip | text | named by the header; words become zeros and ones |
 //! | NPY, NPZ | magic bytes | numbered; NPZ arrays `X` and `y` |
 //! | IDX, plain or gzip | magic bytes | numbered; labels from another file |
+//! | Parquet | magic bytes | named; words become zeros and ones; a row group at a time |
 //! | LIBSVM, plain or gzip | `label index:value …` | numbered; the label is the target |
 //!
 //! Contents decide, not the file's name.
 
 mod chunks;
+mod columns;
 mod csv;
 mod fault;
 mod idx;
@@ -18,6 +20,7 @@ mod libsvm;
 mod npy;
 mod npz;
 mod numbers;
+mod parquet;
 mod schema;
 
 pub use fault::Fault;
@@ -88,6 +91,7 @@ pub struct Options {
 #[derive(Debug)]
 enum Format {
     Csv(csv::Csv),
+    Parquet(parquet::Parquet),
     Matrix(Matrix),
     Libsvm(libsvm::Libsvm),
 }
@@ -108,6 +112,7 @@ impl Data {
         let kept = input.clone();
         let format = match recognise(&input)? {
             Recognised::Text => Format::Csv(csv::Csv::open(input, options, selection)?),
+            Recognised::Parquet => Format::Parquet(parquet::Parquet::open(input, options, selection)?),
             Recognised::Libsvm => {
                 if selection.inputs.is_some() || !selection.drop.is_empty() || !selection.targets.is_empty() {
                     return Err(input.fault("columns of a LIBSVM file cannot be selected: the label is the target"));
@@ -116,32 +121,54 @@ impl Data {
             }
             binary => Format::Matrix(open_matrix(input, binary, selection)?),
         };
-        let format = match (format, labels) {
-            (format, None) => format,
-            (Format::Matrix(matrix), Some(labels)) => {
-                let kind = recognise(&labels)?;
-                if matches!(kind, Recognised::Text | Recognised::Libsvm) {
-                    return Err(labels.fault("labels beside an array must be an array too (NPY or IDX)"));
-                }
-                Format::Matrix(matrix.with_labels(open_matrix(labels, kind, &Selection::default())?)?)
-            }
-            (_, Some(labels)) => return Err(labels.fault("labels in a second file go with NPY and IDX files only")),
-        };
-        Ok(Data { format, input: kept })
+        Ok(Data { format: with_labels(format, labels)?, input: kept })
     }
 
     /// Opens a file with the columns of a known schema, with or without its targets.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_with(input: Input, schema: &Schema, with_targets: bool, options: &Options) -> Result<Self> {
+    pub fn open_with(
+        input: Input,
+        labels: Option<Input>,
+        schema: &Schema,
+        with_targets: bool,
+        options: &Options,
+    ) -> Result<Self> {
         let kept = input.clone();
         let format = match recognise(&input)? {
-            Recognised::Text => Format::Csv(csv::Csv::open_with(input, options, schema, with_targets)?),
+            Recognised::Text => {
+                // Targets in a second file are not looked for in the first.
+                let with_targets = with_targets && labels.is_none();
+                Format::Csv(csv::Csv::open_with(input, options, schema, with_targets)?)
+            }
+            Recognised::Parquet => {
+                let with_targets = with_targets && labels.is_none();
+                Format::Parquet(parquet::Parquet::open_with(input, options, schema, with_targets)?)
+            }
             Recognised::Libsvm => Format::Libsvm(libsvm::Libsvm::open(input, Some(schema.input_dim()))?),
-            binary => Format::Matrix(open_matrix(input, binary, &Selection::default())?),
+            binary => {
+                let matrix = open_matrix(input.clone(), binary, &Selection::default())?;
+                // A file that still has its targets: columns of arrays are known by their numbers.
+                let numbered = |c: &Column| c.name.parse::<usize>().is_ok_and(|n| n <= matrix.schema.inputs.len());
+                let numbered = schema.inputs.iter().all(numbered) && schema.inputs.len() < matrix.schema.inputs.len();
+                Format::Matrix(if numbered {
+                    let names = |columns: &[Column]| columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+                    let inside = with_targets
+                        && labels.is_none()
+                        && schema
+                            .targets
+                            .iter()
+                            .all(|c| c.name.parse::<usize>().is_ok_and(|n| n <= matrix.schema.inputs.len()));
+                    let targets = if inside { names(&schema.targets) } else { Vec::new() };
+                    let selection = Selection { inputs: Some(names(&schema.inputs)), targets, ..Selection::default() };
+                    open_matrix(input, binary, &selection)?
+                } else {
+                    matrix
+                })
+            }
         };
-        let data = Data { format, input: kept };
+        let data = Data { format: with_labels(format, labels)?, input: kept };
         let (found, expected) = (data.schema().input_dim(), schema.input_dim());
         if found == expected {
             Ok(data)
@@ -154,6 +181,7 @@ impl Data {
     pub fn schema(&self) -> &Schema {
         match &self.format {
             Format::Csv(csv) => &csv.schema,
+            Format::Parquet(parquet) => &parquet.schema,
             Format::Matrix(matrix) => &matrix.schema,
             Format::Libsvm(libsvm) => &libsvm.schema,
         }
@@ -163,9 +191,20 @@ impl Data {
     pub fn len_hint(&self) -> Option<usize> {
         match &self.format {
             Format::Csv(_) => None,
+            Format::Parquet(parquet) => parquet.len(),
             Format::Matrix(matrix) => Some(matrix.len()),
             Format::Libsvm(libsvm) => Some(libsvm.len()),
         }
+    }
+
+    /// Whether all columns are measured alike: the bytes of images.
+    pub fn same_units(&self) -> bool {
+        matches!(&self.format, Format::Matrix(matrix) if matrix.is_bytes())
+    }
+
+    /// Whether columns have names, and with them units of their own.
+    pub fn is_table(&self) -> bool {
+        !matches!(&self.format, Format::Matrix(_) | Format::Libsvm(_))
     }
 
     /// The file.
@@ -202,9 +241,25 @@ impl<R: Element> RowSource<R> for Rows<'_, R> {
     fn for_each_block(&mut self, visit: Visit<'_, R>) -> Result<()> {
         match &self.data.format {
             Format::Csv(csv) => csv.read(visit),
+            Format::Parquet(parquet) => parquet.read(visit),
             Format::Matrix(matrix) => matrix.read(visit),
             Format::Libsvm(libsvm) => libsvm.read(visit),
         }
+    }
+}
+
+/// The same rows with targets from a second file.
+fn with_labels(format: Format, labels: Option<Input>) -> Result<Format> {
+    match (format, labels) {
+        (format, None) => Ok(format),
+        (Format::Matrix(matrix), Some(labels)) => {
+            let kind = recognise(&labels)?;
+            if matches!(kind, Recognised::Text | Recognised::Libsvm | Recognised::Parquet) {
+                return Err(labels.fault("labels beside an array must be an array too (NPY or IDX)"));
+            }
+            Ok(Format::Matrix(matrix.with_labels(open_matrix(labels, kind, &Selection::default())?)?))
+        }
+        (_, Some(labels)) => Err(labels.fault("labels in a second file go with NPY and IDX files only")),
     }
 }
 
@@ -212,6 +267,7 @@ impl<R: Element> RowSource<R> for Rows<'_, R> {
 enum Recognised {
     Text,
     Libsvm,
+    Parquet,
     Npy,
     Npz,
     Idx,
@@ -231,8 +287,8 @@ fn recognise(input: &Input) -> Result<Recognised> {
     if start.starts_with(npz::MAGIC) {
         return Ok(Recognised::Npz);
     }
-    if start.starts_with(b"PAR1") {
-        return Err(input.fault("Parquet files are not supported by this build; save the table as CSV or NPY"));
+    if start.starts_with(parquet::MAGIC) {
+        return Ok(Recognised::Parquet);
     }
     if idx::is_magic(&start) {
         return Ok(Recognised::Idx);

@@ -214,6 +214,10 @@ impl Matrix {
         self.numbers.rows
     }
 
+    pub(super) fn is_bytes(&self) -> bool {
+        matches!(self.numbers.kind, NumberType::U8 | NumberType::I8 | NumberType::Bool)
+    }
+
     /// Delivers all rows in blocks.
     pub(super) fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
         let Numbers { rows, columns, .. } = self.numbers;

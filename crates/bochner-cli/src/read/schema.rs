@@ -67,15 +67,27 @@ impl Schema {
 }
 
 /// What to do with empty cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Missing {
     /// Stop and say where one is.
     #[default]
     Refuse,
     /// Fill in the column's mean.
     Mean,
+    /// Fill in the column's median, of every second, fourth, … value where there are very many.
+    Median,
+    /// Fill in zeros.
+    Zero,
     /// Leave out rows that have one.
     Drop,
+}
+
+impl Missing {
+    /// Whether empty cells are filled in.
+    pub fn fills(self) -> bool {
+        matches!(self, Missing::Mean | Missing::Median | Missing::Zero)
+    }
 }
 
 /// Columns a user asks for, by name or by number (1 is the first, -1 the last).

@@ -47,6 +47,14 @@ impl<T: Scalar> Gram<T> {
     /// # Errors
     /// What the operating system says.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.save_with(path, Value::Null)
+    }
+
+    /// As [`save`](Self::save), with a note beside the sums: what a checkpoint has to remember is replaced with them.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn save_with(&self, path: impl AsRef<Path>, note: Value) -> Result<()> {
         let (gram, cross, feature_sums, totals, rows) = self.parts();
         let (dim, outputs) = (self.dim(), self.outputs());
         let pending = rows.features.rows();
@@ -57,7 +65,7 @@ impl<T: Scalar> Gram<T> {
             map: Value::Null,
             preprocessing: Value::Null,
             classes: None,
-            extra: serde_json::json!({ "complex": T::IS_COMPLEX, "outputs": outputs, "count": totals.count }),
+            extra: serde_json::json!({ "complex": T::IS_COMPLEX, "outputs": outputs, "count": totals.count, "note": note }),
         };
         let triangle = Array::double("gram", shape::<T>(&[dim * (dim + 1) / 2]), move |emit| {
             let mut flat = Vec::new();
@@ -86,6 +94,14 @@ impl<T: Scalar> Gram<T> {
     /// # Errors
     /// [`Error::Format`](crate::Error::Format) for damaged files and for accumulators of another number type.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        Ok(Self::load_with(path)?.0)
+    }
+
+    /// Loads what [`save_with`](Self::save_with) wrote: the accumulator and its note.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_with(path: impl AsRef<Path>) -> Result<(Self, Value)> {
         let stored = Stored::load(path)?;
         stored.expect_kind(KIND)?;
         let extra = &stored.header.extra;
@@ -137,6 +153,7 @@ impl<T: Scalar> Gram<T> {
             },
         };
         let narrow = |values: Vec<T::Wide>| values.into_iter().map(T::narrow).collect::<Vec<T>>();
-        Gram::from_parts(sums, &narrow(wide("collected", None)?), &narrow(wide("collected_sides", None)?))
+        let gram = Gram::from_parts(sums, &narrow(wide("collected", None)?), &narrow(wide("collected_sides", None)?))?;
+        Ok((gram, extra["note"].clone()))
     }
 }

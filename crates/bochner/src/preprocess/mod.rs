@@ -5,6 +5,7 @@
 //! | [`LengthScale`] | divides rows, one number or one per input; [`median_distance`] chooses it | shift-invariant kernels |
 //! | [`Standardize`], [`Centre`] | mean 0 and, for the former, variance 1 per column | regression, Gaussian processes |
 //! | [`UnitNorm`] | `x/\|x\|` | polynomial and spherical kernels |
+//! | [`Binarize`] | 1 above a threshold, 0 below | optical features, whose modulator shows two states |
 //! | [`ShiftNonNegative`] | subtracts column minima | polynomial sketches, whose variance falls for `x, y ≥ 0` |
 //!
 //! [`sparsity_at_energy`] measures how sparse rows are in a basis of wavelets or cosines.
@@ -22,4 +23,4 @@ pub use length_scale::LengthScale;
 pub use median::median_distance;
 pub use sparsity::{Basis, Shape, SparseTransform, Sparsity, sparsity_at_energy};
 pub use statistics::ColumnStatistics;
-pub use step::{Centre, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
+pub use step::{Binarize, Centre, Preprocess, ShiftNonNegative, Standardize, UnitNorm};

@@ -1,5 +1,5 @@
 use super::ColumnStatistics;
-use crate::error::{Result, check_dim};
+use crate::error::{Error, Result, check_dim, check_positive};
 use crate::scalar::Real;
 use ndarray::{ArrayViewMut2, Axis};
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,19 @@ impl Standardize {
             if deviation <= 8.0 * f64::EPSILON * mean.abs() { 1.0 } else { deviation }
         };
         Ok(Standardize { mean: seen.mean().to_vec(), scale: (0..seen.mean().len()).map(scale).collect() })
+    }
+
+    /// Subtracts `mean` and divides by `scale`, one number of each per column.
+    ///
+    /// # Errors
+    /// Different numbers of both, means that are not finite, and scales that are not positive and finite.
+    pub fn new(mean: Vec<f64>, scale: Vec<f64>) -> Result<Self> {
+        check_dim("number of standard deviations", mean.len(), scale.len())?;
+        if let Some(m) = mean.iter().find(|m| !m.is_finite()) {
+            return Err(Error::parameter("mean", "finite", m));
+        }
+        scale.iter().try_for_each(|&s| check_positive("scale", s))?;
+        Ok(Standardize { mean, scale })
     }
 
     /// The subtracted means.
@@ -135,6 +148,37 @@ impl ShiftNonNegative {
     }
 }
 
+/// Makes every number 1 that is greater than the threshold, and 0 the others: what a light modulator with two states shows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Binarize {
+    threshold: f64,
+}
+
+impl Binarize {
+    /// Ones above `threshold`.
+    ///
+    /// # Errors
+    /// A threshold that is not finite.
+    pub fn new(threshold: f64) -> Result<Self> {
+        if threshold.is_finite() {
+            Ok(Binarize { threshold })
+        } else {
+            Err(Error::parameter("threshold", "a finite number", threshold))
+        }
+    }
+
+    /// The threshold.
+    pub fn threshold(&self) -> f64 {
+        self.threshold
+    }
+
+    /// Binarises `rows` in place.
+    pub fn apply<R: Real>(&self, mut rows: ArrayViewMut2<'_, R>) {
+        rows.mapv_inplace(|v| if Real::to_f64(v) > self.threshold { R::ONE } else { R::ZERO });
+    }
+}
+
 fn each_column<R: Real, T>(mut rows: ArrayViewMut2<'_, R>, values: &[T], f: impl Fn(f64, &T) -> f64) -> Result<()> {
     check_dim("number of columns of rows", values.len(), rows.ncols())?;
     for row in rows.axis_iter_mut(Axis(0)) {
@@ -171,6 +215,8 @@ pub enum Preprocess {
     UnitNorm(UnitNorm),
     /// Subtract minima.
     ShiftNonNegative(ShiftNonNegative),
+    /// Ones above a threshold, zeros below.
+    Binarize(Binarize),
 }
 
 impl Preprocess {
@@ -187,6 +233,10 @@ impl Preprocess {
                 Ok(())
             }
             Preprocess::ShiftNonNegative(step) => step.apply(rows),
+            Preprocess::Binarize(step) => {
+                step.apply(rows);
+                Ok(())
+            }
         }
     }
 }
@@ -200,7 +250,7 @@ macro_rules! from {
         }
     )*};
 }
-from!(Centre, Standardize, UnitNorm, ShiftNonNegative);
+from!(Centre, Standardize, UnitNorm, ShiftNonNegative, Binarize);
 
 #[cfg(test)]
 mod tests {
@@ -244,6 +294,23 @@ mod tests {
     }
 
     #[test]
+    fn only_numbers_above_the_threshold_become_ones() {
+        let mut rows = array![[0.0f32, 0.5], [0.5000001, -1.0]];
+        Binarize::new(0.5).unwrap().apply(rows.view_mut());
+        assert_eq!(rows, array![[0.0, 0.0], [1.0, 0.0]]);
+        assert!(Binarize::new(f64::NAN).is_err());
+    }
+
+    #[test]
+    fn given_scales_are_used_and_checked() {
+        let mut rows = array![[3.0, 5.0]];
+        Standardize::new(vec![1.0, 1.0], vec![2.0, 4.0]).unwrap().apply(rows.view_mut()).unwrap();
+        assert_eq!(rows, array![[1.0, 1.0]]);
+        assert!(Standardize::new(vec![0.0], vec![0.0]).is_err() && Standardize::new(vec![0.0], vec![]).is_err());
+        assert!(Standardize::new(vec![f64::NAN], vec![1.0]).is_err());
+    }
+
+    #[test]
     fn steps_survive_a_file() {
         let rows = array![[1.0, 5.0], [4.0, 9.5]];
         let seen = seen(&rows);
@@ -252,6 +319,7 @@ mod tests {
             Standardize::fit(&seen).unwrap().into(),
             UnitNorm {}.into(),
             ShiftNonNegative::fit(&seen).unwrap().into(),
+            Binarize::new(4.0).unwrap().into(),
         ];
         let text = serde_json::to_string(&steps).unwrap();
         assert_eq!(serde_json::from_str::<Vec<Preprocess>>(&text).unwrap(), steps);

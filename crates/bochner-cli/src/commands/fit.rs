@@ -1,0 +1,566 @@
+use crate::checkpoint::Checkpoint;
+use crate::choose::{self, Choice, Wishes};
+use crate::cli::Context;
+use crate::failure::{Failure, Outcome};
+use crate::fit_report;
+use crate::human;
+use crate::map_args::MapArgs;
+use crate::models::{self, Family, Job, Kind, Model, Rows};
+use crate::output;
+use crate::pipeline::{self, Part, Pipeline, Prepared, Preparation, Scan, Task};
+use crate::progress::Progress;
+use crate::read::Data;
+use crate::score::{self, Answers, Figure};
+use crate::source::{self, Columns, Text};
+use bochner::feature::{DynMap, FeatureMap, Spec};
+use bochner::model::{Ridge, RidgeClassifierModel, RidgeModel};
+use bochner::persist::Stored;
+use bochner::random::Seed;
+use bochner::rows::{InMemory, OneAgainstRest, RowSource};
+use bochner::scalar::Real;
+use bochner::solve::{ConjugateGradients, Solver, StochasticGradient};
+use ndarray::s;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Train a model on a file
+///
+/// Reads the file once to learn what its columns hold, chooses a length scale, a number of features and a penalty on rows
+/// that it holds out, reads the file again to train, and says how well the model does on rows that had no part in it.
+/// Whatever you decide yourself is not chosen.
+#[derive(Debug, clap::Args, serde::Serialize)]
+#[command(after_help = "\
+Examples:
+  bochner fit houses.csv --target price
+  bochner fit irises.csv --target species --out irises.bochner --report page.html
+  bochner fit train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz --features 8192
+  bochner fit table.tsv --target y --drop id,name --impute median --preprocess scale --kernel matern --alpha 0.1
+  bochner fit large.csv --target y --memory 2GB --checkpoint large.checkpoint    # after a power cut: the same with --resume
+
+The time of --budget is counted in operations, so that the same command gives the same model on every machine.")]
+pub(crate) struct Args {
+    /// A CSV, TSV, NPY, NPZ, IDX or LIBSVM file, plain or gzip; - for standard input
+    #[serde(skip)]
+    data: PathBuf,
+    /// Column to predict, by name or number (-1 is the last); several separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "COLUMN", allow_hyphen_values = true)]
+    target: Vec<String>,
+    /// File with the targets of an NPY or IDX file
+    #[serde(skip)]
+    #[arg(long, value_name = "FILE")]
+    labels: Option<PathBuf>,
+    /// Where the model goes [default: the data's name with the ending .bochner]
+    #[serde(skip)]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// What is predicted [default: classes if the target holds words or few whole numbers]
+    #[arg(long, value_enum)]
+    task: Option<Task>,
+    /// The kind of model
+    #[arg(long, value_enum, default_value = "ridge")]
+    model: Family,
+    /// What is done to rows first
+    #[arg(long, value_enum, default_value = "auto")]
+    preprocess: Preparation,
+    /// Threshold of --preprocess binarise
+    #[arg(long, default_value_t = 0.5, allow_negative_numbers = true)]
+    threshold: f64,
+    /// Penalty of large coefficients [default: by held-out rows]
+    #[arg(long, value_parser = human::parse_positive)]
+    alpha: Option<f64>,
+    /// Seconds the choice of parameters and the fit may take on two cores, about
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = human::parse_positive)]
+    budget: f64,
+    /// Memory the fit may take, as in 500MB or 2GiB [default: what it needs]
+    #[arg(long, value_name = "SIZE", value_parser = human::parse_bytes)]
+    memory: Option<u64>,
+    /// How coefficients are computed
+    #[arg(long, value_enum, default_value = "auto")]
+    solver: SolverName,
+    /// Precision of features and coefficients
+    #[arg(long, value_enum, default_value = "single")]
+    precision: Precision,
+    /// Save what has been learned so far to FILE now and then, and continue from it with --resume
+    #[serde(skip)]
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+    /// Continue from the checkpoint, if there is one
+    #[serde(skip)]
+    #[arg(long, requires = "checkpoint")]
+    resume: bool,
+    /// Seconds between checkpoints
+    #[serde(skip)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    checkpoint_every: f64,
+    /// A page with what was chosen and how good it is
+    #[serde(skip)]
+    #[arg(long, value_name = "PAGE.html")]
+    report: Option<PathBuf>,
+    /// Print the result as JSON
+    #[serde(skip)]
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    map: MapArgs,
+    #[command(flatten)]
+    columns: Columns,
+    #[command(flatten)]
+    text: Text,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+enum SolverName {
+    /// From sums over rows, exactly
+    Auto,
+    /// The same, by name
+    Cholesky,
+    /// From inner products of all pairs of rows: for fewer rows than features
+    Dual,
+    /// Conjugate gradients: many passes, little memory
+    Cg,
+    /// Stochastic gradients: few passes, little memory, approximate
+    Sgd,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+enum Precision {
+    Single,
+    Double,
+}
+
+impl SolverName {
+    fn solver(self) -> Solver {
+        match self {
+            SolverName::Auto | SolverName::Cholesky => Solver::Cholesky,
+            SolverName::Dual => Solver::Dual,
+            SolverName::Cg => Solver::ConjugateGradients(ConjugateGradients::default()),
+            SolverName::Sgd => Solver::StochasticGradient(StochasticGradient::default()),
+        }
+    }
+
+    fn from_sums(self) -> bool {
+        matches!(self, SolverName::Auto | SolverName::Cholesky)
+    }
+}
+
+/// Everything a finished fit can tell.
+pub(crate) struct Fitted {
+    pub(crate) data: String,
+    pub(crate) rows: usize,
+    pub(crate) kind: &'static Kind,
+    pub(crate) reason: String,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) choice: Choice,
+    pub(crate) features: usize,
+    /// Figures on rows that had no part in anything.
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) answers: Answers,
+    /// Rows on which the parameters were chosen.
+    pub(crate) held_out: usize,
+    /// Whether the rows of the figures were used for the model in the end.
+    pub(crate) all_rows: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
+    let out = match &args.out {
+        Some(path) => path.clone(),
+        None => default_name(&args.data),
+    };
+    let data = args.columns.open(&args.data, args.labels.as_ref(), &args.target, &args.text)?;
+    source::need_target(&data)?;
+    let (stored, fitted) = match args.precision {
+        Precision::Single => train::<f32>(args, context, &data)?,
+        Precision::Double => train::<f64>(args, context, &data)?,
+    };
+    let bytes = stored.to_bytes()?;
+    output::write_whole(&out, &bytes)?;
+    if let Some(path) = &args.report {
+        let page = fit_report::page(&fitted, context).to_html();
+        output::write_whole(path, page.as_bytes())?;
+    }
+    if let Some(path) = &args.checkpoint {
+        // The model is on the disk: what it was made from is not needed any more.
+        let _ = std::fs::remove_file(path);
+    }
+    if args.json {
+        return context.print(&format!("{:#}\n", to_json(&fitted, &out, bytes.len())));
+    }
+    context.print(&summary(&fitted, context))?;
+    let page = args.report.as_ref().map_or(String::new(), |p| format!(" and {}", p.display()));
+    context.print(&format!(
+        "\nWrote {} ({}){page}. To predict:\n  bochner predict {} NEW-DATA --out predictions.csv\n",
+        context.bold(&out.display().to_string()),
+        human::bytes(bytes.len() as u64),
+        out.display(),
+    ))
+}
+
+/// `houses.csv.gz` becomes `houses.bochner`, in the current folder.
+fn default_name(data: &std::path::Path) -> PathBuf {
+    let name = data.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or("model");
+    PathBuf::from(format!("{}.bochner", if stem == "-" { "model" } else { stem }))
+}
+
+/// How a sample is divided: rows for the figures, rows for choices, rows to learn from while choosing.
+struct Split {
+    scored: usize,
+    held_out: usize,
+}
+
+impl Split {
+    fn new(sample: usize) -> Self {
+        if sample < 50 {
+            return Split { scored: 0, held_out: sample / 5 };
+        }
+        let scored = (sample / 10).min(5000);
+        Split { scored, held_out: ((sample - scored) / 5).min(5000) }
+    }
+}
+
+fn train<R: Real>(args: &Args, context: &Context, data: &Data) -> Outcome<(Stored, Fitted)> {
+    let seed = Seed::new(context.global.seed);
+    let progress = Progress::reading(context, data.input(), "looking at the rows")?;
+    let sample_bytes = args.memory.map_or(1 << 27, |memory| memory / 8);
+    let scan = pipeline::scan(data, seed, sample_bytes, || progress.read())?;
+    drop(progress);
+    let (recognised, reason) = scan.recognise(data);
+    let (task, reason) = match args.task {
+        Some(task) => (task, "asked for".to_owned()),
+        None => (recognised, reason),
+    };
+    let kind = Kind::find(args.model, task).ok_or_else(|| {
+        Failure::Usage(format!("there is no {} with --model {:?}", task_words(task), args.model).to_lowercase())
+    })?;
+    let pipeline = scan.pipeline(data, args.columns.missing(), args.preprocess, args.threshold, task)?;
+    let from_sums = kind.from_sums && args.solver.from_sums();
+    if args.checkpoint.is_some() && !from_sums {
+        return Err(Failure::Usage(format!(
+            "--checkpoint saves sums over rows, which {} does not use; leave it out, or use --model ridge with --solver \
+             cholesky",
+            if kind.from_sums { "this solver" } else { "this kind of model" }
+        )));
+    }
+    let split = Split::new(scan.sample.numbers.len());
+    let mut checkpoint = Checkpoint::new(args.checkpoint.as_deref(), args.checkpoint_every, configuration(args, context, &scan)?);
+    let resumed = if args.resume { checkpoint.load::<R>()? } else { None };
+    let (choice, gram) = match resumed {
+        Some((choice, gram)) => (choice, Some(gram)),
+        None => (make_choice::<R>(args, context, &scan, &pipeline, task, &split)?, None),
+    };
+    let mut left_out = scan.sample.numbers[..split.scored].to_vec();
+    left_out.sort_unstable();
+    let classes = (task == Task::Classification).then(|| pipeline.class_names());
+    let job = Job {
+        spec: &choice.spec,
+        penalty: choice.penalty,
+        classes,
+        memory: args.memory,
+        solver: args.solver.solver(),
+    };
+    let progress = Progress::reading(context, data.input(), "training")?;
+    let seen = || progress.read();
+    let mut source = Prepared::new(data, &pipeline, scan.rows, &left_out, &seen);
+    let scored = Part::<R>::of(&pipeline, &scan.sample, 0..split.scored)?;
+    let (mut without, with) = if from_sums {
+        let ridge = job.ridge::<R>(data.schema().input_dim())?;
+        let sums = Sums { ridge: &ridge, job: &job, pipeline: &pipeline, choice: &choice };
+        sums.fit(&mut source, gram, &scored, &mut checkpoint, args.memory)?
+    } else {
+        let stored = match args.precision {
+            Precision::Single => (kind.fit)(&job, Rows::Single(&mut source))?,
+            Precision::Double => (kind.fit)(&job, Rows::Double(&mut source))?,
+        };
+        (stored, None)
+    };
+    drop(progress);
+    let described = serde_json::to_value(&pipeline).map_err(|e| Failure::Failed(e.to_string()))?;
+    without.header.preprocessing = described.clone();
+    let model = Model::new(without)?;
+    let mut rows = scan.sample.rows.slice(s![..split.scored, ..]).to_owned();
+    pipeline.apply(rows.view_mut())?;
+    let mut truth = scan.sample.targets.slice(s![..split.scored, ..]).to_owned();
+    if task == Task::Classification {
+        truth.mapv_inplace(|v| pipeline.class_of(v).map_or(f64::NAN, |c| c as f64));
+    }
+    let answers = Answers { task, truth, predicted: score::predict(&model, rows.view())? };
+    let names: Vec<String> = pipeline.schema.targets.iter().map(|c| c.name.clone()).collect();
+    let figures = answers.figures(seed, &names);
+    let all_rows = with.is_some();
+    let mut stored = with.unwrap_or(model.stored);
+    stored.header.preprocessing = described;
+    let rows = if all_rows { scan.rows } else { scan.rows - split.scored };
+    if let Some(extra) = stored.header.extra.as_object_mut() {
+        let training = json!({
+            "rows": rows, "penalty": choice.penalty, "figures": figures, "scored_rows": split.scored,
+            "program": concat!("bochner ", env!("CARGO_PKG_VERSION")),
+        });
+        extra.insert("training".into(), training);
+    }
+    let fitted = Fitted {
+        data: data.input().name.clone(),
+        rows: scan.rows,
+        kind,
+        reason,
+        features: models::features_of(&choice.spec, data.schema().input_dim())?,
+        pipeline,
+        choice,
+        figures,
+        answers,
+        held_out: split.held_out,
+        all_rows,
+    };
+    Ok((stored, fitted))
+}
+
+fn make_choice<R: Real>(
+    args: &Args,
+    context: &Context,
+    scan: &Scan,
+    pipeline: &Pipeline,
+    task: Task,
+    split: &Split,
+) -> Outcome<Choice> {
+    let wishes = Wishes {
+        map: args.map.describe(context.global.seed)?,
+        features: args.map.features,
+        penalty: args.alpha,
+        budget: args.budget,
+        memory: args.memory,
+        rows: scan.rows,
+    };
+    let sample = &scan.sample;
+    let first = split.scored + split.held_out;
+    let held_out = Part::<R>::of(pipeline, sample, split.scored..first)?;
+    let train = Part::<R>::of(pipeline, sample, first..sample.numbers.len())?;
+    let progress = Progress::new(context, choose::steps(&wishes));
+    choose::choose(&wishes, pipeline, task, &train, &held_out, &progress)
+}
+
+/// What must not change between a checkpoint and its resumption: the request, and the rows as far as sums can tell.
+fn configuration(args: &Args, context: &Context, scan: &Scan) -> Outcome<String> {
+    let (n, columns) = (scan.rows, scan.columns.mean().len());
+    let variances: Vec<f64> = (0..columns).map(|j| scan.columns.variance(j)).collect();
+    let facts = json!({
+        "program": env!("CARGO_PKG_VERSION"), "seed": context.global.seed, "arguments": args, "rows": n,
+        "means": scan.columns.mean(), "variances": variances, "targets": scan.targets.mean(),
+    });
+    Ok(crate::checkpoint::hash(facts.to_string().as_bytes()))
+}
+
+/// A fit from sums over rows.
+struct Sums<'a, R: Real> {
+    ridge: &'a Ridge<DynMap<R>>,
+    job: &'a Job<'a>,
+    pipeline: &'a Pipeline,
+    choice: &'a Choice,
+}
+
+impl<R: Real> Sums<'_, R> {
+    fn outputs(&self) -> usize {
+        match self.job.class_count() {
+            0 => self.pipeline.targets.len(),
+            classes => classes,
+        }
+    }
+
+    /// Hands out rows with the targets a regression wants.
+    fn each(
+        &self,
+        source: &mut dyn RowSource<R>,
+        visit: &mut dyn FnMut(bochner::rows::RowBlock<'_, R>) -> bochner::Result<()>,
+    ) -> bochner::Result<()> {
+        match self.job.class_count() {
+            0 => source.for_each_block(visit),
+            classes => OneAgainstRest::new(source, classes)?.for_each_block(visit),
+        }
+    }
+
+    /// The model without the scored rows and, where memory allows, the one with them.
+    fn fit(
+        &self,
+        source: &mut Prepared<'_>,
+        resumed: Option<bochner::accumulate::Gram<R>>,
+        scored: &Part<R>,
+        checkpoint: &mut Checkpoint<'_>,
+        memory: Option<u64>,
+    ) -> Outcome<(Stored, Option<Stored>)> {
+        let map = self.ridge.map();
+        let mut gram = match resumed {
+            Some(gram) => gram,
+            None => {
+                let gram = self.ridge.accumulator(self.outputs()).map_err(with_remedy)?;
+                checkpoint.save(&gram, self.choice)?;
+                gram
+            }
+        };
+        source.skip = usize::try_from(gram.count()).unwrap_or(usize::MAX).min(source.len());
+        let ended = self.each(source, &mut |block| {
+            gram.push_rows(map, block)?;
+            checkpoint.now_and_then(&gram, self.choice).map_err(pipeline::stopped)
+        });
+        if let Err(error) = ended {
+            if matches!(error, bochner::Error::Interrupted) {
+                checkpoint.save(&gram, self.choice)?;
+            }
+            return Err(error.into());
+        }
+        let room = memory.is_none_or(|memory| choose::bytes::<R>(map.output_dim(), self.outputs()) <= memory);
+        let mut all = None;
+        if scored.rows.nrows() > 0 && room {
+            let mut with = gram.clone();
+            let mut source = InMemory::new(scored.rows.view(), scored.targets.view())?;
+            self.each(&mut source, &mut |block| with.push_rows(map, block))?;
+            all = Some(self.stored(self.ridge.fit_moments(with.finish())?)?);
+        }
+        Ok((self.stored(self.ridge.fit_moments(gram.finish())?)?, all))
+    }
+
+    fn stored(&self, model: RidgeModel<DynMap<R>>) -> Outcome<Stored> {
+        Ok(match &self.job.classes {
+            None => model.to_stored(self.job.map()?)?,
+            Some(classes) => {
+                RidgeClassifierModel::from_regression(model).to_stored(self.job.map()?, Some(classes.clone()))?
+            }
+        })
+    }
+}
+
+/// A budget that is too small, in the words of the command line.
+fn with_remedy(error: bochner::Error) -> Failure {
+    match error {
+        bochner::Error::Budget { what, needed, budget, remedy } => Failure::Failed(format!(
+            "{what} needs {} of memory but --memory allows {}; {}",
+            human::bytes(needed),
+            human::bytes(budget),
+            remedy.replace("conjugate gradients", "--solver cg")
+        )),
+        other => other.into(),
+    }
+}
+
+pub(crate) fn task_words(task: Task) -> &'static str {
+    match task {
+        Task::Regression => "regression",
+        Task::Classification => "classification",
+    }
+}
+
+/// A map in words: `fourier features (gaussian kernel, orthogonal)`.
+pub(crate) fn map_words(spec: &Spec) -> String {
+    let value = serde_json::to_value(spec).unwrap_or_default();
+    let word = |key: &str| value[key].as_str().map(|w| w.replace('_', " "));
+    let details = [
+        word("kernel").map(|k| format!("{k} kernel")),
+        value["degree"].as_u64().map(|p| format!("degree {p}")),
+        word("sketch"),
+        word("projection"),
+    ];
+    let details: Vec<String> = details.into_iter().flatten().collect();
+    let name = word("map").unwrap_or_default();
+    if details.is_empty() { format!("{name} features") } else { format!("{name} features ({})", details.join(", ")) }
+}
+
+pub(crate) fn figure_words(figure: &Figure) -> String {
+    let number = |v: f64| match figure.is_share() {
+        true => format!("{:.1} %", 100.0 * v),
+        false => human::significant(v, 4),
+    };
+    let error = match figure.is_share() {
+        true => format!("{:.1} %", 100.0 * figure.standard_error),
+        false => human::significant(figure.standard_error, 2),
+    };
+    let baseline = match (figure.baseline, figure.is_share()) {
+        (Some(b), true) => format!(" (always the commonest class: {})", number(b)),
+        (Some(b), false) => format!(" (always the mean: {})", number(b)),
+        (None, _) => String::new(),
+    };
+    format!("{} {} ± {error}{baseline}", figure.name, number(figure.value))
+}
+
+fn summary(fitted: &Fitted, context: &Context) -> String {
+    let Fitted { pipeline, choice, .. } = fitted;
+    let targets: Vec<&str> = pipeline.schema.targets.iter().map(|c| c.name.as_str()).collect();
+    let mut lines = vec![
+        format!(
+            "{}: {} rows of {} columns, target {}",
+            fitted.data,
+            human::count(fitted.rows),
+            human::count(pipeline.schema.inputs.len()),
+            targets.join(", ")
+        ),
+        format!("  task          {}, because {}", task_words(fitted.kind.task), fitted.reason),
+    ];
+    if fitted.kind.task == Task::Classification {
+        let names: Vec<String> = pipeline.class_names().iter().map(models::plain).collect();
+        let shown = names.iter().take(12).cloned().collect::<Vec<_>>().join(", ");
+        let more = if names.len() > 12 { ", …" } else { "" };
+        lines.push(format!("  classes       {shown}{more}"));
+    }
+    for (i, words) in pipeline.in_words().iter().enumerate() {
+        lines.push(format!("  {:<14}{words}", if i == 0 { "rows" } else { "" }));
+    }
+    lines.push(format!("  model         {}", fitted.kind.words));
+    lines.push(format!("  map           {}", map_words(&choice.spec)));
+    lines.push(format!("  features      {} ({})", human::count(fitted.features), choice.limit));
+    let spec = serde_json::to_value(&choice.spec).unwrap_or_default();
+    if let Some(scale) = spec["length_scale"].as_f64() {
+        lines.push(format!("  length scale  {}", human::significant(scale, 4)));
+    }
+    lines.push(format!("  penalty       {}", human::significant(choice.penalty, 3)));
+    if !choice.trials.is_empty() {
+        lines.push(format!("  chosen on     {} rows held out", human::count(fitted.held_out)));
+    }
+    lines.push(String::new());
+    let scored = fitted.answers.truth.nrows();
+    if fitted.figures.is_empty() {
+        lines.push("There were too few rows to hold some out: nothing is known about how good the model is.".into());
+    } else {
+        lines.push(format!("On {} rows that had no part in the choice or the fit:", human::count(scored)));
+        for figure in &fitted.figures {
+            lines.push(format!("  {}", context.bold(&figure_words(figure))));
+        }
+        lines.push(match fitted.all_rows {
+            true => "The model in the file was then fitted to all rows, these included.".into(),
+            false => "The model in the file was fitted without them.".to_owned(),
+        });
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn to_json(fitted: &Fitted, out: &std::path::Path, bytes: usize) -> serde_json::Value {
+    json!({
+        "data": fitted.data,
+        "rows": fitted.rows,
+        "task": fitted.kind.task,
+        "reason": fitted.reason,
+        "model": fitted.kind.name,
+        "map": fitted.choice.spec,
+        "features": fitted.features,
+        "penalty": fitted.choice.penalty,
+        "limit": fitted.choice.limit,
+        "trials": fitted.choice.trials,
+        "held_out_rows": fitted.held_out,
+        "scored_rows": fitted.answers.truth.nrows(),
+        "figures": fitted.figures,
+        "fitted_to_all_rows": fitted.all_rows,
+        "file": out.display().to_string(),
+        "bytes": bytes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_model_is_called_after_its_data() {
+        for (data, model) in
+            [("a/houses.csv.gz", "houses.bochner"), ("-", "model.bochner"), (".hidden", "hidden.bochner")]
+        {
+            assert_eq!(default_name(Path::new(data)), Path::new(model));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+use crate::cli::Context;
+use crate::commands::fit::{figure_words, map_words, task_words};
+use crate::failure::{Failure, Outcome};
+use crate::human;
+use crate::models::{self, Model};
+use crate::pipeline::Task;
+use crate::read::Kind;
+use crate::score::Figure;
+use bochner::persist::Stored;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Explain a model file in words
+///
+/// Says what the model predicts and from which columns, what it does to rows first, which map it uses, how it was fitted
+/// and how well it did. Reading a model runs no code; a damaged file is refused.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bochner inspect houses.bochner
+  bochner inspect houses.bochner --json | jq .map")]
+pub(crate) struct Args {
+    /// The model file
+    model: PathBuf,
+    /// Print everything the file says as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads a model file; what is wrong with it is told with its name.
+pub(crate) fn load(path: &Path) -> Outcome<Model> {
+    let told = |e: &dyn std::fmt::Display| Failure::Failed(format!("{}: {e}", path.display()));
+    let bytes = std::fs::read(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => told(&"there is no such file"),
+        _ => told(&e),
+    })?;
+    Stored::from_bytes(&bytes).and_then(Model::new).map_err(|e| told(&e))
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
+    let model = load(&args.model)?;
+    let header = &model.stored.header;
+    let bytes = std::fs::metadata(&args.model).map(|m| m.len()).unwrap_or(0);
+    if args.json {
+        let value = json!({
+            "kind": header.kind, "dtype": header.dtype, "input_dim": header.input_dim, "map": header.map,
+            "preprocessing": header.preprocessing, "classes": header.classes, "extra": header.extra, "bytes": bytes,
+        });
+        return context.print(&format!("{value:#}\n"));
+    }
+    let spec = model.spec()?;
+    let training = &header.extra["training"];
+    let mut lines = vec![format!(
+        "{}: {} for {}, {}",
+        context.bold(&args.model.display().to_string()),
+        model.kind.words,
+        task_words(model.kind.task),
+        human::bytes(bytes)
+    )];
+    let mut add = |what: &str, words: String| lines.push(format!("  {what:<14}{words}"));
+    match &model.pipeline {
+        Some(pipeline) => {
+            let targets: Vec<&str> = pipeline.schema.targets.iter().map(|c| c.name.as_str()).collect();
+            add("predicts", targets.join(", "));
+            if model.kind.task == Task::Classification {
+                let names = model.class_names();
+                let shown: Vec<&str> = names.iter().take(12).map(String::as_str).collect();
+                let more = if names.len() > 12 { ", …" } else { "" };
+                add("classes", format!("{}: {}{more}", names.len(), shown.join(", ")));
+            }
+            let categories = pipeline.schema.inputs.iter().filter(|c| matches!(c.kind, Kind::Words { .. })).count();
+            let count = human::count(pipeline.schema.inputs.len());
+            let of = if categories > 0 { format!(", {categories} of them categories") } else { String::new() };
+            add("from", format!("{count} columns{of}: {}", crate::source::some_names(&pipeline.schema)));
+            for (i, words) in pipeline.in_words().into_iter().enumerate() {
+                add(if i == 0 { "first" } else { "" }, words);
+            }
+        }
+        None => add("from", format!("{} columns, as they are", human::count(header.input_dim))),
+    }
+    add("map", format!("{}, drawn again from its seed", map_words(&spec)));
+    let features = models::features_of(&spec, header.input_dim)?;
+    add("features", format!("{} of type {}", human::count(features), header.dtype));
+    if let Some(scale) = header.map["length_scale"].as_f64() {
+        add("length scale", human::significant(scale, 4));
+    }
+    if let Some(penalty) = training["penalty"].as_f64() {
+        add("penalty", human::significant(penalty, 3));
+    }
+    for (i, words) in model.fitted.in_words().into_iter().enumerate() {
+        add(if i == 0 { "solved" } else { "" }, words);
+    }
+    if let Some(rows) = training["rows"].as_u64() {
+        add("trained on", format!("{} rows", human::count(rows as usize)));
+    }
+    let figures: Vec<Figure> = serde_json::from_value(training["figures"].clone()).unwrap_or_default();
+    for (i, figure) in figures.iter().enumerate() {
+        let rows = training["scored_rows"].as_u64().unwrap_or(0);
+        let on = if i == 0 { format!(", on {} held-out rows", human::count(rows as usize)) } else { String::new() };
+        add(if i == 0 { "scored" } else { "" }, format!("{}{on}", figure_words(figure)));
+    }
+    context.print(&format!("{}\n", lines.join("\n")))
+}

@@ -1,0 +1,199 @@
+//! The page about a fit: what was tried, what was chosen, how good it is.
+
+use crate::cli::Context;
+use crate::commands::fit::{Fitted, figure_words, map_words, task_words};
+use crate::human;
+use crate::models;
+use crate::pipeline::Task;
+use crate::plot::{Axis, Plot, Point, Series, Style};
+use crate::report::Report;
+use crate::table::{Cell, Table};
+
+/// Points of a scatter plot: more would hide each other.
+const MOST_POINTS: usize = 500;
+/// Classes of a table of confusions.
+const MOST_CLASSES: usize = 30;
+
+pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
+    let scored = fitted.answers.truth.nrows();
+    let lede = match fitted.figures.first() {
+        Some(figure) => format!("{} on {} rows that had no part in it.", figure_words(figure), human::count(scored)),
+        None => "There were too few rows to hold some out.".into(),
+    };
+    let targets: Vec<&str> = fitted.pipeline.schema.targets.iter().map(|c| c.name.as_str()).collect();
+    let mut report = Report::new(&format!("{}: {}", fitted.data, targets.join(", ")), &lede);
+    report.heading("What was chosen");
+    let mut table = Table::new("").words("what", "").words("choice", "choice");
+    let mut add = |what: &str, choice: String| table.push(vec![Cell::text(what), Cell::text(choice)]);
+    add("rows", human::count(fitted.rows));
+    add("task", format!("{}, because {}", task_words(fitted.kind.task), fitted.reason));
+    add("model", fitted.kind.words.into());
+    add("map", map_words(&fitted.choice.spec));
+    add("features", format!("{} ({})", human::count(fitted.features), fitted.choice.limit));
+    let spec = serde_json::to_value(&fitted.choice.spec).unwrap_or_default();
+    if let Some(scale) = spec["length_scale"].as_f64() {
+        add("length scale", human::significant(scale, 4));
+    }
+    add("penalty", human::significant(fitted.choice.penalty, 3));
+    for words in fitted.pipeline.in_words() {
+        add("rows", words);
+    }
+    report.table(&table);
+    if !fitted.choice.trials.is_empty() {
+        report.heading("What was tried");
+        report.paragraph(&format!("The loss of each candidate on {} held-out rows.", human::count(fitted.held_out)));
+        report.plot(&trials(fitted)).table(&trial_table(fitted));
+    }
+    if !fitted.figures.is_empty() {
+        report.heading("How good it is");
+        for figure in &fitted.figures {
+            report.paragraph(&figure_words(figure));
+        }
+        match fitted.kind.task {
+            Task::Regression => {
+                for j in 0..fitted.answers.truth.ncols() {
+                    report.plot(&scatter(fitted, j));
+                }
+            }
+            Task::Classification => {
+                report.plot(&per_class(fitted));
+                if fitted.pipeline.labels.len() <= MOST_CLASSES {
+                    report.table(&confusions(fitted));
+                }
+            }
+        }
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    report.footer(&format!("bochner {version}, seed {}, {} threads", context.global.seed, context.threads()));
+    report
+}
+
+fn loss_words(fitted: &Fitted) -> &'static str {
+    match fitted.kind.task {
+        Task::Regression => "mean squared error over variance",
+        Task::Classification => "share of wrong classes",
+    }
+}
+
+fn trials(fitted: &Fitted) -> Plot {
+    let mut scales: Vec<Option<f64>> = Vec::new();
+    for trial in &fitted.choice.trials {
+        if !scales.contains(&trial.length_scale) {
+            scales.push(trial.length_scale);
+        }
+    }
+    let series = scales.iter().enumerate().map(|(k, scale)| {
+        let name = scale.map_or("losses".to_owned(), |s| format!("length scale {}", human::significant(s, 3)));
+        let mut line = Series::new(name.clone(), Style::Marks, k);
+        let mut points: Vec<_> = fitted.choice.trials.iter().filter(|t| t.length_scale == *scale).collect();
+        points.sort_by_key(|t| t.features);
+        for t in points {
+            let tip = format!(
+                "{} features\n{name}\npenalty {}\nloss {}",
+                human::count(t.features),
+                human::significant(t.penalty, 2),
+                human::significant(t.loss, 3)
+            );
+            line.push(Point::new(t.features as f64, t.loss), tip);
+        }
+        line
+    });
+    let mut ticks: Vec<usize> = fitted.choice.trials.iter().map(|t| t.features).collect();
+    ticks.sort_unstable();
+    ticks.dedup();
+    Plot {
+        title: "Loss on held-out rows".into(),
+        subtitle: "With the best of nine penalties each.".into(),
+        x: Axis::log("number of features").with_ticks(ticks.iter().map(|&t| t as f64).collect()),
+        y: Axis::linear(loss_words(fitted)).in_percent(),
+        series: series.collect(),
+    }
+}
+
+fn trial_table(fitted: &Fitted) -> Table {
+    let mut table = Table::new("")
+        .numbers("features", "features")
+        .numbers("length_scale", "length scale")
+        .numbers("penalty", "best penalty")
+        .numbers("loss", loss_words(fitted));
+    for t in &fitted.choice.trials {
+        table.push(vec![
+            Cell::count(t.features),
+            t.length_scale.map_or(Cell::missing("–"), |s| Cell::number(s, 3)),
+            Cell::number(t.penalty, 2),
+            Cell::percent(t.loss, 2),
+        ]);
+    }
+    table
+}
+
+fn scatter(fitted: &Fitted, target: usize) -> Plot {
+    let name = &fitted.pipeline.schema.targets[target].name;
+    let (truth, predicted) = (fitted.answers.truth.column(target), fitted.answers.predicted.column(target));
+    let mut points = Series::new("rows", Style::Scatter, 0).unlabelled();
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for (y, f) in truth.iter().zip(predicted).take(MOST_POINTS) {
+        (low, high) = (low.min(*y), high.max(*y));
+        let tip = format!("true {}\npredicted {}", human::significant(*y, 4), human::significant(*f, 4));
+        points.push(Point::new(*y, *f), tip);
+    }
+    let mut line = Series::new("equal", Style::Dashed, 6).unlabelled();
+    line.push(Point::new(low, low), "");
+    line.push(Point::new(high, high), "");
+    Plot {
+        title: format!("{name}: predicted against true"),
+        subtitle: format!(
+            "{} rows that had no part in the fit; on the dashed line both agree.",
+            truth.len().min(MOST_POINTS)
+        ),
+        x: Axis::linear(&format!("true {name}")),
+        y: Axis::linear(&format!("predicted {name}")),
+        series: vec![line, points],
+    }
+}
+
+/// Rows of each class (counted twice: truth and prediction).
+fn counts(fitted: &Fitted) -> Vec<Vec<usize>> {
+    let classes = fitted.pipeline.labels.len();
+    let mut counts = vec![vec![0; classes]; classes];
+    for (y, f) in fitted.answers.truth.iter().zip(&fitted.answers.predicted) {
+        counts[(*y as usize).min(classes - 1)][(*f as usize).min(classes - 1)] += 1;
+    }
+    counts
+}
+
+fn per_class(fitted: &Fitted) -> Plot {
+    let names: Vec<String> = fitted.pipeline.class_names().iter().map(models::plain).collect();
+    let mut marks = Series::new("classes", Style::Scatter, 0).unlabelled();
+    for (c, row) in counts(fitted).iter().enumerate() {
+        let total: usize = row.iter().sum();
+        if total > 0 {
+            let share = row[c] as f64 / total as f64;
+            let shrunk = (row[c] as f64 + 2.0) / (total as f64 + 4.0);
+            let error = (shrunk * (1.0 - shrunk) / (total as f64 + 4.0)).sqrt();
+            let tip = format!("class {}\n{} of {total} rows recognised", names[c], row[c]);
+            let range = ((share - error).max(0.0), (share + error).min(1.0));
+            marks.push(Point::new((c + 1) as f64, share).with_range(range.0, range.1), tip);
+        }
+    }
+    Plot {
+        title: "Recognised rows of each class".into(),
+        subtitle: "With one standard error; classes in the order of the table.".into(),
+        x: Axis::linear("class").with_ticks((1..=names.len().min(30)).map(|c| c as f64).collect()),
+        y: Axis::linear("share recognised").in_percent(),
+        series: vec![marks],
+    }
+}
+
+fn confusions(fitted: &Fitted) -> Table {
+    let names: Vec<String> = fitted.pipeline.class_names().iter().map(models::plain).collect();
+    let mut table = Table::new("Rows of each class (down) and what was predicted (across)").words("class", "class");
+    for name in &names {
+        table = table.numbers(name, name);
+    }
+    for (name, row) in names.iter().zip(counts(fitted)) {
+        let cells = row.iter().map(|&n| Cell::count(n));
+        table.push(std::iter::once(Cell::text(name.clone())).chain(cells).collect());
+    }
+    table
+}

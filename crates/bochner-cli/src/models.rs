@@ -1,0 +1,272 @@
+//! The kinds of models a file may hold. A new one is an implementation of [`Fitted`], a function that fits it, and one
+//! line in [`KINDS`].
+
+use crate::pipeline::{Pipeline, Task};
+use bochner::feature::{Describe, DynMap, FeatureMap, Spec};
+use bochner::model::{Fit, Predict, Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
+use bochner::persist::Stored;
+use bochner::rows::RowSource;
+use bochner::scalar::Real;
+use bochner::solve::{SolveReport, Solver};
+use bochner::{Error, Result};
+use ndarray::{Array2, ArrayView2};
+use serde_json::Value;
+
+/// A model that predicts, whatever its kind and precision: rows and answers are doubles.
+pub(crate) trait Fitted: Send + Sync {
+    /// Targets of a regression; for a classification one value per class, the largest of which wins.
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>>;
+
+    /// Standard deviations of [`values`](Self::values).
+    fn deviations(&self, _rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        Err(Error::Unsupported {
+            what: "--std",
+            reason: "this kind of model has no standard deviations; bochner fit --model gp trains one that has".into(),
+        })
+    }
+
+    /// Probabilities of the classes.
+    fn probabilities(&self, _rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        Err(Error::Unsupported {
+            what: "--probabilities",
+            reason: "this kind of model has no probabilities; bochner fit --model gp trains one that has".into(),
+        })
+    }
+
+    /// Sentences about what was learned and how.
+    fn in_words(&self) -> Vec<String>;
+}
+
+/// What a fit is asked to do.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    pub(crate) spec: &'a Spec,
+    pub(crate) penalty: f64,
+    /// Names of the classes of a classification.
+    pub(crate) classes: Option<Vec<Value>>,
+    pub(crate) memory: Option<u64>,
+    pub(crate) solver: Solver,
+}
+
+impl Job<'_> {
+    pub(crate) fn map(&self) -> Result<Value> {
+        serde_json::to_value(self.spec)
+            .map_err(|e| Error::Format { what: "description of the map", detail: e.to_string() })
+    }
+
+    /// Ridge regression as asked for.
+    pub(crate) fn ridge<R: Real>(&self, input_dim: usize) -> Result<Ridge<DynMap<R>>> {
+        let ridge = Ridge::new(self.spec.build::<R>(input_dim)?, self.penalty)?.with_solver(self.solver);
+        match self.memory {
+            Some(bytes) => ridge.with_memory_budget(bytes),
+            None => Ok(ridge),
+        }
+    }
+
+    pub(crate) fn class_count(&self) -> usize {
+        self.classes.as_ref().map_or(0, Vec::len)
+    }
+}
+
+/// A source in either precision.
+pub(crate) enum Rows<'a> {
+    Single(&'a mut dyn RowSource<f32>),
+    Double(&'a mut dyn RowSource<f64>),
+}
+
+/// A kind of model.
+pub(crate) struct Kind {
+    /// As model files write it.
+    pub(crate) name: &'static str,
+    /// As `--model` writes it.
+    pub(crate) option: Family,
+    pub(crate) task: Task,
+    /// As people say it.
+    pub(crate) words: &'static str,
+    /// Whether it is fitted from sums over rows, so that a long fit can be checkpointed.
+    pub(crate) from_sums: bool,
+    load: fn(&Stored) -> Result<Box<dyn Fitted>>,
+    pub(crate) fit: fn(&Job<'_>, Rows<'_>) -> Result<Stored>,
+}
+
+/// Families of models: what `--model` chooses, whatever the task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+pub(crate) enum Family {
+    /// Ridge regression, or classification by ridge regression of each class against the rest
+    Ridge,
+}
+
+macro_rules! kinds {
+    ($($name:literal: $option:ident $task:ident $words:literal $from_sums:literal $load:ident $fit:ident;)*) => {
+        &[$(Kind {
+            name: $name,
+            option: Family::$option,
+            task: Task::$task,
+            words: $words,
+            from_sums: $from_sums,
+            load: |stored| match stored.header.dtype.as_str() {
+                "f32" => $load::<f32>(stored),
+                "f64" => $load::<f64>(stored),
+                other => Err(unreadable(format!("numbers of type {other}"))),
+            },
+            fit: |job, rows| match rows {
+                Rows::Single(source) => $fit::<f32>(job, source),
+                Rows::Double(source) => $fit::<f64>(job, source),
+            },
+        },)*]
+    };
+}
+
+/// All kinds.
+pub(crate) const KINDS: &[Kind] = kinds! {
+    "ridge": Ridge Regression "ridge regression" true load_ridge fit_ridge;
+    "ridge_classifier": Ridge Classification "classification by ridge regression" true load_classifier fit_classifier;
+};
+
+fn unreadable(detail: String) -> Error {
+    Error::Format { what: "model file", detail }
+}
+
+impl Kind {
+    pub(crate) fn find(family: Family, task: Task) -> Option<&'static Kind> {
+        KINDS.iter().find(|kind| kind.option == family && kind.task == task)
+    }
+
+    pub(crate) fn of(stored: &Stored) -> Result<&'static Kind> {
+        let name = &stored.header.kind;
+        KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
+            let known: Vec<&str> = KINDS.iter().map(|k| k.name).collect();
+            unreadable(format!("holds a `{name}`, which is not a model that predicts ({})", known.join(", ")))
+        })
+    }
+}
+
+/// A model file, ready to predict.
+pub(crate) struct Model {
+    pub(crate) kind: &'static Kind,
+    pub(crate) stored: Stored,
+    /// `None` for a model that was saved without one, by another door than the command line.
+    pub(crate) pipeline: Option<Pipeline>,
+    pub(crate) fitted: Box<dyn Fitted>,
+}
+
+impl Model {
+    pub(crate) fn new(stored: Stored) -> Result<Self> {
+        let kind = Kind::of(&stored)?;
+        let pipeline: Option<Pipeline> = match &stored.header.preprocessing {
+            Value::Null => None,
+            value => Some(
+                serde_json::from_value(value.clone())
+                    .map_err(|e| unreadable(format!("its preprocessing cannot be read: {e}")))?,
+            ),
+        };
+        if let Some(pipeline) = &pipeline {
+            let (found, expected) = (pipeline.schema.input_dim(), stored.header.input_dim);
+            if found != expected {
+                return Err(unreadable(format!("its columns make rows of {found} numbers, its map takes {expected}")));
+            }
+            let classes = stored.header.classes.as_ref().map_or(0, Vec::len);
+            let broken = match kind.task {
+                Task::Regression => pipeline.targets.len() != pipeline.schema.targets.len(),
+                Task::Classification => classes != pipeline.labels.len() || pipeline.schema.targets.len() != 1,
+            };
+            if broken || pipeline.targets.iter().any(|t| !(t.scale.is_finite() && t.mean.is_finite())) {
+                return Err(unreadable("its targets or classes do not fit together".into()));
+            }
+        }
+        let fitted = (kind.load)(&stored)?;
+        Ok(Model { kind, stored, pipeline, fitted })
+    }
+
+    /// The description of the map.
+    pub(crate) fn spec(&self) -> Result<Spec> {
+        spec_of(&self.stored)
+    }
+
+    /// Names of the classes as text.
+    pub(crate) fn class_names(&self) -> Vec<String> {
+        self.stored.header.classes.iter().flatten().map(plain).collect()
+    }
+}
+
+/// A label as a file would show it.
+pub(crate) fn plain(label: &Value) -> String {
+    match label {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn spec_of(stored: &Stored) -> Result<Spec> {
+    serde_json::from_value(stored.header.map.clone()).map_err(|e| unreadable(format!("its map cannot be read: {e}")))
+}
+
+fn map_of<R: Real>(stored: &Stored) -> Result<DynMap<R>> {
+    spec_of(stored)?.build::<R>(stored.header.input_dim)
+}
+
+/// Sentences about a linear system that was solved.
+fn solver_in_words(report: &SolveReport) -> Vec<String> {
+    let mut words = vec![match report.solver.as_str() {
+        "cholesky" | "path" => "coefficients are exact, from a factorisation of the Gram matrix".to_owned(),
+        "dual" => "coefficients are exact, from the inner products of all rows".to_owned(),
+        other => format!("coefficients are iterative ({other}, {} steps)", report.iterations),
+    }];
+    if let Some(condition) = report.condition {
+        words.push(format!("the system had a condition number of about {condition:.0e}"));
+    }
+    if let Some(residual) = report.residual {
+        words.push(format!("the iteration ended at a relative residual of {residual:.0e}"));
+    }
+    if report.jitter > 0.0 {
+        words.push(format!("rounding made it necessary to add {:.1e} to the penalty", report.jitter));
+    }
+    words
+}
+
+fn answers<M: Predict>(model: &M, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+    Ok(model.predict(rows.mapv(M::Real::from_f64).view())?.mapv(Real::to_f64))
+}
+
+impl<R: Real> Fitted for RidgeModel<DynMap<R>> {
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        answers(self, rows)
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        solver_in_words(self.report())
+    }
+}
+
+impl<R: Real> Fitted for RidgeClassifierModel<DynMap<R>> {
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        answers(self.regression(), rows)
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        solver_in_words(self.regression().report())
+    }
+}
+
+fn load_ridge<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
+    Ok(Box::new(RidgeModel::from_stored(stored, map_of::<R>(stored)?)?))
+}
+
+fn load_classifier<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
+    Ok(Box::new(RidgeClassifierModel::from_stored(stored, map_of::<R>(stored)?)?))
+}
+
+fn fit_ridge<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
+    job.ridge::<R>(source.input_dim())?.fit(source)?.to_stored(job.map()?)
+}
+
+fn fit_classifier<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
+    let ridge = job.ridge::<R>(source.input_dim())?;
+    let model = RidgeClassifier::new(ridge).with_classes(job.class_count())?.fit(source)?;
+    model.to_stored(job.map()?, job.classes.clone())
+}
+
+/// Number of features of a map.
+pub(crate) fn features_of(spec: &Spec, input_dim: usize) -> Result<usize> {
+    Ok(spec.build::<f32>(input_dim)?.output_dim())
+}

@@ -1,0 +1,121 @@
+//! Which file, which columns, what about empty cells: the options commands share that read data.
+
+use crate::failure::{Failure, Outcome};
+use crate::read::{Data, Input, Missing, Options, Schema, Selection};
+use std::path::PathBuf;
+
+/// How text is read.
+#[derive(Debug, Clone, clap::Args, serde::Serialize)]
+#[command(next_help_heading = "Reading")]
+pub(crate) struct Text {
+    /// The first row of text holds names [default: look and see]
+    #[arg(long, conflicts_with = "no_header")]
+    header: bool,
+    /// The first row of text holds data
+    #[arg(long)]
+    no_header: bool,
+    /// Character between fields: a comma, a semicolon, a blank, tab … [default: look and see]
+    #[arg(long, value_name = "CHARACTER", value_parser = parse_separator)]
+    separator: Option<u8>,
+}
+
+fn parse_separator(text: &str) -> Result<u8, String> {
+    match text {
+        "tab" | "\\t" => Ok(b'\t'),
+        "space" | "blank" => Ok(b' '),
+        "comma" => Ok(b','),
+        _ if text.len() == 1 && text.is_ascii() && !text.starts_with(['"', '\n', '\r']) => Ok(text.as_bytes()[0]),
+        _ => Err(format!("expected one character, or tab, got {text:?}")),
+    }
+}
+
+impl Text {
+    pub(crate) fn options(&self, missing: Missing) -> Options {
+        let header = match (self.header, self.no_header) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        };
+        Options { header, separator: self.separator, missing }
+    }
+}
+
+/// What fills empty cells in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+enum Impute {
+    /// The column's mean
+    Mean,
+    /// The column's median
+    Median,
+    /// Zero
+    Zero,
+}
+
+/// Columns, and empty cells in them.
+#[derive(Debug, Clone, clap::Args, serde::Serialize)]
+#[command(next_help_heading = "Columns")]
+pub(crate) struct Columns {
+    /// Columns to learn from, by name or number, separated by commas [default: all others]
+    #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
+    columns: Option<Vec<String>>,
+    /// Columns to leave out (names, identifiers), separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
+    drop: Vec<String>,
+    /// Columns that hold categories although they look like numbers, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
+    categories: Vec<String>,
+    /// Fill empty cells in instead of refusing them
+    #[arg(long, value_enum, conflicts_with = "drop_missing")]
+    impute: Option<Impute>,
+    /// Leave rows with empty cells out
+    #[arg(long)]
+    drop_missing: bool,
+}
+
+impl Columns {
+    pub(crate) fn missing(&self) -> Missing {
+        match (self.impute, self.drop_missing) {
+            (Some(Impute::Mean), _) => Missing::Mean,
+            (Some(Impute::Median), _) => Missing::Median,
+            (Some(Impute::Zero), _) => Missing::Zero,
+            (None, true) => Missing::Drop,
+            (None, false) => Missing::Refuse,
+        }
+    }
+
+    pub(crate) fn open(
+        &self,
+        data: &PathBuf,
+        labels: Option<&PathBuf>,
+        targets: &[String],
+        text: &Text,
+    ) -> Outcome<Data> {
+        let selection = Selection {
+            targets: targets.to_vec(),
+            inputs: self.columns.clone(),
+            drop: self.drop.clone(),
+            words: self.categories.clone(),
+        };
+        let labels = labels.map(|path| Input::open(path)).transpose()?;
+        Ok(Data::open(Input::open(data)?, labels, &selection, &text.options(self.missing()))?)
+    }
+}
+
+/// Names of the first columns of a schema, for a message.
+pub(crate) fn some_names(schema: &Schema) -> String {
+    let names: Vec<&str> = schema.inputs.iter().take(12).map(|c| c.name.as_str()).collect();
+    format!("{}{}", names.join(", "), if schema.inputs.len() > names.len() { ", …" } else { "" })
+}
+
+/// Refuses a data set without targets.
+pub(crate) fn need_target(data: &Data) -> Outcome {
+    if !data.schema().targets.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{}: which column is to be predicted? Say --target COLUMN (or --labels FILE for labels in a file of their own); \
+         the columns are {}",
+        data.input().name,
+        some_names(data.schema())
+    )))
+}

@@ -1,0 +1,460 @@
+//! `fit`, `predict`, `inspect` and `transform`, as someone with a file and no code uses them.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("bochner-models-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+        std::fs::write(self.path(name), contents).unwrap();
+        self.path(name)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_bochner")).args(arguments).current_dir(&self.0).output().unwrap()
+    }
+
+    /// Standard output of a run that must succeed.
+    fn good(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.stderr.is_empty(), "quiet in a pipe: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The one sentence of a run that must fail.
+    fn bad(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(message.trim_end().lines().count(), 1, "{message}");
+        assert!(message.starts_with("bochner: "), "{message}");
+        message
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A sequence without structure, from 0 to 1.
+fn noise(i: usize, j: usize) -> f64 {
+    let mut z = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (j as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// A table with a name, a category and two numbers; the price is a curved function of them.
+fn houses(rows: usize) -> String {
+    let mut text = String::from("name,area,colour,age,price\n");
+    for i in 0..rows {
+        let (area, age) = (50.0 + 100.0 * noise(i, 0), (80.0 * noise(i, 1)).floor());
+        let colour = ["red", "green", "pale blue"][(3.0 * noise(i, 2)) as usize];
+        let bonus = if colour == "green" { 30_000.0 } else { 0.0 };
+        let price = 1e6 + 2000.0 * area + 40_000.0 * (age / 12.0).sin() + bonus + 2000.0 * (noise(i, 3) - 0.5);
+        writeln!(text, "house {i},{area},{colour},{age},{price}").unwrap();
+    }
+    text
+}
+
+/// Two rings around the origin.
+fn rings(rows: usize) -> String {
+    let mut text = String::from("x,y,ring\n");
+    for i in 0..rows {
+        let (radius, angle) = (1.0 + (i % 2) as f64 + 0.3 * noise(i, 0), 6.3 * noise(i, 1));
+        writeln!(text, "{},{},{}", radius * angle.cos(), radius * angle.sin(), ["inner", "outer"][i % 2]).unwrap();
+    }
+    text
+}
+
+#[test]
+fn a_table_and_a_target_are_enough_for_a_good_regression() {
+    let folder = Folder::new("houses");
+    folder.write("houses.csv", houses(3000));
+    let told = folder.good(&["fit", "houses.csv", "--target", "price", "--drop", "name", "--report", "page.html"]);
+    for words in [
+        "regression, because price holds numbers",
+        "one column of categories",
+        "length scale",
+        "penalty",
+        "R²",
+        "± ",
+        "bochner predict houses.bochner",
+    ] {
+        assert!(told.contains(words), "{words:?} is missing in {told}");
+    }
+    let page = std::fs::read_to_string(folder.path("page.html")).unwrap();
+    assert!(page.contains("Loss on held-out rows") && page.contains("price: predicted against true"));
+    let header = "colour,age,area\n";
+    folder.write("new.csv", format!("{header}green,10,100\npale blue,10,100\nred,37,60\n"));
+    let predicted = folder.good(&["predict", "houses.bochner", "new.csv"]);
+    let mut lines = predicted.lines();
+    assert_eq!(lines.next(), Some("price"));
+    let values: Vec<f64> = lines.map(|l| l.parse().unwrap()).collect();
+    let exact = |area: f64, age: f64, bonus: f64| 1e6 + 2000.0 * area + 40_000.0 * (age / 12.0).sin() + bonus;
+    let expected = [exact(100.0, 10.0, 30_000.0), exact(100.0, 10.0, 0.0), exact(60.0, 37.0, 0.0)];
+    for (value, expected) in values.iter().zip(expected) {
+        // Prices spread over 70,000; noise of 600 is the best anyone can do.
+        assert!((value - expected).abs() < 4000.0, "{values:?} {expected:?}");
+    }
+    let score = folder.good(&["predict", "houses.bochner", "houses.csv", "--score"]);
+    assert!(score.starts_with("On 3,000 rows:") && score.contains("R²"), "{score}");
+    let words = folder.good(&["inspect", "houses.bochner"]);
+    for part in ["ridge regression", "predicts", "price", "3 columns, 1 of them categories", "trained on", "3,000 rows"]
+    {
+        assert!(words.contains(part), "{part:?} is missing in {words}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&folder.good(&["inspect", "houses.bochner", "--json"])).unwrap();
+    assert_eq!(json["map"]["map"], "fourier");
+}
+
+#[test]
+fn words_are_classes_and_come_back_as_words() {
+    let folder = Folder::new("rings");
+    folder.write("rings.csv", rings(1000));
+    let told = folder.good(&["fit", "rings.csv", "--target", "ring", "--out", "m.bochner"]);
+    assert!(told.contains("classification, because ring holds 2 different words"), "{told}");
+    assert!(told.contains("accuracy"), "{told}");
+    folder.write("new.csv", "x,y\n1.1,0\n0,-2.1\n-0.8,0.8\n");
+    let expected = "ring\ninner\nouter\ninner\n";
+    assert_eq!(folder.good(&["predict", "m.bochner", "new.csv"]), expected);
+    folder.good(&["predict", "m.bochner", "new.csv", "--out", "p.npy"]);
+    let array = std::fs::read(folder.path("p.npy")).unwrap();
+    assert!(String::from_utf8_lossy(&array[..128]).contains("'<U5'"));
+    assert_eq!(array.len(), 128 + 3 * 5 * 4);
+    // No header: columns are found by position.
+    folder.write("bare.csv", "1.1,0\n0,-2.1\n-0.8,0.8\n");
+    assert_eq!(folder.good(&["predict", "m.bochner", "bare.csv", "--no-header"]), expected);
+    assert!(folder.bad(&["predict", "m.bochner", "new.csv", "--probabilities"]).contains("--model gp"));
+    assert!(folder.bad(&["predict", "m.bochner", "new.csv", "--std"]).contains("predicts classes"));
+}
+
+#[test]
+fn whole_numbers_are_classes_unless_the_user_says_otherwise() {
+    let folder = Folder::new("numbers");
+    let mut text = String::new();
+    for i in 0..300 {
+        let x = noise(i, 0);
+        writeln!(text, "{} 1:{x} 2:{}", if x > 0.5 { -1 } else { 7 }, noise(i, 1)).unwrap();
+    }
+    folder.write("data.libsvm", text);
+    let told = folder.good(&["fit", "data.libsvm", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((json["task"].as_str(), json["model"].as_str()), (Some("classification"), Some("ridge_classifier")));
+    folder.write("new.libsvm", "0 1:0.9 2:0.5\n0 1:0.1 2:0.5\n");
+    assert_eq!(folder.good(&["predict", "data.bochner", "new.libsvm"]), "label\n-1\n7\n");
+    let json =
+        folder.good(&["fit", "data.libsvm", "--json", "--task", "regression", "--alpha", "0.1", "--features", "64"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((json["task"].as_str(), json["penalty"].as_f64()), (Some("regression"), Some(0.1)));
+    assert_eq!(json["features"], 64);
+}
+
+#[test]
+fn same_seed_same_bytes_on_any_number_of_threads_and_another_seed_differs() {
+    let folder = Folder::new("threads");
+    folder.write("rings.csv", rings(700));
+    let model = |name: &str, more: &[&str]| {
+        folder.good(&[&["fit", "rings.csv", "--target", "ring", "--out", name][..], more].concat());
+        std::fs::read(folder.path(name)).unwrap()
+    };
+    let one = model("one", &["--threads", "1"]);
+    assert!(one == model("two", &["--threads", "2"]), "threads change nothing");
+    assert!(one != model("other", &["--seed", "1"]));
+}
+
+#[test]
+fn every_preparation_is_done_again_to_new_rows() {
+    let folder = Folder::new("preparations");
+    let text = houses(400);
+    folder.write("houses.csv", &text);
+    for preparation in ["auto", "none", "centre", "scale", "unit", "binarise"] {
+        let common = ["fit", "houses.csv", "--target", "price", "--drop", "name", "--features", "32", "--alpha", "1"];
+        let more =
+            ["--length-scale", "median", "--preprocess", preparation, "--threshold", "50", "--precision", "double"];
+        folder.good(&[&common[..], &more[..]].concat());
+        // One row at a time gives the answers of all rows at once: nothing depends on the rows around.
+        let all = folder.good(&["predict", "houses.bochner", "houses.csv"]);
+        let mut lines = text.lines();
+        let header = lines.next().unwrap();
+        folder.write("one.csv", format!("{header}\n{}\n", lines.nth(6).unwrap()));
+        let one = folder.good(&["predict", "houses.bochner", "one.csv"]);
+        assert_eq!(one.lines().nth(1), all.lines().nth(7), "{preparation}");
+    }
+}
+
+#[test]
+fn empty_cells_are_refused_with_their_place_or_filled_in() {
+    let folder = Folder::new("missing");
+    let text = houses(300).replace("\nhouse 7,", "\nhouse 7,,").replacen(",pale blue,", ",", 0);
+    // Row 7 lost its area: one field too many is repaired by taking out the old one.
+    let mut lines: Vec<String> = text.lines().map(String::from).collect();
+    let fields: Vec<&str> = lines[8].split(',').collect();
+    lines[8] = [fields[0], "", fields[3], fields[4], fields[5]].join(",");
+    folder.write("houses.csv", lines.join("\n"));
+    let common = ["fit", "houses.csv", "--target", "price", "--drop", "name", "--features", "64"];
+    let message = folder.bad(&common);
+    assert!(message.contains("houses.csv: line 9, column 2 (area): the value is missing"), "{message}");
+    for how in ["mean", "median", "zero"] {
+        let told = folder.good(&[&common[..], &["--impute", how]].concat());
+        assert!(told.contains("300 rows") && told.contains("empty cells"), "{told}");
+        // Gaps in new rows are filled with what was learned.
+        folder.write("new.csv", "area,colour,age\n,red,3\n");
+        assert_eq!(folder.good(&["predict", "houses.bochner", "new.csv"]).lines().count(), 2);
+    }
+    assert!(folder.good(&[&common[..], &["--drop-missing"]].concat()).contains("299 rows"));
+}
+
+#[test]
+fn requests_that_make_no_sense_are_told_in_one_sentence() {
+    let folder = Folder::new("nonsense");
+    folder.write("t.csv", houses(100));
+    folder.write("same.csv", "x,y\n1,a\n2,a\n3,a\n");
+    for (arguments, part) in [
+        (&["fit", "t.csv"][..], "which column is to be predicted? Say --target COLUMN"),
+        (
+            &["fit", "t.csv", "--target", "cost"],
+            "there is no column cost; the columns are name, area, colour, age, price",
+        ),
+        (&["fit", "t.csv", "--target", "price", "--drop", "name", "--map", "wavelet"], "unknown variant `wavelet`"),
+        (&["fit", "t.csv", "--target", "price", "--drop", "name", "--set", "colour=1"], "unknown field `colour`"),
+        (&["fit", "t.csv", "--target", "price", "--drop", "name", "--set", "nu"], "--set takes NAME=VALUE"),
+        (&["fit", "t.csv", "--target", "colour", "--drop", "name", "--task", "regression"], "holds words"),
+        (&["fit", "t.csv", "--target", "price", "--drop", "name", "--task", "classification"], "no classes"),
+        (&["fit", "same.csv", "--target", "y"], "the same value in every row"),
+        (&["fit", "none.csv", "--target", "y"], "none.csv: there is no such file"),
+        (&["inspect", "none.bochner"], "none.bochner: there is no such file"),
+        (&["inspect", "t.csv"], "t.csv: model file: not a safetensors container"),
+        (&["predict", "t.csv", "t.csv"], "t.csv: model file: not a safetensors container"),
+        (&["transform", "t.csv", "--drop", "name", "--out", "f.xlsx"], ".xlsx cannot be written"),
+    ] {
+        let message = folder.bad(arguments);
+        assert!(message.contains(part), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn a_memory_budget_is_kept_or_the_error_says_what_would_fit() {
+    let folder = Folder::new("memory");
+    folder.write("rings.csv", rings(400));
+    let message = folder.bad(&[
+        "fit",
+        "rings.csv",
+        "--target",
+        "ring",
+        "--features",
+        "4096",
+        "--alpha",
+        "1",
+        "--length-scale",
+        "1",
+        "--memory",
+        "30MB",
+    ]);
+    assert!(message.contains("--memory allows 30.0 MB") && message.contains("features would fit"), "{message}");
+    assert!(message.contains("--solver cg"), "{message}");
+    let fits: String = message.split("; ").nth(1).unwrap().chars().take_while(char::is_ascii_digit).collect();
+    let common = ["fit", "rings.csv", "--target", "ring", "--alpha", "1", "--length-scale", "1", "--memory", "30MB"];
+    folder.good(&[&common[..], &["--features", &fits]].concat());
+    folder.good(&[&common[..], &["--features", "2048", "--solver", "cg"]].concat());
+}
+
+#[test]
+fn the_model_of_ten_thousand_features_and_ten_classes_is_below_a_megabyte() {
+    let folder = Folder::new("size");
+    let mut text = String::from("a,b,c\n");
+    for i in 0..120 {
+        writeln!(
+            text,
+            "{},{},{}",
+            noise(i, 0),
+            noise(i, 1),
+            ["r", "s", "t", "u", "v", "w", "x", "y", "z", "q"][i % 10]
+        )
+        .unwrap();
+    }
+    folder.write("t.csv", text);
+    let more = ["--features", "10000", "--alpha", "1", "--length-scale", "1", "--solver", "dual"];
+    folder.good(&[&["fit", "t.csv", "--target", "c"][..], &more].concat());
+    let bytes = std::fs::metadata(folder.path("t.bochner")).unwrap().len();
+    assert!(bytes < 1_000_000, "{bytes} bytes");
+}
+
+/// A file in which any byte differs is refused, and so is one that was cut.
+#[test]
+fn a_damaged_model_is_refused_whichever_byte_it_is() {
+    let folder = Folder::new("damage");
+    folder.write("rings.csv", rings(60));
+    folder.good(&["fit", "rings.csv", "--target", "ring", "--features", "8", "--alpha", "1", "--out", "m.bochner"]);
+    let bytes = std::fs::read(folder.path("m.bochner")).unwrap();
+    assert!(bochner::persist::Stored::from_bytes(&bytes).is_ok());
+    for at in 0..bytes.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= flip;
+            assert!(bochner::persist::Stored::from_bytes(&damaged).is_err(), "byte {at} xor {flip}");
+        }
+        assert!(bochner::persist::Stored::from_bytes(&bytes[..at]).is_err(), "cut at {at}");
+    }
+    for (name, damaged) in [
+        ("flipped", {
+            let mut b = bytes.clone();
+            let n = b.len();
+            b[n - 1] ^= 1;
+            b
+        }),
+        ("cut", bytes[..bytes.len() / 2].to_vec()),
+        ("empty", Vec::new()),
+    ] {
+        folder.write(name, damaged);
+        assert!(folder.bad(&["inspect", name]).contains(&format!("{name}: model file: ")));
+        folder.bad(&["predict", name, "rings.csv"]);
+    }
+    let later = String::from_utf8_lossy(&bytes[8..200]).replacen("\\\"format\\\":1", "\\\"format\\\":9", 1);
+    let mut future = bytes.clone();
+    future[8..8 + later.len()].copy_from_slice(later.as_bytes());
+    folder.write("future", future);
+    let message = folder.bad(&["inspect", "future"]);
+    assert!(message.contains("format") && message.contains('9'), "{message}");
+}
+
+#[test]
+fn transform_writes_the_features_a_model_sees_and_streams_them() {
+    let folder = Folder::new("transform");
+    folder.write("rings.csv", rings(1500));
+    folder.good(&["fit", "rings.csv", "--target", "ring", "--features", "32", "--out", "m.bochner"]);
+    let told = folder.good(&["transform", "rings.csv", "--model", "m.bochner", "--out", "f.npy"]);
+    assert!(told.contains("1,500 rows of 32"), "{told}");
+    let array = std::fs::read(folder.path("f.npy")).unwrap();
+    assert!(String::from_utf8_lossy(&array[..128]).contains("'shape': (1500, 32)"));
+    let number = |at: usize| f32::from_le_bytes(array[128 + 4 * at..][..4].try_into().unwrap());
+    let norm: f32 = (0..32).map(|j| number(j).powi(2)).sum();
+    assert!((norm - 1.0).abs() < 1e-5, "cosines and sines of the same phases: {norm}");
+    // The same through the options, as CSV on standard output.
+    let csv = folder.good(&["transform", "rings.csv", "--drop", "ring", "--features", "32"]);
+    assert_eq!((csv.lines().count(), csv.lines().nth(1).unwrap().split(',').count()), (1501, 32));
+    let poly =
+        ["transform", "rings.csv", "--drop", "ring", "--map", "polynomial", "--set", "degree=3", "--features", "16"];
+    folder.good(&[&poly[..], &["--preprocess", "unit", "--double", "--out", "p.npy"]].concat());
+    assert_eq!(std::fs::metadata(folder.path("p.npy")).unwrap().len(), 128 + 1500 * 16 * 8);
+}
+
+/// A child that is killed again and again, and resumed, ends with the model of one that was left in peace.
+#[cfg(unix)]
+#[test]
+fn a_fit_that_is_killed_and_resumed_ends_with_the_same_bytes() {
+    let folder = Folder::new("killed");
+    folder.write("houses.csv", houses(30_000));
+    let common = [
+        "fit",
+        "houses.csv",
+        "--target",
+        "price",
+        "--drop",
+        "name",
+        "--features",
+        "256",
+        "--length-scale",
+        "2",
+        "--alpha",
+        "0.1",
+        "--checkpoint",
+        "state",
+        "--checkpoint-every",
+        "0",
+    ];
+    folder.good(&[&common[..], &["--out", "peace.bochner"]].concat());
+    assert!(!folder.path("state").exists(), "a finished fit needs no checkpoint");
+    let (mut kills, mut wait) = (0, 20);
+    loop {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_bochner"))
+            .args([&common[..], &["--resume", "--out", "killed.bochner"]].concat())
+            .current_dir(&folder.0)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        match child.try_wait().unwrap() {
+            Some(status) => {
+                assert!(status.success());
+                break;
+            }
+            None => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                kills += 1;
+                wait += wait / 2;
+            }
+        }
+    }
+    assert!(kills > 2, "killed {kills} times");
+    assert!(same(&folder, "peace.bochner", "killed.bochner"));
+    // Another request must not continue from this one's sums.
+    folder.write("state", std::fs::read(folder.path("peace.bochner")).unwrap());
+    let message = folder.bad(&[&common[..], &["--resume"]].concat());
+    assert!(message.contains("state: "), "{message}");
+}
+
+/// Ctrl-C in the middle saves a checkpoint that the same request continues from, and another one does not.
+#[cfg(unix)]
+#[test]
+fn a_checkpoint_belongs_to_one_request() {
+    let folder = Folder::new("interrupted");
+    folder.write("houses.csv", houses(60_000));
+    let fit = |alpha: &str, more: &[&str]| {
+        let common = [
+            "fit",
+            "houses.csv",
+            "--target",
+            "price",
+            "--drop",
+            "name",
+            "--features",
+            "512",
+            "--length-scale",
+            "2",
+            "--checkpoint",
+            "state",
+            "--checkpoint-every",
+            "0",
+            "--alpha",
+        ];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bochner"));
+        command.args(common).arg(alpha).args(more).current_dir(&folder.0).stdout(std::process::Stdio::null());
+        command
+    };
+    let mut child = fit("0.1", &["--out", "a.bochner"]).spawn().unwrap();
+    while !folder.path("state").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(child.try_wait().unwrap().is_none(), "too fast to be interrupted");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let other = fit("0.2", &["--resume"]).output().unwrap();
+    let message = String::from_utf8(other.stderr).unwrap();
+    assert!(message.contains("belongs to other data, other options"), "{message}");
+    assert!(fit("0.1", &["--resume", "--out", "a.bochner"]).status().unwrap().success());
+    assert!(fit("0.1", &["--out", "b.bochner"]).status().unwrap().success());
+    assert!(same(&folder, "a.bochner", "b.bochner"));
+}
+
+fn same(folder: &Folder, a: &str, b: &str) -> bool {
+    let read = |name: &str| std::fs::read(Path::new(&folder.0).join(name)).unwrap();
+    read(a) == read(b)
+}
