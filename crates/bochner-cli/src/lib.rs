@@ -7,6 +7,7 @@
 //! | `target` | a kernel named on the command line and a prepared sample, for `compare` and `plan` |
 //! | `source`, `map_args` | options that several commands share: which columns, which map |
 //! | `pipeline`, `choose`, `models`, `score` | from cells to rows, parameters by held-out rows, kinds of models, how good they are |
+//! | `known`, `fetch` | data sets by name, and downloads that are believed when their checksum is right |
 //! | `write` | tables on their way out: CSV, TSV, NPY |
 //! | `table`, `plot`, `report` | what people see: aligned tables, SVG plots, one HTML page |
 //! | `progress`, `interrupt`, `output` | manners: a bar on a terminal, a clean stop, files written whole or not at all |
@@ -19,9 +20,11 @@ mod commands;
 mod demo;
 mod digits;
 mod failure;
+mod fetch;
 mod fit_report;
 mod human;
 mod interrupt;
+mod known;
 mod map_args;
 mod models;
 mod output;

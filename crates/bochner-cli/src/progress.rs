@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+const BYTES: &str = "{bar:28.cyan/dim} {percent:>3}%  {bytes_per_sec}, {eta} left  {msg}";
+
 /// Steps of a long piece of work; also the place where it notices Ctrl-C.
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -26,13 +28,22 @@ impl Progress {
 
     /// A bar over the bytes of a file, for one pass: how much was read, how fast, how long it will take.
     pub(crate) fn reading(context: &Context, input: &Input, what: &'static str) -> Outcome<Self> {
-        let style = "{bar:28.cyan/dim} {percent:>3}%  {bytes_per_sec}, {eta} left  {msg}";
-        let mut progress = Self::styled(context, input.stored_len(), style);
+        let mut progress = Self::styled(context, input.stored_len(), BYTES);
         let taken = input.taken();
         let before = taken.load(Ordering::Relaxed);
         progress.taken = Some((taken, before));
         progress.at(what)?;
         Ok(progress)
+    }
+
+    /// A bar over so many bytes.
+    pub(crate) fn bytes(context: &Context, total: u64) -> Self {
+        Self::styled(context, Some(total), BYTES)
+    }
+
+    /// Moves the bar to `position`.
+    pub(crate) fn to(&self, position: u64) {
+        self.bar.set_position(position);
     }
 
     /// Moves the bar to what has been read; fails if the user asked to stop.

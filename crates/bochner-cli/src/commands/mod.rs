@@ -28,6 +28,7 @@ commands! {
     Inspect => inspect,
     Transform => transform,
     Compare => compare,
+    Data => data,
     Bench => bench,
     Completions => completions,
     Demo => demo,
