@@ -2,6 +2,7 @@
 # make bench   ratios against references on this machine; PEERS=1 adds numpy and scikit-learn
 # make docs    the API pages, warnings as errors
 # make lint    formatting and clippy
+# make fuzz    every reader and the model loader with cargo-fuzz, SECONDS=600 each
 # make check-long   tests that take minutes: moved seed ladders, large sizes
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 # What builds the wheel, and what the peers of the benchmarks need; the wheel's `test` extra lists what its tests need.
 PYTHON_TOOLS := "maturin>=1.9,<2" "numpy>=1.26" "scipy>=1.11" "scikit-learn>=1.6"
 
-.PHONY: test test-rust test-python check-long bench docs lint clean
+.PHONY: test test-rust test-python check-long bench docs lint fuzz clean
 .DELETE_ON_ERROR:
 
 test: test-rust test-python
@@ -41,6 +42,15 @@ bench: $(if $(PEERS),$(VENV)/.ready)
 
 docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude bochner-python --no-deps
+
+SECONDS ?= 600
+FUZZ_TARGETS := csv libsvm npy npz idx parquet gzip model
+
+# Needs nightly Rust and `cargo install cargo-fuzz`.
+fuzz:
+	for target in $(FUZZ_TARGETS); do \
+		cargo +nightly fuzz run $$target -- -max_total_time=$(SECONDS) -rss_limit_mb=4096 -print_final_stats=1 || exit 1; \
+	done
 
 lint:
 	cargo fmt --all --check

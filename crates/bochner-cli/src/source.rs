@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::read::{Data, Input, Missing, Options, Schema, Selection};
-use std::path::PathBuf;
+use std::path::Path;
 
 /// How text is read.
 #[derive(Debug, Clone, clap::Args, serde::Serialize)]
@@ -83,20 +83,14 @@ impl Columns {
         }
     }
 
-    pub(crate) fn open(
-        &self,
-        data: &PathBuf,
-        labels: Option<&PathBuf>,
-        targets: &[String],
-        text: &Text,
-    ) -> Outcome<Data> {
+    pub(crate) fn open(&self, data: &Path, labels: Option<&Path>, targets: &[String], text: &Text) -> Outcome<Data> {
         let selection = Selection {
             targets: targets.to_vec(),
             inputs: self.columns.clone(),
             drop: self.drop.clone(),
             words: self.categories.clone(),
         };
-        let labels = labels.map(|path| Input::open(path)).transpose()?;
+        let labels = labels.map(Input::open).transpose()?;
         Ok(Data::open(Input::open(data)?, labels, &selection, &text.options(self.missing()))?)
     }
 }

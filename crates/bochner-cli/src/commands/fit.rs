@@ -39,7 +39,7 @@ Examples:
 
 The time of --budget is counted in operations, so that the same command gives the same model on every machine.")]
 pub(crate) struct Args {
-    /// A CSV, TSV, NPY, NPZ, IDX or LIBSVM file, plain or gzip; - for standard input
+    /// A CSV, TSV, Parquet, NPY, NPZ, IDX or LIBSVM file, plain or gzip; - for standard input
     #[serde(skip)]
     data: PathBuf,
     /// Column to predict, by name or number (-1 is the last); several separated by commas
@@ -138,7 +138,7 @@ impl SolverName {
         }
     }
 
-    fn from_sums(self) -> bool {
+    fn uses_sums(self) -> bool {
         matches!(self, SolverName::Auto | SolverName::Cholesky)
     }
 }
@@ -166,7 +166,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         Some(path) => path.clone(),
         None => default_name(&args.data),
     };
-    let data = args.columns.open(&args.data, args.labels.as_ref(), &args.target, &args.text)?;
+    let data = args.columns.open(&args.data, args.labels.as_deref(), &args.target, &args.text)?;
     source::need_target(&data)?;
     let (stored, fitted) = match args.precision {
         Precision::Single => train::<f32>(args, context, &data)?,
@@ -233,7 +233,7 @@ fn train<R: Real>(args: &Args, context: &Context, data: &Data) -> Outcome<(Store
         Failure::Usage(format!("there is no {} with --model {:?}", task_words(task), args.model).to_lowercase())
     })?;
     let pipeline = scan.pipeline(data, args.columns.missing(), args.preprocess, args.threshold, task)?;
-    let from_sums = kind.from_sums && args.solver.from_sums();
+    let from_sums = kind.from_sums && args.solver.uses_sums();
     if args.checkpoint.is_some() && !from_sums {
         return Err(Failure::Usage(format!(
             "--checkpoint saves sums over rows, which {} does not use; leave it out, or use --model ridge with --solver \

@@ -13,7 +13,7 @@ use crate::write::{Block, Layout, Sheet};
 use bochner::random::Seed;
 use bochner::rows::RowSource;
 use ndarray::{Array2, concatenate};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Apply a model to new rows
 ///
@@ -53,9 +53,9 @@ pub(crate) struct Args {
 const PIECE: usize = 4096;
 
 /// Opens a file with the columns of a model.
-pub(crate) fn open(model: &Model, args_data: &PathBuf, labels: Option<&PathBuf>, text: &Text, targets: bool) -> Outcome<Data> {
-    let input = Input::open(args_data)?;
-    let labels = labels.map(|path| Input::open(path)).transpose()?;
+pub(crate) fn open(model: &Model, data: &Path, labels: Option<&Path>, text: &Text, targets: bool) -> Outcome<Data> {
+    let input = Input::open(data)?;
+    let labels = labels.map(Input::open).transpose()?;
     match &model.pipeline {
         Some(pipeline) => {
             // Rows must not disappear from under their predictions.
@@ -68,7 +68,7 @@ pub(crate) fn open(model: &Model, args_data: &PathBuf, labels: Option<&PathBuf>,
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let model = inspect::load(&args.model)?;
-    let data = open(&model, &args.data, args.labels.as_ref(), &args.text, args.score)?;
+    let data = open(&model, &args.data, args.labels.as_deref(), &args.text, args.score)?;
     if args.score && data.schema().targets.is_empty() {
         let message = format!("{}: --score needs the targets in the file, or --labels FILE", data.input().name);
         return Err(Failure::Usage(message));
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         }
     }
     if args.score {
-        let columns = if rows_before > 0 { predicted.len() / rows_before } else { 0 };
+        let columns = predicted.len().checked_div(rows_before).unwrap_or(0);
         let shape = (rows_before, columns);
         let broken = |e: ndarray::ShapeError| Failure::Failed(e.to_string());
         answers.truth = Array2::from_shape_vec(shape, truth).map_err(broken)?;

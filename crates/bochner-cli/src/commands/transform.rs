@@ -30,7 +30,7 @@ Examples:
   bochner transform data.npy --map polynomial --set degree=3 --features 4096 --preprocess unit --out features.npy
   bochner transform new.csv --model houses.bochner --out features.npy    # the features that model sees")]
 pub(crate) struct Args {
-    /// A CSV, TSV, NPY, NPZ, IDX or LIBSVM file, plain or gzip; - for standard input
+    /// A CSV, TSV, Parquet, NPY, NPZ, IDX or LIBSVM file, plain or gzip; - for standard input
     data: PathBuf,
     /// Where features go: a .npy, .csv or .tsv file [default: CSV on standard output]
     #[arg(long, short, value_name = "FILE")]
