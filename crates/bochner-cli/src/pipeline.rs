@@ -220,6 +220,7 @@ pub(crate) fn scan(data: &Data, seed: Seed, sample_bytes: u64, mut seen: impl Fn
 pub(crate) fn stopped(failure: Failure) -> Error {
     match failure {
         Failure::Interrupted => Error::Interrupted,
+        Failure::Unheard => Error::Io(std::io::ErrorKind::BrokenPipe.into()),
         other => Error::Io(std::io::Error::other(other.to_string())),
     }
 }

@@ -187,7 +187,7 @@ fn every_preparation_is_done_again_to_new_rows() {
     for preparation in ["auto", "none", "centre", "scale", "unit", "binarise"] {
         let common = ["fit", "houses.csv", "--target", "price", "--drop", "name", "--features", "32", "--alpha", "1"];
         let more =
-            ["--length-scale", "median", "--preprocess", preparation, "--threshold", "50", "--precision", "double"];
+            ["--length-scale", "median", "--preprocess", preparation, "--threshold", "0.5", "--precision", "double"];
         folder.good(&[&common[..], &more[..]].concat());
         // One row at a time gives the answers of all rows at once: nothing depends on the rows around.
         let all = folder.good(&["predict", "houses.bochner", "houses.csv"]);
@@ -202,7 +202,7 @@ fn every_preparation_is_done_again_to_new_rows() {
 #[test]
 fn empty_cells_are_refused_with_their_place_or_filled_in() {
     let folder = Folder::new("missing");
-    let text = houses(300).replace("\nhouse 7,", "\nhouse 7,,").replacen(",pale blue,", ",", 0);
+    let text = houses(300).replace("\nhouse 7,", "\nhouse 7,,");
     // Row 7 lost its area: one field too many is repaired by taking out the old one.
     let mut lines: Vec<String> = text.lines().map(String::from).collect();
     let fields: Vec<&str> = lines[8].split(',').collect();
@@ -272,7 +272,7 @@ fn a_memory_budget_is_kept_or_the_error_says_what_would_fit() {
     let fits: String = message.split("; ").nth(1).unwrap().chars().take_while(char::is_ascii_digit).collect();
     let common = ["fit", "rings.csv", "--target", "ring", "--alpha", "1", "--length-scale", "1", "--memory", "30MB"];
     folder.good(&[&common[..], &["--features", &fits]].concat());
-    folder.good(&[&common[..], &["--features", "2048", "--solver", "cg"]].concat());
+    folder.good(&[&common[..], &["--features", "1024", "--solver", "cg"]].concat());
 }
 
 #[test]
