@@ -78,11 +78,6 @@ impl Cell {
         Cell { text: format!("{:.decimals$} %", 100.0 * fraction), value: fraction.into(), tone: Tone::Plain }
     }
 
-    /// A size, in the unit that suits it.
-    pub(crate) fn bytes(count: u64) -> Self {
-        Cell { text: human::bytes(count), value: count.into(), tone: Tone::Plain }
-    }
-
     /// Seconds.
     pub(crate) fn duration(seconds: f64) -> Self {
         Cell { text: human::duration(seconds), value: seconds.into(), tone: Tone::Plain }
