@@ -35,7 +35,6 @@ pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
 pub use positive::{Positive, PositiveSpec};
 pub use product_sketch::{Lift, MAX_DEGREE, ProductSketch};
 pub use spec::{Describe, Prediction, Spec};
-pub use spec::{Describe, Spec};
 pub use spherical::{Bias, RadialDensity, RadialFit, SphericalSpec, UnitRows};
 pub use tensor_sketch::TensorSketch;
 pub use tree_sketch::TreeSketch;

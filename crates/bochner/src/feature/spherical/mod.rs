@@ -5,9 +5,9 @@ mod radial;
 pub use radial::{Bias, RadialDensity, RadialFit};
 
 use super::spec::in_precision;
-use super::{Describe, Directions, DynMap, FeatureMap, Fourier, Frequencies};
+use super::{Describe, Directions, DynMap, FeatureMap, Fourier, Frequencies, Prediction};
 use crate::error::{Error, Result, check_count};
-use crate::kernel::{self, Kernel, Normalised, normalise};
+use crate::kernel::{self, Kernel, Normalised, kernel_matrix, normalise};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::projection::{Given, HadamardChain, Orthogonal, Projection};
 use crate::random::{Role, Seed, Stream};
@@ -258,5 +258,15 @@ impl Describe for SphericalSpec {
     fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         let density = self.radial_density(x.ncols())?;
         fourier_matrix(Form::CosSin, &density, self.frequencies()?, unit_rows(x).view(), unit_rows(y).view())
+    }
+
+    /// The distance of the mean from the kernel is known exactly but for Hadamard chains.
+    fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
+        let closed_form = matches!(self.projection.choose(x.ncols(), self.frequencies()?), Directions::Gaussian);
+        let density = self.radial_density(x.ncols())?;
+        let (u, v) = (unit_rows(x), unit_rows(y));
+        let mean = kernel_matrix(&density, u.view(), v.view())?;
+        let bias = mean - kernel_matrix(&self.unit_kernel()?, u.view(), v.view())?;
+        Ok(Prediction { bias: Some(bias), variance: self.variance_iid(x, y)?, closed_form })
     }
 }
