@@ -1,24 +1,22 @@
 """Every estimator of the package, small enough for scikit-learn's checks; a new one is one line here."""
 
 from bochner import (
+    CompressiveFeatures,
     FeatureRidge,
     FeatureRidgeClassifier,
+    FeatureSVC,
     FourierFeatures,
+    LocalGPRegressor,
+    MaclaurinFeatures,
     OperatorRidge,
     OperatorRidgeClassifier,
-    PolynomialSketch,
-    exact,
+    OpticalFeatures,
+    OrthoProjection,
     PolynomialSketch,
     PositiveFeatures,
     SphericalFeatures,
+    exact,
 )
-from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures, OpticalFeatures, PolynomialSketch
-    LocalGPRegressor,
-    MaclaurinFeatures,
-    PolynomialSketch,
-)
-from bochner import CompressiveFeatures, FeatureSVC, OrthoProjection
-from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures, PolynomialSketch
 
 FEATURES = [
     FourierFeatures(64),

@@ -1,13 +1,9 @@
 //! Same seed, same bits: whatever the thread count, the block size or the memory layout.
 
 use bochner::feature::{
-    Describe, Directions, FeatureMap, FourierKernel, FourierSpec, PolynomialSpec, PositiveSpec, RadialFit, SketchKind,
-    Spec, SphericalSpec, Structure,
-    Describe, Directions, FeatureMap, FourierKernel, FourierSpec, OpticalProjection, OpticalSpec, PolynomialSpec,
-    AllocationRule, Describe, Directions, FeatureMap, FourierKernel, FourierSpec, MaclaurinSpec, PolynomialSpec,
-    SketchKind, Spec, Structure,
-    CompressiveSpec, Describe, Directions, FeatureMap, FourierKernel, FourierSpec, OrthoProjectionSpec,
-    Orthoprojection, PolynomialSpec, SketchKind, Spec, Structure,
+    AllocationRule, CompressiveSpec, Describe, Directions, FeatureMap, FourierKernel, FourierSpec, MaclaurinSpec,
+    OpticalProjection, OpticalSpec, OrthoProjectionSpec, Orthoprojection, PolynomialSpec, PositiveSpec, RadialFit,
+    SketchKind, Spec, SphericalSpec, Structure,
 };
 use bochner::projection::Sampling;
 use bochner::random::{Role, Seed, Stream};
@@ -55,12 +51,14 @@ fn maps() -> Vec<Spec> {
             list.push(OpticalSpec { projection, exponent, ..optical.clone() }.into());
         }
         list.push(OpticalSpec { projection, binarize: Some(0.1), noise: 0.2, ..optical.clone() }.into());
+    }
     let maclaurin =
         MaclaurinSpec { n_components: 101, allocation: AllocationRule::Random, seed: 3, ..Default::default() };
     for sketch in [SketchKind::TensorSrht, SketchKind::Rademacher, SketchKind::TensorSketch] {
         for weights in [Weights::Real, Weights::Ctr] {
             list.push(MaclaurinSpec { sketch, weights, ..maclaurin.clone() }.into());
         }
+    }
     for orthoprojector in [Orthoprojection::Gaussian, Orthoprojection::Sign, Orthoprojection::Srht] {
         list.push(OrthoProjectionSpec { n_components: 10, orthoprojector, seed: 3 }.into());
         list.push(

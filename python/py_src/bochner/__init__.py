@@ -5,14 +5,13 @@ models on top of them that read the data in blocks. Everything follows scikit-le
 """
 
 from bochner import exact, kernels, metrics
-from bochner import kernels, metrics
 from bochner._attention import PositiveFeatures, linear_attention, softmax_attention
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
 from bochner._compressive import CompressiveFeatures, OrthoProjection
 from bochner._features import FourierFeatures, PolynomialSketch
+from bochner._maclaurin import LocalGPRegressor, MaclaurinFeatures
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
 from bochner._optical import OpticalFeatures
-from bochner._maclaurin import LocalGPRegressor, MaclaurinFeatures
 from bochner._pooling import compact_bilinear_pooling
 from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
 from bochner._spherical import SphericalFeatures
@@ -40,11 +39,8 @@ __all__ = [
     "exact",
     "kernels",
     "lagged_rows",
+    "linear_attention",
     "metrics",
     "simplex_codes",
-    "linear_attention",
-    "metrics",
-    "linear_attention",
-    "metrics",
     "softmax_attention",
 ]

@@ -55,9 +55,13 @@ pub(crate) const ALL: &[Benchmark] = &[
         name: "learners",
         about: "ridge, conjugate gradients, Gaussian processes and exact kernel ridge, against numpy and each other",
         run: learners::run,
+    },
+    Benchmark {
         name: "maclaurin",
         about: "allocations of Maclaurin features, against numpy's X @ X.T",
         run: maclaurin::run,
+    },
+    Benchmark {
         name: "svm",
         about: "compressive features and linear support vector machines, against scikit-learn",
         run: svm::run,
@@ -67,6 +71,8 @@ pub(crate) const ALL: &[Benchmark] = &[
         name: "operator",
         about: "operator-valued features, against exact regression, fewer rows and scalar ridge",
         run: operator::run,
+    },
+    Benchmark {
         name: "optical",
         about: "optical features: time, memory and energy, beside a GPU and an optical device",
         run: optical::run,

@@ -7,9 +7,9 @@ mod compose;
 mod compressive;
 mod drive;
 mod fourier;
+mod maclaurin;
 mod operator;
 mod optical;
-mod maclaurin;
 mod polynomial;
 mod pooling;
 mod positive;
@@ -22,13 +22,14 @@ mod tree_sketch;
 pub use compose::{Compact, ComplexToReal, Concat, Constant, Measured, Projected};
 pub use compressive::{CompressiveSpec, Distortion, OrthoProjectionSpec, Orthoprojection, distortion};
 pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpec, Frequencies};
+pub use maclaurin::{
+    Allocation, AllocationRule, Cost, Curve, DegreeMeasure, Maclaurin, MaclaurinKernel, MaclaurinSpec, Statistics,
+    allocate,
+};
 pub use operator::{OperatorFeatures, OperatorSpec, Spread};
 pub use optical::{
     Camera, Device, DotSquare, Encoding, Optical, OpticalProjection, OpticalSpec, Recovered, Simulator,
     choose_threshold,
-pub use maclaurin::{
-    Allocation, AllocationRule, Cost, Curve, DegreeMeasure, Maclaurin, MaclaurinKernel, MaclaurinSpec, Statistics,
-    allocate,
 };
 pub use polynomial::{PolynomialSpec, SketchKind, Structure};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};

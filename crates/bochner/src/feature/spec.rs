@@ -1,10 +1,9 @@
 //! Descriptions of maps: what a model file stores instead of weights, and the one constructor all doors share.
 
-use super::{DynComplexMap, DynMap, FourierSpec, PolynomialSpec, PositiveSpec, SphericalSpec};
-use super::{DynComplexMap, DynMap, FourierSpec, OpticalSpec, PolynomialSpec};
-use super::{DynComplexMap, DynMap, FourierSpec, MaclaurinSpec, PolynomialSpec};
-use super::{CompressiveSpec, OrthoProjectionSpec};
-use super::{DynComplexMap, DynMap, FourierSpec, PolynomialSpec};
+use super::{
+    CompressiveSpec, DynComplexMap, DynMap, FourierSpec, MaclaurinSpec, OpticalSpec, OrthoProjectionSpec,
+    PolynomialSpec, PositiveSpec, SphericalSpec,
+};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::scalar::Real;

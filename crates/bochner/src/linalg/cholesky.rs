@@ -69,16 +69,6 @@ impl<T: Scalar> Cholesky<T> {
             return Err(Error::parameter("factor", "finite with a positive diagonal", "something else"));
         }
         Ok(Cholesky { factor, norm_one })
-    /// The factorisation with a factor that another one has found; `norm_one` belongs to the matrix.
-    ///
-    /// # Errors
-    /// A diagonal that is not positive.
-    pub(crate) fn from_factor(factor: Lower<T>, norm_one: f64) -> Result<Self> {
-        let pivot = factor.diagonal().position(|l| !(l.re().to_f64() > 0.0 && l.re().to_f64().is_finite()));
-        match pivot {
-            None => Ok(Cholesky { factor, norm_one }),
-            Some(pivot) => Err(Error::NotPositiveDefinite { pivot, suggested_penalty: 0.0 }),
-        }
     }
 
     /// Takes the factorisation back: the matrix, to rounding, in the same memory.

@@ -5,7 +5,10 @@
 //! | [`Ridge`], [`RidgeClassifier`] | predictions at the least cost, by any solver |
 //! | [`GpRegressor`], [`GpClassifier`] | predictions that know how sure they are |
 //! | [`SviClassifier`] | the same, where a matrix of all pairs of features does not fit |
-//! | [`exact`] | what the features approximate, on few rows |
+//! | [`LocalGp`] | Gaussian kernels with short length scales |
+//! | [`Svm`] | a linear support vector machine on features |
+//! | [`OperatorRidge`] | outputs that are one function: vector fields, related tasks |
+//! | [`exact`], [`KernelSvm`], [`ExactOperatorRidge`] | what the features approximate, on few rows |
 //!
 //! A description ([`Ridge`], [`RidgeClassifier`], …) holds a feature map and parameters; [`Fit::fit`] reads a
 //! [`RowSource`] and makes a model that can only predict.
@@ -17,32 +20,29 @@ mod gp_classification;
 mod gp_regression;
 mod kernel_svm;
 mod linear;
+mod local_gp;
 mod operator_exact;
 mod operator_ridge;
-mod local_gp;
 mod ridge;
 mod svi;
+mod svm;
 mod validation;
 
+pub(crate) use gp_classification::ClassifierParts;
+pub use gp_classification::{GpClassifier, GpClassifierModel};
+pub(crate) use gp_regression::GpParts;
+pub use gp_regression::{GpRegressor, GpRegressorModel};
+pub use kernel_svm::{KernelSvm, KernelSvmModel, PairReport};
+pub(crate) use local_gp::Local;
+pub use local_gp::{LocalGp, LocalGpModel};
 pub use operator_exact::{ExactOperatorRidge, ExactOperatorRidgeModel};
 pub use operator_ridge::{
     OperatorRidge, OperatorRidgeClassifier, OperatorRidgeClassifierModel, OperatorRidgeModel, OperatorSolver,
     target_covariance,
 };
-pub(crate) use gp_classification::ClassifierParts;
-pub use gp_classification::{GpClassifier, GpClassifierModel};
-pub(crate) use gp_regression::GpParts;
-pub use gp_regression::{GpRegressor, GpRegressorModel};
-pub(crate) use local_gp::Local;
-pub use local_gp::{LocalGp, LocalGpModel};
 pub use ridge::{Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
 pub(crate) use svi::SviParts;
 pub use svi::{SviClassifier, SviClassifierModel};
-mod svm;
-mod validation;
-
-pub use kernel_svm::{KernelSvm, KernelSvmModel, PairReport};
-pub use ridge::{Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
 pub use svm::{Svm, SvmModel};
 pub use validation::Validation;
 pub(crate) use validation::{class_losses, squared_losses};

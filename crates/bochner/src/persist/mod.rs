@@ -13,8 +13,8 @@ mod container;
 mod exact;
 mod gaussian_process;
 mod gram;
-mod operator;
 mod local_gp;
+mod operator;
 mod ridge;
 mod svm;
 

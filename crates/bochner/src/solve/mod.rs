@@ -14,15 +14,9 @@
 //! All of them report what they did ([`SolveReport`]), and none returns a number that is not finite.
 
 mod cholesky;
-mod dual_coordinate_descent;
-
-pub use cholesky::cholesky;
-pub(crate) use cholesky::factorise;
-pub(crate) use dual_coordinate_descent::{Blocks, Row, Watch, check_weights};
-pub(crate) use dual_coordinate_descent::{Blocks, Watch, check_weights};
-pub use dual_coordinate_descent::{DualCoordinateDescent, GapReport, Hinge};
 mod conjugate;
 mod dual;
+mod dual_coordinate_descent;
 mod lbfgs;
 mod nystrom;
 mod operator;
@@ -32,8 +26,10 @@ mod stein;
 mod stochastic;
 mod tied;
 
+pub use cholesky::cholesky;
 pub use conjugate::{ConjugateGradients, Preconditioner, conjugate_gradients};
 pub use dual::dual;
+pub use dual_coordinate_descent::{DualCoordinateDescent, GapReport, Hinge};
 pub use lbfgs::{Lbfgs, Minimum};
 pub use operator::Operator;
 pub use path::Path;
@@ -41,6 +37,7 @@ pub use stein::{LearnedOutputs, learn_outputs, stein};
 pub use stochastic::StochasticGradient;
 
 pub(crate) use cholesky::factorise;
+pub(crate) use dual_coordinate_descent::{Blocks, Watch, check_weights};
 pub(crate) use operator::Normal;
 pub(crate) use path::path;
 pub(crate) use plan::{Choice, Plan, Size, plan};

@@ -257,7 +257,7 @@ impl<T: Scalar<Real = f64> + Field<Wide = T>> Problem<'_, T> {
 }
 
 fn phases(spec: &FourierSpec, input_dim: usize) -> Result<Phases> {
-    let frequencies = spec.frequency_matrix(input_dim)?;
+    let frequencies = spec.frequency_vectors(input_dim)?;
     let offset = |j| Stream::new(Seed::new(spec.seed), Role::Offset, j as u64).uniform() * std::f64::consts::TAU;
     let slope = match spec.form {
         Form::Offset => Slope::Offset((0..frequencies.nrows()).map(offset).collect()),

@@ -19,13 +19,11 @@ mod tensor_sketch;
 
 pub use fourier::{
     Form, Softmax, compressive, compressive_matrix, fourier, fourier_complex, fourier_matrix, optical, optical_matrix,
-    orthoprojected_norm, softmax, softmax_matrix, softmax_orthogonal_matrix,
-    orthoprojected_dot, orthoprojected_norm, softmax, softmax_matrix,
+    orthoprojected_dot, orthoprojected_norm, softmax, softmax_matrix, softmax_orthogonal_matrix,
 };
 pub use maclaurin::{Degree, maclaurin, random_maclaurin, random_maclaurin_geometric};
 pub use moments::{Moments, gaussian, powdiff, rademacher};
 pub use operator::{operator, operator_bound};
-pub use orthogonal::{fourier_orthogonal, orthogonal_covariance};
 pub use orthogonal::{fourier_orthogonal, orthogonal_covariance, softmax_orthogonal};
 pub use pair::{PairStats, map_pairs, sum_pairs};
 pub use sketch::{Kind, Sketch, Weights};

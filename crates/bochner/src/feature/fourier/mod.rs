@@ -188,29 +188,6 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
         }
     }
 
-    /// `ωⱼ` as rows of a matrix: what the map does to unit vectors.
-    pub(crate) fn matrix(&self) -> Array2<f64> {
-        let d = self.projection.input_dim();
-        let unit: Vec<R> = (0..d * d).map(|k| if k / d == k % d { R::ONE } else { R::ZERO }).collect();
-        let mut matrix = Array2::zeros((self.len(), d));
-        let mut work = Workspace::new();
-        // In tiles, so that projections never meet more rows than usual.
-        for start in (0..d).step_by(64) {
-            let rows = 64.min(d - start);
-            let tile = Tile::new(&unit[start * d..][..rows * d], rows, d);
-            self.for_each_row(tile, &mut work, |i, columns, values, factor| {
-                for (k, (j, &value)) in columns.zip(values).enumerate() {
-                    let factor = match factor {
-                        Factor::Same(factor) => factor,
-                        Factor::Each(factors) => factors[k],
-                    };
-                    matrix[[j, start + i]] = Real::to_f64(value) * Real::to_f64(factor);
-                }
-            });
-        }
-        matrix
-    }
-
     /// Rows whose projections onto one panel fit into a quarter of a second-level cache of half a megabyte, or as many as
     /// the projection asks for.
     pub(super) fn tile_rows(&self) -> usize {
@@ -485,7 +462,7 @@ mod tests {
     fn the_matrix_of_frequencies_gives_the_phases() {
         let frequencies = Frequencies::new(Plain::new(6, 3, 7)).with_radii((0..7).map(f64::from).collect()).unwrap();
         let frequencies = frequencies.with_length_scale(LengthScale::PerInput(vec![0.5, 2.0, 3.0])).unwrap();
-        let (x, matrix) = (rows(4, 3), frequencies.matrix());
+        let (x, matrix) = (rows(4, 3), frequencies.vectors());
         let features = Fourier::cos_sin(frequencies).transform(x.view()).unwrap() * 7f64.sqrt();
         for ((i, j), phase) in x.dot(&matrix.t()).indexed_iter() {
             assert!(

@@ -294,18 +294,6 @@ impl FourierSpec {
     /// Parameters out of range, named.
     pub fn frequency_vectors(&self, input_dim: usize) -> Result<Array2<f64>> {
         self.draw_vectors::<f64>(input_dim)
-    fn matrix_of<R: Real, P: Projection<Real = R, Output = R>>(&self, projection: P) -> Result<Array2<f64>> {
-        Ok(self.scaled(projection)?.matrix())
-    }
-
-    /// Frequencies `ωⱼ` as rows: phases are `ωⱼᵀx`.
-    ///
-    /// # Errors
-    /// As [`build`](Describe::build).
-    pub fn frequency_matrix(&self, input_dim: usize) -> Result<Array2<f64>> {
-        type R = f64;
-        self.kernel_at(1.0)?;
-        with_projection!(self, input_dim, matrix_of)
     }
 
     fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
