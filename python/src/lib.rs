@@ -10,6 +10,7 @@ mod local_gp;
 mod metrics;
 mod models;
 mod operator;
+mod planner;
 mod svm;
 
 use pyo3::prelude::*;
@@ -25,6 +26,7 @@ fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<kernels::PyKernel>()?;
     operator::register(module)?;
     attention::register(module)?;
+    planner::register(module)?;
     module.add_class::<local_gp::PyLocalGpModel>()?;
     metrics::register(module)
 }

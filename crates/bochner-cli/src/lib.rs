@@ -9,6 +9,7 @@
 //! | `pipeline`, `choose`, `models`, `score` | from cells to rows, parameters by held-out rows, kinds of models, how good they are |
 //! | `known`, `fetch` | data sets by name, and downloads that are believed when their checksum is right |
 //! | `write` | tables on their way out: CSV, TSV, NPY |
+//! | `reproduce/` | the experiments of the papers, one file each |
 //! | `table`, `plot`, `report` | what people see: aligned tables, SVG plots, one HTML page |
 //! | `progress`, `interrupt`, `output` | manners: a bar on a terminal, a clean stop, files written whole or not at all |
 
@@ -33,6 +34,7 @@ mod plot;
 mod progress;
 pub mod read;
 mod report;
+mod reproduce;
 mod score;
 mod source;
 mod table;

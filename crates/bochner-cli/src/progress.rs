@@ -41,6 +41,11 @@ impl Progress {
         Self::styled(context, Some(total), BYTES)
     }
 
+    /// A sign of life for work of unknown length.
+    pub(crate) fn waiting(context: &Context) -> Self {
+        Self::styled(context, None, "{spinner} {elapsed}  {msg}")
+    }
+
     /// Moves the bar to `position`.
     pub(crate) fn to(&self, position: u64) {
         self.bar.set_position(position);

@@ -12,6 +12,7 @@ from bochner._features import FourierFeatures, PolynomialSketch
 from bochner._maclaurin import LocalGPRegressor, MaclaurinFeatures
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
 from bochner._optical import OpticalFeatures
+from bochner._plan import plan
 from bochner._pooling import compact_bilinear_pooling
 from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
 from bochner._spherical import SphericalFeatures
@@ -41,6 +42,7 @@ __all__ = [
     "lagged_rows",
     "linear_attention",
     "metrics",
+    "plan",
     "simplex_codes",
     "softmax_attention",
 ]

@@ -216,3 +216,14 @@ def softmax_attention(
     q: _Rows, k: _Rows, v: _Rows, causal: bool = False, n_jobs: int | None = None
 ) -> NDArray[Any]: ...
 def spherical_bias(spec: str, input_dim: int) -> tuple[float, float]: ...
+
+def plan(
+    kernel: Kernel,
+    X: _Rows,
+    error: float,
+    total_rows: int,
+    most_features: int,
+    draws: int,
+    seed: int,
+    n_jobs: int | None = None,
+) -> str: ...

@@ -34,4 +34,5 @@ commands! {
     Demo => demo,
     Man => man,
     Plan => plan,
+    Reproduce => reproduce,
 }

@@ -1,8 +1,12 @@
-use crate::error::{Error, Result};
-use crate::feature::{Directions, FourierKernel, FourierSpec, PolynomialSpec, SketchKind, Spec, Structure};
+use crate::error::Result;
+use crate::feature::{
+    AllocationRule, CompressiveSpec, Directions, FourierKernel, FourierSpec, MaclaurinKernel, MaclaurinSpec,
+    OpticalProjection, OpticalSpec, PolynomialSpec, PositiveSpec, SketchKind, Spec, SphericalSpec, Statistics,
+    Structure,
+};
 use crate::kernel::Any;
 use crate::preprocess::LengthScale;
-use crate::variance::Weights;
+use crate::variance::{Softmax, Weights};
 
 /// A map that estimates a kernel, under the name tables show.
 #[derive(Debug, Clone)]
@@ -25,7 +29,7 @@ const TREE_DEGREE: u32 = 4;
 /// Every map of the library that estimates `kernel`.
 ///
 /// # Errors
-/// Kernels without random features.
+/// None so far: every kernel has features.
 ///
 /// ```
 /// use bochner::kernel::{Any, Gaussian};
@@ -35,7 +39,12 @@ const TREE_DEGREE: u32 = 4;
 /// ```
 pub fn candidates(kernel: &Any) -> Result<Vec<Candidate>> {
     Ok(match kernel {
-        Any::Gaussian(k) => fourier(FourierSpec { length_scale: k.length_scale().into(), ..FourierSpec::default() }),
+        Any::Gaussian(k) => {
+            let length_scale = LengthScale::Same(k.length_scale());
+            let mut list = fourier(FourierSpec { length_scale: length_scale.clone(), ..FourierSpec::default() });
+            list.extend(maclaurin(MaclaurinSpec { length_scale, ..MaclaurinSpec::default() }));
+            list
+        }
         Any::Matern(k) => fourier(FourierSpec {
             kernel: FourierKernel::Matern,
             nu: k.nu(),
@@ -48,17 +57,81 @@ pub fn candidates(kernel: &Any) -> Result<Vec<Candidate>> {
             length_scale: LengthScale::Same(k.length_scale()),
             ..FourierSpec::default()
         }),
-        Any::Polynomial(k) => polynomial(PolynomialSpec {
-            degree: k.degree(),
-            gamma: k.gamma(),
-            coef0: k.coef0(),
-            ..PolynomialSpec::default()
-        }),
-        _ => {
-            let reason = "no map of this library estimates it directly".into();
-            return Err(Error::Unsupported { what: "random features of this kernel", reason });
+        Any::Exponential(k) => {
+            let length_scale = k.length_scale();
+            let mut list: Vec<Candidate> = [
+                ("positive", Softmax::Positive),
+                ("hyperbolic", Softmax::Hyperbolic),
+                ("trigonometric", Softmax::Trigonometric),
+            ]
+            .into_iter()
+            .map(|(name, kind)| Candidate::new(name, PositiveSpec { length_scale, kind, ..PositiveSpec::default() }))
+            .collect();
+            list.extend(maclaurin(MaclaurinSpec {
+                kernel: MaclaurinKernel::Exponential,
+                length_scale: LengthScale::Same(length_scale),
+                ..MaclaurinSpec::default()
+            }));
+            list
         }
+        Any::Polynomial(k) => {
+            let (degree, gamma, coef0) = (k.degree(), k.gamma(), k.coef0());
+            let mut list = polynomial(PolynomialSpec { degree, gamma, coef0, ..PolynomialSpec::default() });
+            list.extend(maclaurin(MaclaurinSpec {
+                kernel: MaclaurinKernel::Polynomial,
+                degree,
+                gamma,
+                coef0,
+                ..MaclaurinSpec::default()
+            }));
+            list
+        }
+        Any::Spherical(k) => [
+            ("spherical, dense", Directions::Gaussian),
+            ("spherical, orthogonal", Directions::Orthogonal),
+            ("spherical, SORF", Directions::Sorf),
+        ]
+        .into_iter()
+        .map(|(name, projection)| {
+            Candidate::new(name, SphericalSpec { degree: k.degree(), a: k.a(), projection, ..SphericalSpec::default() })
+        })
+        .collect(),
+        Any::Optical(k) => {
+            [("optical, dense", OpticalProjection::Dense), ("optical, structured", OpticalProjection::Structured)]
+                .into_iter()
+                .map(|(name, projection)| {
+                    let (exponent, bias) = (k.exponent(), k.bias());
+                    Candidate::new(name, OpticalSpec { exponent, bias, projection, ..OpticalSpec::default() })
+                })
+                .collect()
+        }
+        Any::Compressive(k) => vec![Candidate::new(
+            "compressive",
+            CompressiveSpec {
+                compressed_dim: k.output_dim(),
+                length_scale: LengthScale::Same(k.length_scale()),
+                ..CompressiveSpec::default()
+            },
+        )],
     })
+}
+
+/// Degrees with columns for the least error, found from pairs of rows or from moments, and degrees drawn at random.
+fn maclaurin(base: MaclaurinSpec) -> Vec<Candidate> {
+    vec![
+        Candidate::new("Maclaurin, CtR", base.clone()),
+        Candidate::new("Maclaurin, real", MaclaurinSpec { weights: Weights::Real, ..base.clone() }),
+        Candidate::new("Maclaurin, one pass", MaclaurinSpec { statistics: Statistics::OnePass, ..base.clone() }),
+        Candidate::new(
+            "Maclaurin, random",
+            MaclaurinSpec {
+                allocation: AllocationRule::Random,
+                sketch: SketchKind::Rademacher,
+                weights: Weights::Real,
+                ..base
+            },
+        ),
+    ]
 }
 
 fn fourier(base: FourierSpec) -> Vec<Candidate> {

@@ -4,7 +4,9 @@ use super::random::DegreeMeasure;
 use super::{Allocation, Input, Maclaurin, Part, Power, RealParts, one_pass};
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::spec::in_precision;
-use crate::feature::{Describe, DynComplexMap, DynMap, MAX_DEGREE, ProductSketch, SketchKind, TensorSketch};
+use crate::feature::{
+    Describe, DynComplexMap, DynMap, MAX_DEGREE, Prediction, ProductSketch, SketchKind, TensorSketch,
+};
 use crate::kernel::{self, DotProductKernel, Kernel, PowerSeries, Scaled};
 use crate::preprocess::{ColumnStatistics, LengthScale};
 use crate::projection::{Gaussian, Rademacher, Sampling, Srht};
@@ -694,6 +696,15 @@ impl Describe for MaclaurinSpec {
                 MaclaurinSpec { sketch, ..self.clone() }.variance(x, y)
             }
         }
+    }
+    /// The variance with the bias of degrees that were left out.
+    fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
+        let (variance, closed_form) = match self.variance(x, y) {
+            Ok(variance) => (variance, true),
+            Err(Error::Unsupported { .. }) => (self.variance_iid(x, y)?, false),
+            Err(error) => return Err(error),
+        };
+        Ok(Prediction { bias: Some(self.bias(x, y)?), variance, closed_form })
     }
 }
 

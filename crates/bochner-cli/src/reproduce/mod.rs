@@ -1,0 +1,261 @@
+//! The papers' experiments: one file each, one line in the list below.
+//!
+//! An experiment asks [`Run`] for data, takes numbers through [`Run::values`] (which remembers them, so that an interrupted
+//! run goes on where it stopped), and returns [`Findings`]: tables that set the paper's numbers beside ours, plots, remarks.
+
+mod attention;
+mod cache;
+mod compressive_mnist;
+mod data;
+mod kid;
+mod maclaurin_kernel;
+mod optical_fashion_mnist;
+mod orff_convergence;
+mod orff_vectorfield;
+mod published;
+mod sketch_time;
+mod variance_ratios;
+
+use crate::cli::Context;
+use crate::failure::{Failure, Outcome};
+use crate::human;
+use crate::output;
+use crate::plot::Plot;
+use crate::progress::Progress;
+use crate::report::Report;
+use crate::table::{Cell, Format, Table};
+use cache::Cache;
+use data::Library;
+use published::Published;
+use std::path::Path;
+use std::time::Instant;
+
+/// An experiment of one of the papers.
+#[derive(Debug)]
+pub(crate) struct Experiment {
+    pub(crate) name: &'static str,
+    /// What it shows, in one line.
+    pub(crate) what: &'static str,
+    /// Paper and figure or table.
+    pub(crate) source: &'static str,
+    /// Data sets it wants, by name; those it can do without come after.
+    pub(crate) needs: &'static [&'static str],
+    /// Expected minutes of a full run on two cores.
+    pub(crate) minutes: f64,
+    pub(crate) run: fn(&Run<'_>) -> Outcome<Findings>,
+}
+
+/// All experiments.
+pub(crate) const EXPERIMENTS: &[Experiment] = &[
+    attention::EXPERIMENT,
+    compressive_mnist::EXPERIMENT,
+    kid::EXPERIMENT,
+    maclaurin_kernel::EXPERIMENT,
+    optical_fashion_mnist::EXPERIMENT,
+    orff_convergence::EXPERIMENT,
+    orff_vectorfield::EXPERIMENT,
+    sketch_time::EXPERIMENT,
+    variance_ratios::EXPERIMENT,
+];
+
+/// The experiment of that name.
+pub(crate) fn find(name: &str) -> Outcome<&'static Experiment> {
+    EXPERIMENTS.iter().find(|e| e.name == name).ok_or_else(|| {
+        let names: Vec<&str> = EXPERIMENTS.iter().map(|e| e.name).collect();
+        Failure::Usage(format!("there is no experiment called {name:?}; there are {}", names.join(", ")))
+    })
+}
+
+/// What an experiment works with.
+pub(crate) struct Run<'a> {
+    /// Whether a meaningful result in under two minutes is wanted instead of all of it.
+    pub(crate) quick: bool,
+    /// Draws of everything random.
+    pub(crate) seeds: usize,
+    /// Where draws start.
+    pub(crate) seed: u64,
+    pub(crate) data: Library,
+    published: Published,
+    cache: &'a Cache,
+    progress: &'a Progress,
+}
+
+impl Run<'_> {
+    /// One of two sizes.
+    pub(crate) fn choose<T>(&self, quick: T, full: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
+    /// Numbers that `key` and the seed decide: remembered ones, or freshly made.
+    ///
+    /// The key names everything the numbers depend on: data set, sizes, parameters.
+    pub(crate) fn values(&self, key: &str, make: impl FnOnce() -> Outcome<Vec<f64>>) -> Outcome<Vec<f64>> {
+        self.progress.at(key.to_owned())?;
+        let key = format!("{key}; seed {}", self.seed);
+        if let Some(values) = self.cache.get(&key) {
+            return Ok(values);
+        }
+        let values = make()?;
+        self.cache.put(&key, &values)?;
+        Ok(values)
+    }
+
+    /// One number per seed.
+    pub(crate) fn per_seed(&self, key: &str, mut make: impl FnMut(u64) -> Outcome<f64>) -> Outcome<Statistic> {
+        let mut values = Vec::with_capacity(self.seeds);
+        for draw in 0..self.seeds as u64 {
+            let seed = self.seed.wrapping_mul(1_000_003).wrapping_add(draw);
+            values.extend(self.values(&format!("{key}; draw {draw}"), || Ok(vec![make(seed)?]))?);
+        }
+        Ok(Statistic::of(&values))
+    }
+
+    /// What the paper reports under `key`, and where.
+    pub(crate) fn published(&self, key: &str) -> Option<published::Value> {
+        self.published.get(key)
+    }
+
+    /// A row of a table made by [`comparison`]: the paper's number, ours, the difference.
+    pub(crate) fn beside(&self, key: &str, what: &str, ours: &Statistic, cell: fn(f64) -> Cell) -> Vec<Cell> {
+        let paper = self.published(key);
+        let missing = || Cell::missing("–");
+        vec![
+            Cell::text(what),
+            paper.as_ref().map_or_else(missing, |p| cell(p.value)),
+            cell(ours.mean),
+            if ours.count > 1 { cell(ours.deviation) } else { missing() },
+            paper.as_ref().map_or_else(missing, |p| cell(ours.mean - p.value)),
+            Cell::text(paper.map_or(String::new(), |p| p.source)),
+        ]
+    }
+}
+
+/// Mean and standard deviation over draws.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Statistic {
+    pub(crate) mean: f64,
+    pub(crate) deviation: f64,
+    pub(crate) count: usize,
+}
+
+impl Statistic {
+    pub(crate) fn of(values: &[f64]) -> Self {
+        let count = values.len();
+        let mean = values.iter().sum::<f64>() / count as f64;
+        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+        Statistic { mean, deviation: (squares / (count as f64 - 1.0).max(1.0)).sqrt(), count }
+    }
+}
+
+/// A table of the paper's numbers beside ours; its rows come from [`Run::beside`].
+pub(crate) fn comparison(title: impl Into<String>) -> Table {
+    Table::new(title)
+        .words("what", "what")
+        .numbers("paper", "paper")
+        .numbers("ours", "ours")
+        .numbers("deviation", "deviation")
+        .numbers("difference", "difference")
+        .words("source", "source")
+}
+
+/// What an experiment found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) tables: Vec<Table>,
+    /// File names without ending, and plots.
+    pub(crate) plots: Vec<(String, Plot)>,
+    /// Plain sentences, also about trends that do not hold here.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// How an experiment is to be run.
+pub(crate) struct Settings<'a> {
+    pub(crate) quick: bool,
+    pub(crate) seeds: Option<usize>,
+    pub(crate) data: Option<&'a Path>,
+    pub(crate) out: &'a Path,
+    pub(crate) fresh: bool,
+    pub(crate) format: Format,
+}
+
+/// Runs an experiment, prints its tables and writes its folder: plots, results, the report page.
+pub(crate) fn run(experiment: &Experiment, settings: &Settings<'_>, context: &Context) -> Outcome {
+    let data = Library::new(settings.data);
+    if !settings.quick && !settings.format.for_programs() && !context.global.quiet {
+        eprintln!(
+            "{}: a full run takes about {} on two cores",
+            experiment.name,
+            human::duration(60.0 * experiment.minutes)
+        );
+    }
+    let folder = settings.out.join(experiment.name);
+    output::create_folder(&folder)?;
+    let cache = Cache::open(&folder.join("numbers.json"), settings.fresh)?;
+    let progress = Progress::waiting(context);
+    let start = Instant::now();
+    let findings = (experiment.run)(&Run {
+        quick: settings.quick,
+        seeds: settings.seeds.unwrap_or(if settings.quick { 3 } else { 10 }).max(1),
+        seed: context.global.seed,
+        data,
+        published: Published::of(experiment.name),
+        cache: &cache,
+        progress: &progress,
+    })?;
+    drop(progress);
+    let seconds = start.elapsed().as_secs_f64();
+    let mut report = Report::new(&format!("{}: {}", experiment.name, experiment.what), experiment.source);
+    let mut results = serde_json::Map::new();
+    for (name, plot) in &findings.plots {
+        output::write_whole(&folder.join(format!("{name}.svg")), plot.to_svg().as_bytes())?;
+        report.plot(plot);
+    }
+    for table in &findings.tables {
+        results.insert(table.title.clone(), table.to_json());
+        report.table(table);
+        table.print(context, settings.format)?;
+    }
+    for remark in &findings.remarks {
+        report.paragraph(remark);
+        if !settings.format.for_programs() {
+            context.print(&format!("{remark}\n"))?;
+        }
+    }
+    let kind = if settings.quick { "Quick" } else { "Full" };
+    report.footer(&format!("{kind} run of {}, seed {}.", human::duration(seconds), context.global.seed));
+    let text = format!("{:#}\n", serde_json::Value::Object(results));
+    output::write_whole(&folder.join("results.json"), text.as_bytes())?;
+    output::write_whole(&folder.join("report.html"), report.to_html().as_bytes())?;
+    if settings.format.for_programs() || context.global.quiet {
+        return Ok(());
+    }
+    context.print(&format!(
+        "\n{} in {}; report and plots are in {}\n",
+        experiment.name,
+        human::duration(seconds),
+        folder.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn experiments_have_names_of_their_own_and_say_what_they_show() {
+        let mut names: Vec<&str> = EXPERIMENTS.iter().map(|e| e.name).collect();
+        assert!(names.is_sorted());
+        names.dedup();
+        assert_eq!(names.len(), EXPERIMENTS.len());
+        for experiment in EXPERIMENTS {
+            assert!(!experiment.what.is_empty() && !experiment.source.is_empty() && experiment.minutes > 0.0);
+        }
+    }
+
+    #[test]
+    fn published_values_belong_to_experiments() {
+        for name in published::experiments() {
+            assert!(EXPERIMENTS.iter().any(|e| e.name == name), "{name}");
+        }
+    }
+}
