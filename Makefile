@@ -18,9 +18,10 @@ test: test-rust test-python
 test-rust:
 	cargo test --workspace --exclude bochner-python
 
+# The development profile is optimised, and shares what the Rust tests have compiled.
 test-python: $(VENV)/.ready
 	rm -rf $(VENV)/wheels
-	$(BIN)/maturin build --release --manifest-path python/Cargo.toml --interpreter $(BIN)/python --out $(VENV)/wheels
+	$(BIN)/maturin build --profile dev --manifest-path python/Cargo.toml --interpreter $(BIN)/python --out $(VENV)/wheels
 	$(BIN)/python -m pip install --quiet --no-deps --force-reinstall $(VENV)/wheels/*.whl
 	$(BIN)/python -m pip install --quiet "$$(echo $(VENV)/wheels/*.whl)[test]"
 	$(BIN)/python -m pytest -q python/tests
@@ -35,6 +36,7 @@ $(VENV)/.ready: Makefile
 
 check-long:
 	cargo test --release --workspace --exclude bochner-python -- --include-ignored
+	cargo test --release --package bochner --test on_data -- --include-ignored --nocapture
 
 bench: $(if $(PEERS),$(VENV)/.ready)
 	$(if $(PEERS),$(BIN)/python -m pip install --quiet numpy scikit-learn pandas)

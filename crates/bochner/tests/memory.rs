@@ -1,6 +1,7 @@
 //! A streamed fit stays under the memory it announces, and takes no more of it for more rows.
 #![allow(unsafe_code)] // an allocator that counts
 
+#[path = "suite/waves/mod.rs"]
 mod waves;
 
 use bochner::model::{Fit, Ridge, RidgeClassifier};

@@ -1,7 +1,6 @@
 //! Gaussian processes on features: closed forms, other software, and the same answer by every road.
 
-mod waves;
-
+use crate::waves::{columns, data, waves};
 use bochner::accumulate::Gram;
 use bochner::feature::{Describe, FeatureMap, FourierSpec, PolynomialSpec};
 use bochner::linalg::{Cholesky, Lower, TileMut};
@@ -17,7 +16,6 @@ use bochner::variance::{Form, Weights};
 use bochner::{Complex, Error};
 use ndarray::{Array2, ArrayView2, Axis, array, concatenate, s};
 use serde_json::json;
-use waves::{columns, data, waves};
 
 fn close(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, tolerance: f64) {
     assert_eq!(a.dim(), b.dim());

@@ -1,7 +1,6 @@
 //! The exact references: other software, the same answer by every road, and features whose kernel is exact.
 
-mod waves;
-
+use crate::waves::{columns, data};
 use bochner::Error;
 use bochner::kernel::{Gaussian, Kernel, Polynomial};
 use bochner::model::exact::{
@@ -15,7 +14,6 @@ use bochner::solve::{ConjugateGradients, Preconditioner};
 use ndarray::{Array2, ArrayView2, array, s};
 use serde_json::json;
 use std::sync::Arc;
-use waves::{columns, data};
 
 fn close(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, tolerance: f64) {
     assert_eq!(a.dim(), b.dim());

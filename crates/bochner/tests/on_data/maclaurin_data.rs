@@ -2,8 +2,6 @@
 //!
 //! Needs the data sets (`BOCHNER_DATA`, else `../shared/data`); run by `make check-long`.
 
-mod data;
-
 use bochner::feature::{
     AllocationRule, Describe, Directions, FeatureMap, FourierSpec, MaclaurinSpec, SketchKind, Spec, Statistics,
 };
@@ -19,7 +17,7 @@ const SEEDS: u64 = 10;
 
 /// The columns of a table but the last, which is the target.
 fn table(path: &str) -> Array2<f64> {
-    let text = String::from_utf8(data::bytes(path)).unwrap();
+    let text = String::from_utf8(crate::data::bytes(path)).unwrap();
     let rows: Vec<Vec<f64>> =
         text.lines().skip(1).map(|line| line.split(',').map(|v| v.parse().unwrap()).collect()).collect();
     let dim = rows[0].len() - 1;
@@ -32,7 +30,7 @@ fn rows(name: &str) -> Array2<f64> {
         "letter" => table("letter/test.csv.gz"),
         "kin8nm" => table("kin8nm/data.csv.gz"),
         _ => {
-            let bytes = data::bytes(&format!("{name}/t10k-images-idx3-ubyte.gz"));
+            let bytes = crate::data::bytes(&format!("{name}/t10k-images-idx3-ubyte.gz"));
             Array2::from_shape_vec((10_000, 784), bytes[16..].iter().map(|&b| f64::from(b) / 255.0).collect()).unwrap()
         }
     };

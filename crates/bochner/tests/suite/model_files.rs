@@ -1,7 +1,6 @@
 //! Model files: what is written comes back, and what was damaged does not.
 
-mod waves;
-
+use crate::waves::{data, normals, waves};
 use bochner::accumulate::Gram;
 use bochner::model::{Fit, Predict, Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
 use bochner::persist::{Header, Stored, Tensor, Values};
@@ -11,7 +10,6 @@ use bochner::{Complex, Error};
 use ndarray::{Array2, s};
 use serde_json::json;
 use std::path::PathBuf;
-use waves::{data, normals, waves};
 
 /// A folder of its own for every test, removed at the end.
 struct Folder(PathBuf);

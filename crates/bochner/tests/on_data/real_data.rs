@@ -2,8 +2,6 @@
 //!
 //! Needs the data sets (`BOCHNER_DATA`, else `../shared/data`); run by `make check-long`.
 
-mod data;
-
 use bochner::feature::{Describe, FeatureMap, PolynomialSpec, SketchKind};
 use bochner::kernel::kernel_matrix;
 use bochner::projection::Sampling;
@@ -25,7 +23,7 @@ const SKETCHES: [(SketchKind, Sampling); 6] = [
 /// Test rows shifted to be non-negative and scaled to unit norm.
 fn rows(name: &str) -> Array2<f64> {
     let mut all = if name == "letter" {
-        let text = String::from_utf8(data::bytes("letter/test.csv.gz")).unwrap();
+        let text = String::from_utf8(crate::data::bytes("letter/test.csv.gz")).unwrap();
         let values: Vec<f64> = text
             .lines()
             .skip(1)
@@ -33,7 +31,7 @@ fn rows(name: &str) -> Array2<f64> {
             .collect();
         Array2::from_shape_vec((values.len() / 16, 16), values).unwrap()
     } else {
-        let bytes = data::bytes(&format!("{name}/t10k-images-idx3-ubyte.gz"));
+        let bytes = crate::data::bytes(&format!("{name}/t10k-images-idx3-ubyte.gz"));
         Array2::from_shape_vec((10_000, 784), bytes[16..].iter().map(|&b| f64::from(b)).collect()).unwrap()
     };
     for mut column in all.axis_iter_mut(Axis(1)) {

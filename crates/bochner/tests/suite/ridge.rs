@@ -1,7 +1,6 @@
 //! Ridge regression: the same answer by every road, for every way of cutting the rows.
 
-mod waves;
-
+use crate::waves::{columns, data, normals, waves};
 use bochner::accumulate::Gram;
 use bochner::feature::{DynMap, FeatureMap};
 use bochner::model::{Fit, Predict, Ridge, RidgeClassifier, RidgeModel};
@@ -10,7 +9,6 @@ use bochner::scalar::Real;
 use bochner::solve::{ConjugateGradients, Path, Preconditioner, Solver, StochasticGradient};
 use bochner::{Complex, Error, solve};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, array, concatenate, s};
-use waves::{columns, data, normals, waves};
 
 fn source<'a, R: Real>(x: &'a Array2<R>, y: &'a Array2<R>, w: Option<&'a Array1<R>>, block: usize) -> InMemory<'a, R> {
     let source = InMemory::new(x.view(), y.view()).unwrap().with_block_rows(block).unwrap();

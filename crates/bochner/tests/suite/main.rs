@@ -1,0 +1,22 @@
+//! Tests of the library as its users see it, in one program: every file would otherwise be linked by itself, and compile
+//! the maps it uses again.
+
+mod approximation;
+mod attention;
+mod composition;
+mod compressive;
+mod determinism;
+mod draws;
+mod exact;
+mod gaussian_process;
+mod isotropy;
+mod model_files;
+mod operator;
+mod optical;
+mod positive;
+mod ridge;
+mod sketches;
+mod sparsity;
+mod spherical;
+mod svm;
+mod waves;
