@@ -53,7 +53,7 @@ impl Drawable for f64 {
 #[pyclass(frozen, module = "bochner._bochner")]
 #[derive(Debug)]
 pub(crate) struct Map {
-    spec: Spec,
+    pub(crate) spec: Spec,
     input_dim: usize,
     output_dim: usize,
     complex: bool,
@@ -153,7 +153,7 @@ impl Map {
 
     /// Number of features.
     #[getter]
-    fn output_dim(&self) -> usize {
+    pub(crate) fn output_dim(&self) -> usize {
         self.output_dim
     }
 

@@ -14,13 +14,19 @@ pub(crate) struct PyKernel {
     pub(crate) kernel: Any,
 }
 
+impl PyKernel {
+    /// The kernel that JSON describes.
+    pub(crate) fn parse(spec: &str) -> PyResult<Any> {
+        serde_json::from_str(spec).map_err(|error| not_understood(spec, &error))
+    }
+}
+
 #[pymethods]
 impl PyKernel {
     /// The kernel described by `spec` (JSON).
     #[new]
     fn new(spec: &str) -> PyResult<Self> {
-        let kernel = serde_json::from_str(spec).map_err(|error| not_understood(spec, &error))?;
-        Ok(PyKernel { kernel })
+        Ok(PyKernel { kernel: Self::parse(spec)? })
     }
 
     /// The kernel between the rows of `X` and of `Y`, in their precision.

@@ -11,6 +11,7 @@ mod metrics;
 mod models;
 mod operator;
 mod planner;
+mod processes;
 mod svm;
 
 use pyo3::prelude::*;
@@ -28,5 +29,6 @@ fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     attention::register(module)?;
     planner::register(module)?;
     module.add_class::<local_gp::PyLocalGpModel>()?;
+    processes::register(module)?;
     metrics::register(module)
 }

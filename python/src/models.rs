@@ -66,7 +66,7 @@ impl Plan {
 /// Rows, targets and weights in one precision; a source of blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Data<'a, R> {
-    rows: View<'a, R>,
+    pub(crate) rows: View<'a, R>,
     targets: ArrayView2<'a, R>,
     weights: Option<ArrayView1<'a, R>>,
 }

@@ -2,6 +2,8 @@
 
 from bochner import (
     CompressiveFeatures,
+    FeatureGPClassifier,
+    FeatureGPRegressor,
     FeatureRidge,
     FeatureRidgeClassifier,
     FeatureSVC,
@@ -64,6 +66,13 @@ MACHINES = [
     FeatureSVC(),
     FeatureSVC(FourierFeatures(64), loss="hinge", C=2.0, tol=1e-2),
     FeatureSVC(CompressiveFeatures(32, compressed_dim=2), fit_intercept=False, memory_budget=20_000),
+    FeatureGPRegressor(FourierFeatures(64)),
+    FeatureGPRegressor(FourierFeatures(32, form="complex"), noise=0.01, normalize_y=False),
+    FeatureGPClassifier(FourierFeatures(64)),
+    FeatureGPClassifier(FourierFeatures(32, form="complex"), alpha=0.05),
+    exact.KernelRidge(),
+    exact.GPRegressor(),
+    exact.GPClassifier(),
 ]
 
 ESTIMATORS = [*FEATURES, *MODELS, *MACHINES]

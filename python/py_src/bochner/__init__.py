@@ -14,12 +14,15 @@ from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_row
 from bochner._optical import OpticalFeatures
 from bochner._plan import plan
 from bochner._pooling import compact_bilinear_pooling
+from bochner._processes import FeatureGPClassifier, FeatureGPRegressor
 from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
 from bochner._spherical import SphericalFeatures
 from bochner._svm import FeatureSVC
 
 __all__ = [
     "CompressiveFeatures",
+    "FeatureGPClassifier",
+    "FeatureGPRegressor",
     "FeatureRidge",
     "FeatureRidgeClassifier",
     "FeatureSVC",

@@ -22,7 +22,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 /// Rows are taken in the order of the source, in batches of 256: data sorted by label should be shuffled first.
 ///
 /// # Cost
-/// `O(nDC)` per pass and `4DC` doubles, for `C` classes.
+/// `O(nDC)` per pass and some matrices of `D × C` doubles, for `C` classes.
 ///
 /// # References
 /// Hoffman et al. 2013 (stochastic variational inference); Kingma, Salimans and Welling 2015 (local sampling); Kingma and Ba

@@ -1,0 +1,873 @@
+//! Gaussian processes on features, and the exact references.
+
+use crate::arrays::{Precision, Rows, Vector, in_precision, to_numpy};
+use crate::detached::{Watch, detached};
+use crate::errors::{not_understood, to_python};
+use crate::features::{Drawn, Map};
+use crate::kernels::PyKernel;
+use crate::models::{Data, Modelled};
+use bochner::accumulate::Gram;
+use bochner::feature::{DynComplexMap, DynMap, Spec};
+use bochner::kernel::Kernel;
+use bochner::model::exact::{
+    ExactGpClassifier, ExactGpClassifierModel, ExactGpRegressor, ExactGpRegressorModel, KernelRidge, KernelRidgeModel,
+};
+use bochner::model::{Fit, GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel, Predict};
+use bochner::persist::Stored;
+use bochner::random::Seed;
+use bochner::rows::{InMemory, RowSource};
+use bochner::tune::{EvidenceSearch, Scales};
+use bochner::{Error, Result};
+use ndarray::{Array2, ArrayView2};
+use numpy::PyArray3;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::sync::Arc;
+
+/// What a regression is to do, as Python describes it.
+#[derive(Debug, Clone, serde::Deserialize)]
+struct Regression {
+    noise: f64,
+    signal: f64,
+    normalize_y: bool,
+}
+
+/// What a classification is to do.
+#[derive(Debug, Clone, serde::Deserialize)]
+struct Classification {
+    alpha: f64,
+    signal: Option<f64>,
+    classes: usize,
+    n_samples: usize,
+    seed: u64,
+}
+
+/// How hyperparameters are searched for.
+#[derive(Debug, Clone, serde::Deserialize)]
+struct Tuning {
+    noise: f64,
+    signal: f64,
+    normalize_y: bool,
+    complex: bool,
+    scales: String,
+    max_rows: usize,
+    max_iter: usize,
+}
+
+fn parse<T: serde::de::DeserializeOwned>(json: &str) -> PyResult<T> {
+    serde_json::from_str(json).map_err(|error| not_understood(json, &error))
+}
+
+/// The core's names of arguments in Python's words.
+fn renamed(error: Error) -> Error {
+    match error {
+        Error::Parameter { name: "noise variance", expected, found } => {
+            Error::Parameter { name: "noise", expected, found }
+        }
+        Error::Parameter { name: "signal variance", expected, found } => {
+            Error::Parameter { name: "signal", expected, found }
+        }
+        other => other,
+    }
+}
+
+impl Regression {
+    fn on<M: bochner::feature::FeatureMap>(&self, map: M) -> Result<GpRegressor<M>> {
+        let process = GpRegressor::new(map, self.noise).and_then(|process| process.with_signal_variance(self.signal));
+        Ok(process.map_err(renamed)?.with_normalised_targets(self.normalize_y))
+    }
+
+    fn exact(&self, kernel: Arc<dyn Kernel>) -> Result<ExactGpRegressor> {
+        let process = ExactGpRegressor::new(kernel, self.noise);
+        let process = process.and_then(|process| process.with_signal_variance(self.signal));
+        Ok(process.map_err(renamed)?.with_normalised_targets(self.normalize_y))
+    }
+}
+
+impl Classification {
+    fn on<M: bochner::feature::FeatureMap>(&self, map: M) -> Result<GpClassifier<M>> {
+        let mut process = GpClassifier::new(map, self.alpha)?
+            .with_classes(self.classes)?
+            .with_samples(self.n_samples, Seed::new(self.seed))?;
+        if let Some(signal) = self.signal {
+            process = process.with_signal_variance(signal).map_err(renamed)?;
+        }
+        Ok(process)
+    }
+
+    fn exact(&self, kernel: Arc<dyn Kernel>) -> Result<ExactGpClassifier> {
+        let mut process = ExactGpClassifier::new(kernel, self.alpha)?
+            .with_classes(self.classes)?
+            .with_samples(self.n_samples, Seed::new(self.seed))?;
+        if let Some(signal) = self.signal {
+            process = process.with_signal_variance(signal).map_err(renamed)?;
+        }
+        Ok(process)
+    }
+}
+
+/// A generic type in both precisions and for both kinds of features.
+#[derive(Debug)]
+enum Four<A, B, C, D> {
+    Single(A),
+    Double(B),
+    ComplexSingle(C),
+    ComplexDouble(D),
+}
+
+type Regressor = Four<
+    GpRegressorModel<DynMap<f32>>,
+    GpRegressorModel<DynMap<f64>>,
+    GpRegressorModel<DynComplexMap<f32>>,
+    GpRegressorModel<DynComplexMap<f64>>,
+>;
+type Classifier = Four<
+    GpClassifierModel<DynMap<f32>>,
+    GpClassifierModel<DynMap<f64>>,
+    GpClassifierModel<DynComplexMap<f32>>,
+    GpClassifierModel<DynComplexMap<f64>>,
+>;
+type Sums = Four<Gram<f32>, Gram<f64>, Gram<bochner::Complex<f32>>, Gram<bochner::Complex<f64>>>;
+
+/// Runs the body with `$value` the value of any of the four, and `$R` its precision.
+macro_rules! each {
+    ($four:expr, |$value:ident: $R:ident| $body:expr) => {
+        match $four {
+            Four::Single($value) => {
+                #[allow(dead_code)]
+                type $R = f32;
+                $body
+            }
+            Four::Double($value) => {
+                #[allow(dead_code)]
+                type $R = f64;
+                $body
+            }
+            Four::ComplexSingle($value) => {
+                #[allow(dead_code)]
+                type $R = f32;
+                $body
+            }
+            Four::ComplexDouble($value) => {
+                #[allow(dead_code)]
+                type $R = f64;
+                $body
+            }
+        }
+    };
+}
+
+/// Makes one of the four from a map: `$body` sees the drawn map.
+macro_rules! make {
+    ($map:expr, $single:expr, |$drawn:ident| $body:expr) => {
+        if $single {
+            match $map.drawn::<f32>()? {
+                Drawn::Real($drawn) => Four::Single($body),
+                Drawn::Complex($drawn) => Four::ComplexSingle($body),
+            }
+        } else {
+            match $map.drawn::<f64>()? {
+                Drawn::Real($drawn) => Four::Double($body),
+                Drawn::Complex($drawn) => Four::ComplexDouble($body),
+            }
+        }
+    };
+}
+
+fn dense<'a, R: Modelled>(py: Python<'_>, x: &'a Rows<'_>) -> PyResult<crate::arrays::View<'a, R>> {
+    match R::table(x) {
+        Some(table) => table.view(),
+        None => Err(PyTypeError::new_err(format!("X must be of dtype {}, as in fit", R::get_dtype(py)))),
+    }
+}
+
+/// Rows handled between two looks for signals.
+const PIECE: usize = 1024;
+
+/// Calls `job` with pieces of the rows, looking for signals in between.
+fn pieces<R: Precision>(
+    rows: crate::arrays::View<'_, R>,
+    watch: &Watch,
+    mut job: impl FnMut(std::ops::Range<usize>, ArrayView2<'_, R>) -> Result<()>,
+) -> Result<()> {
+    let mut buffer = Vec::new();
+    let step = PIECE.min(rows.most_rows());
+    for start in (0..rows.nrows()).step_by(step) {
+        watch.checkpoint()?;
+        let range = start..(start + step).min(rows.nrows());
+        job(range.clone(), rows.rows(range.clone(), &mut buffer)?).map_err(|error| match error {
+            Error::NonFinite { what, row, column } => Error::NonFinite { what, row: row + range.start, column },
+            other => other,
+        })?;
+    }
+    Ok(())
+}
+
+/// A fitted Gaussian-process regression on features.
+#[pyclass(frozen, name = "GpRegressorModel", module = "bochner._bochner")]
+#[derive(Debug)]
+pub(crate) struct PyGpRegressor {
+    map: Py<Map>,
+    model: Regressor,
+}
+
+fn described(map: &Map) -> Result<serde_json::Value> {
+    let text = serde_json::to_value(&map.spec);
+    text.map_err(|error| Error::Format { what: "description of a map", detail: error.to_string() })
+}
+
+#[pymethods]
+impl PyGpRegressor {
+    /// Fits to rows, targets and weights of one dtype; `plan` is JSON, `progress` is called with the rows read.
+    #[staticmethod]
+    #[pyo3(signature = (map, x, targets, weights, plan, n_jobs=None, progress=None))]
+    #[pyo3(text_signature = "(map, X, targets, weights, plan, n_jobs=None, progress=None)")]
+    fn fit(
+        py: Python<'_>,
+        map: Py<Map>,
+        x: Rows<'_>,
+        targets: Rows<'_>,
+        weights: Option<Vector<'_>>,
+        plan: &str,
+        n_jobs: Option<i64>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let plan: Regression = parse(plan)?;
+        let (drawn, weights) = (map.get(), weights.as_ref());
+        macro_rules! fit {
+            ($R:ident, $real:ident, $complex:ident) => {{
+                let data = Data::<$R>::new(&x, &targets, weights)?;
+                detached(py, n_jobs, progress, |watch| {
+                    Ok::<Regressor, Error>(match drawn.drawn::<$R>()? {
+                        Drawn::Real(map) => Four::$real(plan.on(map.clone())?.fit(&mut data.watched(watch))?),
+                        Drawn::Complex(map) => Four::$complex(plan.on(map.clone())?.fit(&mut data.watched(watch))?),
+                    })
+                })?
+            }};
+        }
+        let model = match &x {
+            Rows::Single(_) => fit!(f32, Single, ComplexSingle),
+            Rows::Double(_) => fit!(f64, Double, ComplexDouble),
+        };
+        Ok(PyGpRegressor { map, model })
+    }
+
+    /// The model that `to_bytes` wrote.
+    #[staticmethod]
+    fn from_bytes(map: Py<Map>, bytes: &[u8]) -> PyResult<Self> {
+        let stored = Stored::from_bytes(bytes).map_err(to_python)?;
+        let single = stored.header.dtype == "f32";
+        let load = || -> Result<Regressor> {
+            Ok(make!(map.get(), single, |drawn| GpRegressorModel::from_stored(&stored, drawn.clone())?))
+        };
+        let model = load().map_err(to_python)?;
+        Ok(PyGpRegressor { map, model })
+    }
+
+    /// The model as the bytes of a model file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let description = described(self.map.get()).map_err(to_python)?;
+        let stored = each!(&self.model, |model: R| model.to_stored(description)).map_err(to_python)?;
+        Ok(PyBytes::new(py, &stored.to_bytes().map_err(to_python)?))
+    }
+
+    /// Means at the rows of `X`, one column per target; `X` has the dtype of the fit.
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
+    fn predict<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        each!(&self.model, |model: R| {
+            let rows = dense::<R>(py, &x)?;
+            let mean = detached(py, n_jobs, None, |watch| {
+                let mut mean = Array2::zeros((rows.nrows(), model.output_dim()));
+                pieces(rows, watch, |range, rows| model.predict_into(rows, mean.slice_mut(ndarray::s![range, ..])))?;
+                Ok(mean)
+            })?;
+            Ok(to_numpy(py, mean))
+        })
+    }
+
+    /// Means and variances at the rows of `X`, one column per target; noise is not included.
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
+    fn predict_with_variance<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        n_jobs: Option<i64>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        each!(&self.model, |model: R| {
+            let rows = dense::<R>(py, &x)?;
+            let (mean, variance) = detached(py, n_jobs, None, |watch| {
+                let shape = (rows.nrows(), model.output_dim());
+                let (mut mean, mut variance) = (Array2::<R>::zeros(shape), Array2::<R>::zeros(shape));
+                pieces(rows, watch, |range, rows| {
+                    let (m, v) = model.predict_with_variance(rows)?;
+                    mean.slice_mut(ndarray::s![range.clone(), ..]).assign(&m);
+                    variance.slice_mut(ndarray::s![range, ..]).assign(&v);
+                    Ok(())
+                })?;
+                Ok((mean, variance))
+            })?;
+            Ok((to_numpy(py, mean), to_numpy(py, variance)))
+        })
+    }
+
+    /// Covariances between all pairs of rows of `X`, for one target.
+    #[pyo3(signature = (x, target, n_jobs=None), text_signature = "($self, X, target, n_jobs=None)")]
+    fn covariance<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        target: usize,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        each!(&self.model, |model: R| {
+            let rows = dense::<R>(py, &x)?;
+            let matrix = detached(py, n_jobs, None, |_| {
+                let mut buffer = Vec::new();
+                model.covariance(rows.rows(0..rows.nrows(), &mut buffer)?, target)
+            })?;
+            Ok(to_numpy(py, matrix))
+        })
+    }
+
+    /// Functions drawn from the posterior at the rows of `X`: axes are rows, targets, samples.
+    #[pyo3(signature = (x, n_samples, seed, n_jobs=None), text_signature = "($self, X, n_samples, seed, n_jobs=None)")]
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        n_samples: usize,
+        seed: u64,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        each!(&self.model, |model: R| {
+            let rows = dense::<R>(py, &x)?;
+            let samples = detached(py, n_jobs, None, |_| {
+                let mut buffer = Vec::new();
+                model.sample(rows.rows(0..rows.nrows(), &mut buffer)?, n_samples, Seed::new(seed))
+            })?;
+            Ok(PyArray3::from_owned_array(py, samples).into_any())
+        })
+    }
+
+    /// Log marginal likelihood of the training targets.
+    #[getter]
+    fn log_marginal_likelihood(&self) -> f64 {
+        each!(&self.model, |model: R| model.log_marginal_likelihood())
+    }
+
+    /// Variances of the noise of each target.
+    #[getter]
+    fn observation_variances(&self) -> Vec<f64> {
+        each!(&self.model, |model: R| model.observation_variances())
+    }
+
+    /// Precision of the model.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        match self.model {
+            Four::Single(_) | Four::ComplexSingle(_) => "float32",
+            Four::Double(_) | Four::ComplexDouble(_) => "float64",
+        }
+    }
+
+    /// The map.
+    #[getter]
+    fn map(&self, py: Python<'_>) -> Py<Map> {
+        self.map.clone_ref(py)
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Py<Map>, Bound<'py, PyBytes>))> {
+        let (py, model) = (slf.py(), slf.get());
+        Ok((slf.get_type().getattr("from_bytes")?, (model.map(py), model.to_bytes(py)?)))
+    }
+}
+
+/// Sums over features and targets, from which regressions are solved: rows may come in any number of calls.
+#[pyclass(module = "bochner._bochner")]
+#[derive(Debug)]
+pub(crate) struct GpSums {
+    map: Py<Map>,
+    sums: Sums,
+}
+
+#[pymethods]
+impl GpSums {
+    /// No rows yet, for `outputs` targets of type `dtype`.
+    #[new]
+    fn new(map: Py<Map>, outputs: usize, dtype: &str) -> PyResult<Self> {
+        let (single, dim) = (crate::arrays::is_single(dtype)?, map.get().output_dim());
+        let make = || -> Result<Sums> { Ok(make!(map.get(), single, |_drawn| Gram::new(dim, outputs)?)) };
+        let sums = make().map_err(to_python)?;
+        Ok(GpSums { map, sums })
+    }
+
+    /// Adds rows with their targets and weights. After an error the sums hold part of them and are of no use.
+    #[pyo3(signature = (x, targets, weights, n_jobs=None, progress=None))]
+    #[pyo3(text_signature = "($self, X, targets, weights, n_jobs=None, progress=None)")]
+    fn push(
+        &mut self,
+        py: Python<'_>,
+        x: Rows<'_>,
+        targets: Rows<'_>,
+        weights: Option<Vector<'_>>,
+        n_jobs: Option<i64>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        macro_rules! push {
+            ($gram:ident, $R:ident, $kind:ident) => {{
+                let data = Data::<$R>::new(&x, &targets, weights.as_ref())?;
+                let drawn = self.map.get();
+                detached(py, n_jobs, progress, |watch| match drawn.drawn::<$R>()? {
+                    Drawn::$kind(map) => data.watched(watch).for_each_block(&mut |block| $gram.push_rows(map, block)),
+                    _ => Err(Error::Unsupported { what: "sums", reason: "they are of another kind of numbers".into() }),
+                })
+            }};
+        }
+        match &mut self.sums {
+            Four::Single(gram) => push!(gram, f32, Real),
+            Four::Double(gram) => push!(gram, f64, Real),
+            Four::ComplexSingle(gram) => push!(gram, f32, Complex),
+            Four::ComplexDouble(gram) => push!(gram, f64, Complex),
+        }
+    }
+
+    /// Number of rows added.
+    #[getter]
+    fn count(&self) -> u64 {
+        each!(&self.sums, |gram: R| gram.count())
+    }
+
+    /// The model of all rows so far; the sums stay.
+    #[pyo3(signature = (plan, n_jobs=None))]
+    fn solve(&self, py: Python<'_>, plan: &str, n_jobs: Option<i64>) -> PyResult<PyGpRegressor> {
+        let plan: Regression = parse(plan)?;
+        let drawn = self.map.get();
+        let other = || Error::Unsupported { what: "sums", reason: "they are of another kind of numbers".into() };
+        let model = detached(py, n_jobs, None, |_| {
+            Ok::<Regressor, Error>(match (&self.sums, drawn.drawn::<f32>(), drawn.drawn::<f64>()) {
+                (Four::Single(gram), Ok(Drawn::Real(map)), _) => {
+                    Four::Single(plan.on(map.clone())?.fit_moments(gram.clone().finish())?)
+                }
+                (Four::Double(gram), _, Ok(Drawn::Real(map))) => {
+                    Four::Double(plan.on(map.clone())?.fit_moments(gram.clone().finish())?)
+                }
+                (Four::ComplexSingle(gram), Ok(Drawn::Complex(map)), _) => {
+                    Four::ComplexSingle(plan.on(map.clone())?.fit_moments(gram.clone().finish())?)
+                }
+                (Four::ComplexDouble(gram), _, Ok(Drawn::Complex(map))) => {
+                    Four::ComplexDouble(plan.on(map.clone())?.fit_moments(gram.clone().finish())?)
+                }
+                _ => return Err(other()),
+            })
+        })?;
+        Ok(PyGpRegressor { map: self.map.clone_ref(py), model })
+    }
+}
+
+/// A fitted Gaussian-process classification on features.
+#[pyclass(frozen, name = "GpClassifierModel", module = "bochner._bochner")]
+#[derive(Debug)]
+pub(crate) struct PyGpClassifier {
+    map: Py<Map>,
+    model: Classifier,
+}
+
+#[pymethods]
+impl PyGpClassifier {
+    /// Fits to rows, numbers of classes and weights of one dtype; `plan` is JSON, `progress` is called with the rows read.
+    #[staticmethod]
+    #[pyo3(signature = (map, x, labels, weights, plan, n_jobs=None, progress=None))]
+    #[pyo3(text_signature = "(map, X, labels, weights, plan, n_jobs=None, progress=None)")]
+    fn fit(
+        py: Python<'_>,
+        map: Py<Map>,
+        x: Rows<'_>,
+        labels: Rows<'_>,
+        weights: Option<Vector<'_>>,
+        plan: &str,
+        n_jobs: Option<i64>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let plan: Classification = parse(plan)?;
+        let (drawn, weights) = (map.get(), weights.as_ref());
+        macro_rules! fit {
+            ($R:ident, $real:ident, $complex:ident) => {{
+                let data = Data::<$R>::new(&x, &labels, weights)?;
+                detached(py, n_jobs, progress, |watch| {
+                    Ok::<Classifier, Error>(match drawn.drawn::<$R>()? {
+                        Drawn::Real(map) => Four::$real(plan.on(map.clone())?.fit(&mut data.watched(watch))?),
+                        Drawn::Complex(map) => Four::$complex(plan.on(map.clone())?.fit(&mut data.watched(watch))?),
+                    })
+                })?
+            }};
+        }
+        let model = match &x {
+            Rows::Single(_) => fit!(f32, Single, ComplexSingle),
+            Rows::Double(_) => fit!(f64, Double, ComplexDouble),
+        };
+        Ok(PyGpClassifier { map, model })
+    }
+
+    /// Mean negative log likelihoods of held-out labels for several values of alpha.
+    #[staticmethod]
+    #[pyo3(signature = (map, x, labels, held_out, held_out_labels, plan, alphas, n_jobs=None))]
+    #[pyo3(text_signature = "(map, X, labels, held_out, held_out_labels, plan, alphas, n_jobs=None)")]
+    fn validate(
+        py: Python<'_>,
+        map: Py<Map>,
+        x: Rows<'_>,
+        labels: Rows<'_>,
+        held_out: Rows<'_>,
+        held_out_labels: Rows<'_>,
+        plan: &str,
+        alphas: Vec<f64>,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Vec<f64>> {
+        let plan: Classification = parse(plan)?;
+        let drawn = map.get();
+        macro_rules! validate {
+            ($R:ident) => {{
+                let train = Data::<$R>::new(&x, &labels, None)?;
+                let test = Data::<$R>::new(&held_out, &held_out_labels, None)?;
+                detached(py, n_jobs, None, |watch| {
+                    let (mut train, mut test) = (train.watched(watch), test.watched(watch));
+                    Ok(match drawn.drawn::<$R>()? {
+                        Drawn::Real(map) => plan.on(map.clone())?.validate(&alphas, &mut train, &mut test)?.losses,
+                        Drawn::Complex(map) => plan.on(map.clone())?.validate(&alphas, &mut train, &mut test)?.losses,
+                    })
+                })
+            }};
+        }
+        match &x {
+            Rows::Single(_) => validate!(f32),
+            Rows::Double(_) => validate!(f64),
+        }
+    }
+
+    /// The model that `to_bytes` wrote.
+    #[staticmethod]
+    fn from_bytes(map: Py<Map>, bytes: &[u8]) -> PyResult<Self> {
+        let stored = Stored::from_bytes(bytes).map_err(to_python)?;
+        let single = stored.header.dtype == "f32";
+        let load = || -> Result<Classifier> {
+            Ok(make!(map.get(), single, |drawn| GpClassifierModel::from_stored(&stored, drawn.clone())?))
+        };
+        let model = load().map_err(to_python)?;
+        Ok(PyGpClassifier { map, model })
+    }
+
+    /// The model as the bytes of a model file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let description = described(self.map.get()).map_err(to_python)?;
+        let stored = each!(&self.model, |model: R| model.to_stored(description, None)).map_err(to_python)?;
+        Ok(PyBytes::new(py, &stored.to_bytes().map_err(to_python)?))
+    }
+
+    /// Probabilities of classes at the rows of `X`, in float64.
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
+    fn probabilities<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        each!(&self.model, |model: R| {
+            let rows = dense::<R>(py, &x)?;
+            let found = detached(py, n_jobs, None, |watch| {
+                let mut out = Array2::<f64>::zeros((rows.nrows(), model.classes()));
+                pieces(rows, watch, |range, rows| {
+                    out.slice_mut(ndarray::s![range, ..]).assign(&model.probabilities(rows)?);
+                    Ok(())
+                })?;
+                Ok(out)
+            })?;
+            Ok(to_numpy(py, found))
+        })
+    }
+
+    /// Means and variances of the latent processes at the rows of `X`, in float64.
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
+    fn latents<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        n_jobs: Option<i64>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        each!(&self.model, |model: R| {
+            let rows = dense::<R>(py, &x)?;
+            let (mean, variance) = detached(py, n_jobs, None, |_| {
+                let mut buffer = Vec::new();
+                model.latents(rows.rows(0..rows.nrows(), &mut buffer)?)
+            })?;
+            Ok((to_numpy(py, mean), to_numpy(py, variance)))
+        })
+    }
+
+    /// Log marginal likelihood of the transformed labels.
+    #[getter]
+    fn log_marginal_likelihood(&self) -> f64 {
+        each!(&self.model, |model: R| model.log_marginal_likelihood())
+    }
+
+    /// Precision of the model.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        match self.model {
+            Four::Single(_) | Four::ComplexSingle(_) => "float32",
+            Four::Double(_) | Four::ComplexDouble(_) => "float64",
+        }
+    }
+
+    /// The map.
+    #[getter]
+    fn map(&self, py: Python<'_>) -> Py<Map> {
+        self.map.clone_ref(py)
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Py<Map>, Bound<'py, PyBytes>))> {
+        let (py, model) = (slf.py(), slf.get());
+        Ok((slf.get_type().getattr("from_bytes")?, (model.map(py), model.to_bytes(py)?)))
+    }
+}
+
+/// Length scales, signal and noise of a regression by maximum marginal likelihood: JSON in, JSON out.
+#[pyfunction]
+#[pyo3(signature = (spec, x, targets, plan, n_jobs=None, progress=None))]
+#[pyo3(text_signature = "(spec, X, targets, plan, n_jobs=None, progress=None)")]
+fn maximise_evidence(
+    py: Python<'_>,
+    spec: &str,
+    x: Rows<'_>,
+    targets: Rows<'_>,
+    plan: &str,
+    n_jobs: Option<i64>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let spec: Spec = parse(spec)?;
+    let plan: Tuning = parse(plan)?;
+    let scales = match plan.scales.as_str() {
+        "fixed" => Scales::Fixed,
+        "common" => Scales::Common,
+        "per_input" => Scales::PerInput,
+        other => return Err(PyValueError::new_err(format!("scales must be fixed, common or per_input, got {other}"))),
+    };
+    let mut search = EvidenceSearch {
+        scales,
+        rows: plan.max_rows,
+        normalised: plan.normalize_y,
+        complex: plan.complex,
+        ..EvidenceSearch::default()
+    };
+    search.lbfgs.max_evaluations = plan.max_iter;
+    let (rows, targets) = (
+        in_precision!(x, |rows: R| rows.wide().map_err(to_python)?),
+        in_precision!(targets, |rows: R| rows.wide().map_err(to_python)?),
+    );
+    let tuned = detached(py, n_jobs, progress, |watch| {
+        let mut step = |at: bochner::tune::Step| {
+            watch.reach(at.evaluations);
+            watch.checkpoint()
+        };
+        search.run(&spec, plan.signal, plan.noise, rows.view(), targets.view(), &mut step).map_err(renamed)
+    })?;
+    let found = serde_json::json!({
+        "spec": tuned.spec,
+        "signal": tuned.signal_variance,
+        "noise": tuned.noise_variance,
+        "log_marginal_likelihood": tuned.log_marginal_likelihood,
+        "evaluations": tuned.evaluations,
+        "converged": tuned.converged,
+    });
+    Ok(found.to_string())
+}
+
+/// Any of the exact models.
+#[derive(Debug)]
+enum Exact {
+    Ridge(KernelRidgeModel),
+    Regressor(ExactGpRegressorModel),
+    Classifier(ExactGpClassifierModel),
+}
+
+/// A fitted exact model: kernel ridge regression, or a Gaussian process.
+#[pyclass(frozen, name = "ExactModel", module = "bochner._bochner")]
+#[derive(Debug)]
+pub(crate) struct PyExact {
+    kernel: String,
+    model: Exact,
+}
+
+fn kernel_of(text: &str) -> PyResult<Arc<dyn Kernel>> {
+    Ok(Arc::new(PyKernel::parse(text)?))
+}
+
+#[pymethods]
+impl PyExact {
+    /// Fits to rows, targets and weights in float64; `kind` is "ridge", "regressor" or "classifier", `plan` JSON.
+    #[staticmethod]
+    #[pyo3(signature = (kind, kernel, x, targets, weights, plan, n_jobs=None))]
+    #[pyo3(text_signature = "(kind, kernel, X, targets, weights, plan, n_jobs=None)")]
+    fn fit(
+        py: Python<'_>,
+        kind: &str,
+        kernel: &str,
+        x: Rows<'_>,
+        targets: Rows<'_>,
+        weights: Option<Vector<'_>>,
+        plan: &str,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Self> {
+        #[derive(serde::Deserialize)]
+        struct Ridge {
+            alpha: f64,
+            memory_budget: Option<u64>,
+        }
+        let exact = kernel_of(kernel)?;
+        let rows = in_precision!(x, |rows: R| rows.wide().map_err(to_python)?);
+        let targets = in_precision!(targets, |rows: R| rows.wide().map_err(to_python)?);
+        let weights = match &weights {
+            Some(Vector::Double(weights)) => Some(weights.as_array().to_owned()),
+            Some(Vector::Single(weights)) => Some(weights.as_array().mapv(f64::from)),
+            None => None,
+        };
+        let source = || -> Result<InMemory<'_, f64>> {
+            let source = InMemory::new(rows.view(), targets.view())?;
+            match &weights {
+                Some(weights) => source.with_weights(weights.view()),
+                None => Ok(source),
+            }
+        };
+        let model = match kind {
+            "ridge" => {
+                let plan: Ridge = parse(plan)?;
+                let mut ridge = KernelRidge::new(exact, plan.alpha).map_err(to_python)?;
+                if let Some(budget) = plan.memory_budget {
+                    ridge = ridge.with_memory_budget(budget).map_err(to_python)?;
+                }
+                detached(py, n_jobs, None, |_| ridge.fit(&mut source()?)).map(Exact::Ridge)
+            }
+            "regressor" => {
+                let process = parse::<Regression>(plan)?.exact(exact).map_err(to_python)?;
+                detached(py, n_jobs, None, |_| process.fit(&mut source()?)).map(Exact::Regressor)
+            }
+            "classifier" => {
+                let process = parse::<Classification>(plan)?.exact(exact).map_err(to_python)?;
+                detached(py, n_jobs, None, |_| process.fit(&mut source()?)).map(Exact::Classifier)
+            }
+            other => Err(PyValueError::new_err(format!("kind must be ridge, regressor or classifier, got {other}"))),
+        };
+        Ok(PyExact { kernel: kernel.to_owned(), model: model? })
+    }
+
+    /// The model that `to_bytes` wrote.
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
+        let stored = Stored::from_bytes(bytes).map_err(to_python)?;
+        let kernel = stored.header.map.to_string();
+        let exact = kernel_of(&kernel)?;
+        let model = match stored.header.kind.as_str() {
+            "exact_kernel_ridge" => KernelRidgeModel::from_stored(&stored, exact).map(Exact::Ridge),
+            "exact_gp_regressor" => ExactGpRegressorModel::from_stored(&stored, exact).map(Exact::Regressor),
+            _ => ExactGpClassifierModel::from_stored(&stored, exact).map(Exact::Classifier),
+        };
+        Ok(PyExact { kernel, model: model.map_err(to_python)? })
+    }
+
+    /// The model as the bytes of a model file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let kernel: serde_json::Value = parse(&self.kernel)?;
+        let stored = match &self.model {
+            Exact::Ridge(model) => model.to_stored(kernel),
+            Exact::Regressor(model) => model.to_stored(kernel),
+            Exact::Classifier(model) => model.to_stored(kernel, None),
+        };
+        Ok(PyBytes::new(py, &stored.and_then(|stored| stored.to_bytes()).map_err(to_python)?))
+    }
+
+    /// Predictions at the rows of `X`: values or means, or numbers of classes.
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
+    fn predict<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        let rows = in_precision!(x, |rows: R| rows.wide().map_err(to_python)?);
+        let values = detached(py, n_jobs, None, |_| match &self.model {
+            Exact::Ridge(model) => model.predict(rows.view()),
+            Exact::Regressor(model) => model.predict(rows.view()),
+            Exact::Classifier(model) => model.predict(rows.view()),
+        })?;
+        Ok(to_numpy(py, values))
+    }
+
+    /// Means and variances at the rows of `X`, one column per target or class.
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
+    fn predict_with_variance<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        n_jobs: Option<i64>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let rows = in_precision!(x, |rows: R| rows.wide().map_err(to_python)?);
+        let (mean, variance) = detached(py, n_jobs, None, |_| match &self.model {
+            Exact::Regressor(model) => model.predict_with_variance(rows.view()),
+            Exact::Classifier(model) => model.latents(rows.view()),
+            Exact::Ridge(_) => {
+                Err(Error::Unsupported { what: "variance", reason: "ridge regression predicts values only".into() })
+            }
+        })?;
+        Ok((to_numpy(py, mean), to_numpy(py, variance)))
+    }
+
+    /// Covariances between all pairs of rows of `X`, for one target of a regression.
+    #[pyo3(signature = (x, target, n_jobs=None), text_signature = "($self, X, target, n_jobs=None)")]
+    fn covariance<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        target: usize,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let rows = in_precision!(x, |rows: R| rows.wide().map_err(to_python)?);
+        let matrix = detached(py, n_jobs, None, |_| match &self.model {
+            Exact::Regressor(model) => model.covariance(rows.view(), target),
+            _ => Err(Error::Unsupported { what: "covariance", reason: "regressions of processes have one".into() }),
+        })?;
+        Ok(to_numpy(py, matrix))
+    }
+
+    /// Probabilities of classes at the rows of `X`.
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
+    fn probabilities<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        let rows = in_precision!(x, |rows: R| rows.wide().map_err(to_python)?);
+        let found = detached(py, n_jobs, None, |_| match &self.model {
+            Exact::Classifier(model) => model.probabilities(rows.view()),
+            _ => Err(Error::Unsupported { what: "probabilities", reason: "classifications have them".into() }),
+        })?;
+        Ok(to_numpy(py, found))
+    }
+
+    /// Log marginal likelihood of a regression's targets; NaN for other models.
+    #[getter]
+    fn log_marginal_likelihood(&self) -> f64 {
+        match &self.model {
+            Exact::Regressor(model) => model.log_marginal_likelihood(),
+            _ => f64::NAN,
+        }
+    }
+
+    /// Variances of the noise of each target of a regression.
+    #[getter]
+    fn observation_variances(&self) -> Vec<f64> {
+        match &self.model {
+            Exact::Regressor(model) => model.observation_variances(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py())?,)))
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyGpRegressor>()?;
+    module.add_class::<PyGpClassifier>()?;
+    module.add_class::<GpSums>()?;
+    module.add_class::<PyExact>()?;
+    module.add_function(wrap_pyfunction!(maximise_evidence, module)?)
+}

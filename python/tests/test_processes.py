@@ -1,0 +1,124 @@
+"""Gaussian processes and exact models: the same numbers as scikit-learn, by every road."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.kernel_ridge import KernelRidge
+
+from bochner import FeatureGPClassifier, FeatureGPRegressor, FourierFeatures, PolynomialSketch, exact
+from bochner.kernels import Gaussian
+
+
+@pytest.fixture
+def wave(rng):
+    X = rng.uniform(0, 6, size=(300, 2))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=300) + 5.0
+    return X, y
+
+
+def test_exact_regression_agrees_with_scikit_learn(wave):
+    X, y = wave
+    ours = exact.GPRegressor(Gaussian(1.3), noise=0.2, signal=1.7).fit(X[:100], y[:100])
+    kernel = ConstantKernel(1.7) * RBF(1.3)
+    theirs = GaussianProcessRegressor(kernel, alpha=0.2, optimizer=None, normalize_y=True).fit(X[:100], y[:100])
+    mean, std = ours.predict(X[100:], return_std=True)
+    expected, spread = theirs.predict(X[100:], return_std=True)
+    np.testing.assert_allclose(mean, expected, atol=1e-10)
+    np.testing.assert_allclose(std, spread, atol=1e-10)
+    _, cov = ours.predict(X[100:110], return_cov=True)
+    np.testing.assert_allclose(cov, theirs.predict(X[100:110], return_cov=True)[1], atol=1e-10)
+    likelihood = theirs.log_marginal_likelihood_value_ - 100 * np.log(y[:100].std())
+    assert ours.log_marginal_likelihood_value_ == pytest.approx(likelihood, abs=1e-8)
+
+
+def test_exact_ridge_agrees_with_scikit_learn(wave):
+    X, y = wave
+    targets = np.stack([y, -2 * y], axis=1)
+    ours = exact.KernelRidge(Gaussian(1.3), alpha=0.3).fit(X, targets)
+    theirs = KernelRidge(kernel="rbf", gamma=0.5 / 1.3**2, alpha=0.3).fit(X, targets)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-9)
+    with pytest.raises(TypeError, match=r"one of bochner\.kernels"):
+        exact.KernelRidge("rbf").fit(X, y)
+
+
+def test_many_features_come_close_to_the_exact_process(wave):
+    X, y = wave
+    features = FourierFeatures(4096, length_scale=1.3, random_state=0)
+    model = FeatureGPRegressor(features, noise=0.1).fit(X, y)
+    reference = exact.GPRegressor(Gaussian(1.3), noise=0.1).fit(X, y)
+    mean, std = model.predict(X, return_std=True)
+    expected, spread = reference.predict(X, return_std=True)
+    assert np.abs(mean - expected).max() < 0.3 * spread.max()
+    np.testing.assert_allclose(std, spread, rtol=0.3)
+    assert model.observation_variance_ == pytest.approx(0.1 * y.var())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", ["cos_sin", "complex"])
+def test_regression_keeps_dtype_streams_and_pickles(wave, dtype, form):
+    X, y = wave[0].astype(dtype), wave[1].astype(dtype)
+    model = FeatureGPRegressor(FourierFeatures(64, form=form, random_state=0)).fit(X, y)
+    mean, std = model.predict(X, return_std=True)
+    assert mean.dtype == dtype and std.shape == y.shape
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), mean)
+    assert again.log_marginal_likelihood_value_ == model.log_marginal_likelihood_value_
+    parts = FeatureGPRegressor(FourierFeatures(64, form=form, random_state=0))
+    for start in (0, 120):
+        parts.partial_fit(X[start : start + 120 if start == 0 else None], y[start : start + 120 if start == 0 else None])
+    np.testing.assert_allclose(parts.predict(X), mean, atol=1e-9 if dtype == np.float64 else 1e-2)
+    samples = model.sample_y(X[:5], n_samples=3, random_state=1)
+    assert samples.shape == (5, 3)
+    np.testing.assert_allclose(model.sample_y(X[:2], n_samples=3, random_state=1), samples[:2], rtol=1e-4)
+
+
+def test_hyperparameters_are_found_and_kept(wave):
+    X, y = wave
+    start = FeatureGPRegressor(FourierFeatures(128, length_scale=0.1, random_state=0), noise=0.5)
+    model = FeatureGPRegressor(
+        FourierFeatures(128, length_scale=0.1, random_state=0), noise=0.5, optimizer="lbfgs", length_scales="per_input"
+    ).fit(X, y)
+    assert model.log_marginal_likelihood_value_ > start.fit(X, y).log_marginal_likelihood_value_ + 50
+    first, second = model.features_.length_scale_
+    assert second > 2 * first
+    assert model.observation_variance_ == pytest.approx(0.01, rel=0.5)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="optimizer must be"):
+        FeatureGPRegressor(optimizer="adam").fit(X, y)
+    fixed = FeatureGPRegressor(PolynomialSketch(64, coef0=1.0, random_state=0), optimizer="lbfgs").fit(X, y)
+    assert fixed.noise_ != 0.1
+
+
+def test_classification_is_calibrated_and_chooses_alpha(rng):
+    X = rng.normal(size=(600, 2))
+    y = np.where(np.hypot(*X.T) + 0.2 * rng.normal(size=600) < 1.1, "in", "out")
+    features = FourierFeatures(128, random_state=0)
+    model = FeatureGPClassifier(features, alpha=[1e-4, 1e-2, 1.0], random_state=0).fit(X[:400], y[:400])
+    assert model.alpha_ == [1e-4, 1e-2, 1.0][int(np.argmin(model.validation_losses_))]
+    p = model.predict_proba(X[400:])
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert model.score(X[400:], y[400:]) > 0.8
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X[400:]), p)
+    reference = exact.GPClassifier(Gaussian(), alpha=model.alpha_, random_state=0).fit(X[:400], y[:400])
+    assert np.abs(reference.predict_proba(X[400:]) - p).mean() < 0.05
+    assert (pickle.loads(pickle.dumps(reference)).predict(X) == reference.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (FeatureGPRegressor(noise=0.0), "noise must be a positive finite number"),
+        (FeatureGPRegressor(signal=-1.0), "signal must be a positive finite number"),
+        (FeatureGPClassifier(alpha=0.0), "alpha must be a positive finite number"),
+        (exact.GPRegressor(noise=-1.0), "noise must be a positive finite number"),
+        (exact.KernelRidge(alpha=-1.0), "must be a non-negative finite number"),
+    ],
+)
+def test_values_out_of_range_are_named(model, message, rows):
+    with pytest.raises(ValueError, match=message):
+        model.fit(rows, np.arange(len(rows)) % 3)
