@@ -173,8 +173,6 @@ macro_rules! either {
 }
 pub(crate) use either;
 
-pub(crate) use either;
-
 /// A fitted ridge regression on features.
 #[pyclass(frozen, name = "RidgeModel", module = "bochner._bochner")]
 #[derive(Debug)]
