@@ -138,8 +138,8 @@ fn scatter(fitted: &Fitted, target: usize) -> Plot {
         points.push(Point::new(*y, *f), tip);
     }
     let mut line = Series::new("equal", Style::Dashed, 6).unlabelled();
-    line.push(Point::new(low, low), "");
-    line.push(Point::new(high, high), "");
+    line.push(Point::new(low, low), "predicted as it is");
+    line.push(Point::new(high, high), "predicted as it is");
     Plot {
         title: format!("{name}: predicted against true"),
         subtitle: format!(

@@ -3,7 +3,10 @@
 
 use crate::pipeline::{Pipeline, Task};
 use bochner::feature::{Describe, DynMap, FeatureMap, Spec};
-use bochner::model::{Fit, Predict, Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
+use bochner::model::{
+    Fit, GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel, Predict, Ridge, RidgeClassifier,
+    RidgeClassifierModel, RidgeModel, Svm, SvmModel,
+};
 use bochner::persist::Stored;
 use bochner::rows::RowSource;
 use bochner::scalar::Real;
@@ -94,6 +97,10 @@ pub(crate) struct Kind {
 pub(crate) enum Family {
     /// Ridge regression, or classification by ridge regression of each class against the rest
     Ridge,
+    /// A support vector machine on the features
+    Svm,
+    /// A Gaussian process: standard deviations for numbers, probabilities for classes
+    Gp,
 }
 
 macro_rules! kinds {
@@ -121,6 +128,9 @@ macro_rules! kinds {
 pub(crate) const KINDS: &[Kind] = kinds! {
     "ridge": Ridge Regression "ridge regression" true load_ridge fit_ridge;
     "ridge_classifier": Ridge Classification "classification by ridge regression" true load_classifier fit_classifier;
+    "svm": Svm Classification "support vector machine" false load_svm fit_svm;
+    "gp_regressor": Gp Regression "Gaussian process regression" false load_gp fit_gp;
+    "gp_classifier": Gp Classification "Gaussian process classification" false load_gp_classifier fit_gp_classifier;
 };
 
 fn unreadable(detail: String) -> Error {
@@ -264,6 +274,97 @@ fn fit_classifier<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Resu
     let ridge = job.ridge::<R>(source.input_dim())?;
     let model = RidgeClassifier::new(ridge).with_classes(job.class_count())?.fit(source)?;
     model.to_stored(job.map()?, job.classes.clone())
+}
+
+impl<R: Real> Fitted for GpRegressorModel<DynMap<R>> {
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        answers(self, rows)
+    }
+
+    /// Of an observation: noise included.
+    fn deviations(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let (_, variance) = self.predict_with_variance(rows.mapv(R::from_f64).view())?;
+        let mut variance = variance.mapv(Real::to_f64);
+        for (mut column, noise) in variance.columns_mut().into_iter().zip(self.observation_variances()) {
+            column.mapv_inplace(|v| (v.max(0.0) + noise).sqrt());
+        }
+        Ok(variance)
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        let mut words = solver_in_words(self.report());
+        words.push(format!("the logarithm of the marginal likelihood is {:.1}", self.log_marginal_likelihood()));
+        words
+    }
+}
+
+impl<R: Real> Fitted for GpClassifierModel<DynMap<R>> {
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.probabilities(rows.mapv(R::from_f64).view())
+    }
+
+    fn probabilities(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        GpClassifierModel::probabilities(self, rows.mapv(R::from_f64).view())
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        vec![format!("one process per class on Dirichlet targets with alpha {}", self.alpha())]
+    }
+}
+
+fn load_gp<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
+    Ok(Box::new(GpRegressorModel::from_stored(stored, map_of::<R>(stored)?)?))
+}
+
+fn load_gp_classifier<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
+    Ok(Box::new(GpClassifierModel::from_stored(stored, map_of::<R>(stored)?)?))
+}
+
+/// The penalty of a ridge regression is the noise variance of the process with the same mean.
+fn fit_gp<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
+    let mut process = GpRegressor::new(job.spec.build::<R>(source.input_dim())?, job.penalty)?;
+    if let Some(bytes) = job.memory {
+        process = process.with_memory_budget(bytes)?;
+    }
+    process.fit(source)?.to_stored(job.map()?)
+}
+
+fn fit_gp_classifier<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
+    // Milios et al. 2018 find this value good on most data; the penalty of a ridge regression has no counterpart here.
+    const ALPHA: f64 = 0.01;
+    let map = job.spec.build::<R>(source.input_dim())?;
+    let mut process = GpClassifier::new(map, ALPHA)?.with_classes(job.class_count())?;
+    if let Some(bytes) = job.memory {
+        process = process.with_memory_budget(bytes)?;
+    }
+    process.fit(source)?.to_stored(job.map()?, job.classes.clone())
+}
+
+impl<R: Real> Fitted for SvmModel<DynMap<R>> {
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        // Two classes share one machine: what decides is written as one value per class.
+        let classes = self.predict_classes(rows.mapv(R::from_f64).view())?;
+        Ok(Array2::from_shape_fn((classes.len(), self.classes()), |(i, c)| if classes[i] == c { 1.0 } else { 0.0 }))
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        let converged = self.reports().iter().filter(|r| r.converged).count();
+        vec![format!("{converged} of {} machines reached their tolerance", self.reports().len())]
+    }
+}
+
+fn load_svm<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
+    Ok(Box::new(SvmModel::from_stored(stored, map_of::<R>(stored)?)?))
+}
+
+/// The price of a violated margin that weighs the coefficients as the penalty of the ridge regression does.
+fn fit_svm<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
+    let map = job.spec.build::<R>(source.input_dim())?;
+    let mut machine = Svm::new(map, 0.5 / job.penalty.max(1e-12))?.with_classes(job.class_count())?;
+    if let Some(bytes) = job.memory {
+        machine = machine.with_memory_budget(bytes)?;
+    }
+    machine.fit(source)?.to_stored(job.map()?, job.classes.clone())
 }
 
 /// Number of features of a map.

@@ -265,12 +265,12 @@ fn a_memory_budget_is_kept_or_the_error_says_what_would_fit() {
         "--length-scale",
         "1",
         "--memory",
-        "30MB",
+        "100MB",
     ]);
-    assert!(message.contains("--memory allows 30.0 MB") && message.contains("features would fit"), "{message}");
+    assert!(message.contains("--memory allows 100 MB") && message.contains("features would fit"), "{message}");
     assert!(message.contains("--solver cg"), "{message}");
     let fits: String = message.split("; ").nth(1).unwrap().chars().take_while(char::is_ascii_digit).collect();
-    let common = ["fit", "rings.csv", "--target", "ring", "--alpha", "1", "--length-scale", "1", "--memory", "30MB"];
+    let common = ["fit", "rings.csv", "--target", "ring", "--alpha", "1", "--length-scale", "1", "--memory", "100MB"];
     folder.good(&[&common[..], &["--features", &fits]].concat());
     folder.good(&[&common[..], &["--features", "1024", "--solver", "cg"]].concat());
 }
@@ -457,4 +457,47 @@ fn a_checkpoint_belongs_to_one_request() {
 fn same(folder: &Folder, a: &str, b: &str) -> bool {
     let read = |name: &str| std::fs::read(Path::new(&folder.0).join(name)).unwrap();
     read(a) == read(b)
+}
+
+#[test]
+fn gaussian_processes_say_how_sure_they_are() {
+    let folder = Folder::new("processes");
+    folder.write("houses.csv", houses(1500));
+    let common = ["fit", "houses.csv", "--target", "price", "--drop", "name", "--features", "256", "--model", "gp"];
+    folder.good(&common);
+    let csv = folder.good(&["predict", "houses.bochner", "houses.csv", "--std"]);
+    assert_eq!(csv.lines().next(), Some("price,price_std"));
+    let truth: Vec<f64> =
+        houses(1500).lines().skip(1).map(|l| l.rsplit(',').next().unwrap().parse().unwrap()).collect();
+    let inside = csv.lines().skip(1).zip(&truth).filter(|(line, truth)| {
+        let (mean, std) = line.split_once(',').unwrap();
+        let (mean, std): (f64, f64) = (mean.parse().unwrap(), std.parse().unwrap());
+        std > 0.0 && (mean - *truth).abs() < 3.0 * std
+    });
+    assert!(inside.count() > 1400, "three standard deviations hold nearly all rows");
+    folder.write("rings.csv", rings(600));
+    folder.good(&["fit", "rings.csv", "--target", "ring", "--features", "64", "--model", "gp"]);
+    folder.write("new.csv", "x,y\n1.1,0\n0,-2.1\n");
+    let csv = folder.good(&["predict", "rings.bochner", "new.csv", "--probabilities"]);
+    let lines: Vec<Vec<&str>> = csv.lines().map(|l| l.split(',').collect()).collect();
+    assert_eq!(lines[0], ["ring", "probability of inner", "probability of outer"]);
+    for (line, class) in lines[1..].iter().zip(["inner", "outer"]) {
+        let p: Vec<f64> = line[1..].iter().map(|v| v.parse().unwrap()).collect();
+        assert!((p[0] + p[1] - 1.0).abs() < 1e-6, "{line:?}");
+        assert!(line[0] == class && p[usize::from(class == "outer")] > 0.5, "{line:?}");
+    }
+    let message = folder.bad(&[&common[..], &["--checkpoint", "state"]].concat());
+    assert!(message.contains("--checkpoint saves sums over rows"), "{message}");
+}
+
+#[test]
+fn a_support_vector_machine_separates_the_rings() {
+    let folder = Folder::new("machine");
+    folder.write("rings.csv", rings(600));
+    folder.good(&["fit", "rings.csv", "--target", "ring", "--features", "64", "--model", "svm"]);
+    folder.write("new.csv", "x,y\n1.1,0\n0,-2.1\n-0.8,0.8\n");
+    assert_eq!(folder.good(&["predict", "rings.bochner", "new.csv"]), "ring\ninner\nouter\ninner\n");
+    assert!(folder.good(&["inspect", "rings.bochner"]).contains("support vector machine"));
+    let message = folder.bad(&["fit", "rings.csv", "--target", "x", "--drop", "ring", "--model", "svm"]);
+    assert!(message.contains("no regression with --model svm"), "{message}");
 }
