@@ -1,6 +1,6 @@
-"""Golden draws for crates/bochner/tests/draws.rs: ChaCha8 in plain Python, Box-Muller and logarithms with mpmath.
+"""Golden draws for crates/bochner/tests/suite/draws.rs: ChaCha8 in plain Python, Box-Muller and logarithms with mpmath.
 
-Run: python tools/golden/draws.py > crates/bochner/tests/golden/draws.json
+Run: python tools/golden/draws.py > crates/bochner/tests/suite/golden/draws.json
 Numbers are correctly rounded to double from 50 digits.
 """
 

@@ -26,7 +26,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
     let rows = Array2::from_shape_simple_fn((count, DIM), || 2.0 * draw.uniform() - 1.0);
     let outputs = Array2::from_shape_fn((DIM, DIM), |(i, j)| if i == j { 1.0 } else { 0.5 });
     let kernels = [
-        ("decomposable", OperatorKernel::decomposable(Gaussian::new(1.0)?.into(), OutputMatrix::new(outputs)?)?),
+        ("decomposable", OperatorKernel::decomposable(Gaussian::new(1.0)?.into(), OutputMatrix::new(outputs.view())?)?),
         ("curl-free", OperatorKernel::curl_free(1.0)?),
         ("divergence-free", OperatorKernel::div_free(1.0)?),
     ];

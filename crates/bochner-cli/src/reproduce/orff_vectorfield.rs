@@ -49,8 +49,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         .numbers("r2", "R²")
         .numbers("seconds", "time");
     let length_scale = 0.4;
-    let independent =
-        OperatorKernel::decomposable(Gaussian::new(length_scale)?.into(), OutputMatrix::new(Array2::eye(DIM))?)?;
+    let independent = OperatorKernel::decomposable(Gaussian::new(length_scale)?.into(), OutputMatrix::identity(DIM)?)?;
     let curl_free = OperatorKernel::curl_free(length_scale)?;
     let (mut series, mut wins) = (Vec::new(), 0);
     let mut scores = std::collections::BTreeMap::new();

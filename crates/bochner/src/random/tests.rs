@@ -125,7 +125,7 @@ fn cosines_and_sines_agree_with_libm_to_the_last_place() {
 
 #[test]
 fn logarithms_cosines_and_sines_are_those_of_mpmath() {
-    let all: serde_json::Value = serde_json::from_str(include_str!("../../tests/golden/draws.json")).unwrap();
+    let all: serde_json::Value = serde_json::from_str(include_str!("../../tests/suite/golden/draws.json")).unwrap();
     for row in all["functions"].as_array().unwrap() {
         let w = row["word"].as_u64().unwrap();
         let (cos, sin) = normal::turn(w as u32, (w >> 32) as u32);

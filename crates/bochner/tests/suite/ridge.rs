@@ -86,7 +86,7 @@ fn classification_agrees_with_scikit_learn() {
     assert_eq!(model.predict(x.view()).unwrap().column(0).to_vec()[..4], [0.0, 0.0, 2.0, 1.0]);
 }
 
-fn bits<R: Real>(model: &RidgeModel<waves::Waves<R>>) -> Vec<u64> {
+fn bits<R: Real>(model: &RidgeModel<crate::waves::Waves<R>>) -> Vec<u64> {
     model.coefficients().iter().chain(model.intercept()).map(|&v| Real::to_f64(v).to_bits()).collect()
 }
 
@@ -255,7 +255,7 @@ fn a_single_row_is_reproduced_by_the_intercept() {
 fn what_cannot_be_fitted_is_refused_by_name() {
     let (x, y, _) = data::<f64>(20, 3, 1);
     let ridge = Ridge::new(columns::<f64>(3), 1.0).unwrap();
-    let message = |r: Result<_, Error>| r.map(|_: RidgeModel<waves::Columns<f64>>| ()).unwrap_err().to_string();
+    let message = |r: Result<_, Error>| r.map(|_: RidgeModel<crate::waves::Columns<f64>>| ()).unwrap_err().to_string();
     let none = Array2::zeros((20, 0));
     assert_eq!(message(ridge.fit(&mut source(&x, &none, None, 8))), "targets must be at least one column, got none");
     let (x0, y0) = (Array2::zeros((0, 3)), Array2::zeros((0, 1)));
@@ -436,7 +436,7 @@ fn features_kept_in_memory_change_no_bit() {
     let ridge = Ridge::new(waves::<f64>(3, 50), 0.1).unwrap();
     for solver in [cg(NYSTROM, 1e-2), Solver::StochasticGradient(StochasticGradient { passes: 2, rank: 10 })] {
         let passes = std::cell::Cell::new(0);
-        let fit = |ridge: &Ridge<waves::Waves<f64>>, block| {
+        let fit = |ridge: &Ridge<crate::waves::Waves<f64>>, block| {
             let mut watched = Watched::new(source(&x, &y, Some(&w), block), |at| {
                 passes.set(at.pass);
                 Ok(())
