@@ -45,10 +45,8 @@ pub(super) fn drive<M: FeatureMap + ?Sized>(
     // Whichever thread met a bad row first: the one that is named is the first of the block.
     done.or_else(|error| {
         let mut work = Workspace::new();
-        let first = rows.axis_chunks_iter(Axis(0), tile).enumerate();
-        first
-            .map(|(i, rows)| with_tile(rows, &mut work, |rows, _| check(map, i * tile, rows)))
-            .collect::<Result<()>>()?;
+        let mut first = rows.axis_chunks_iter(Axis(0), tile).enumerate();
+        first.try_for_each(|(i, rows)| with_tile(rows, &mut work, |rows, _| check(map, i * tile, rows)))?;
         Err(error)
     })
 }

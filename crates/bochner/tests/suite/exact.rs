@@ -65,7 +65,7 @@ fn processes_and_ridge_agree_with_scikit_learn() {
     assert!((model.log_marginal_likelihood() + 29.748388339615854).abs() < 1e-12);
 
     let ridge = KernelRidge::new(gaussian(0.8), 0.3).unwrap().fit(&mut source).unwrap();
-    let expected = array![[2.2356658488835386, 0.37184385559080035], [-6.6470922771702664e-04, -0.10518650653874426]];
+    let expected = array![[2.2356658488835386, 0.37184385559080035], [-6.647_092_277_170_266e-4, -0.10518650653874426]];
     close(ridge.predict(new.view()).unwrap().view(), expected.view(), 1e-13);
 }
 

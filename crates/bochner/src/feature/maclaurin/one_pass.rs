@@ -189,7 +189,7 @@ impl<R: Real> Factors<R> {
             rows_to_lanes(Tile::new(&tile, count, dim), &mut scratch.lanes);
             if let Some(rotation) = &self.rotation {
                 for (lane, sign) in scratch.lanes.iter_mut().zip(rotation) {
-                    lane.iter_mut().for_each(|v| *v = *v * *sign);
+                    lane.iter_mut().for_each(|v| *v *= *sign);
                 }
                 fwht_lanes(&mut scratch.lanes);
             }
@@ -374,7 +374,7 @@ impl Moments {
             }
         }
         let terms: Vec<f64> = scaled.ln_terms.iter().map(|&ln| libm::exp(ln)).collect();
-        let moment = |l: usize| if l % 2 == 0 { self.even[l / 2] } else { self.odd[l / 2] };
+        let moment = |l: usize| if l.is_multiple_of(2) { self.even[l / 2] } else { self.odd[l / 2] };
         for p in 0..=most {
             let tail = p + 1..terms.len();
             let sum: f64 =

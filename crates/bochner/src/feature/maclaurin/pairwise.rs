@@ -304,7 +304,7 @@ impl<R: Real> Squares<R> {
                     map.project_tile(rows, columns.clone(), out.columns_mut(columns), work);
                 }
                 for i in 0..n {
-                    out.row_mut(i).iter_mut().for_each(|v| *v = *v * scale);
+                    out.row_mut(i).iter_mut().for_each(|v| *v *= scale);
                 }
             },
         );
@@ -573,7 +573,7 @@ impl<R: Real> pulp::NullaryFnOnce for Degrees<'_, '_, R> {
                 if second.is_some() {
                     variance.1.next(&power, &mut out);
                 }
-                (0..LANES).for_each(|l| out[l] = out[l] * (weight[l] * factor));
+                (0..LANES).for_each(|l| out[l] *= weight[l] * factor);
                 strand_sums(&out, &mut strands[degree]);
                 if let Some(covariance) = &mut covariance {
                     let mut out = [R::ZERO; LANES];
@@ -581,7 +581,7 @@ impl<R: Real> pulp::NullaryFnOnce for Degrees<'_, '_, R> {
                     if second.is_some() {
                         covariance.1.next(&power, &mut out);
                     }
-                    (0..LANES).for_each(|l| out[l] = out[l] * (weight[l] * factor));
+                    (0..LANES).for_each(|l| out[l] *= weight[l] * factor);
                     strand_sums(&out, &mut strands[most + degree]);
                 }
                 (0..LANES).for_each(|l| power[l] *= t[l]);

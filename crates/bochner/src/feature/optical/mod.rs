@@ -109,7 +109,7 @@ impl<D: Device> Optical<D> {
         let planes = self.encoding.as_ref().map_or(1, Encoding::planes);
         let encoded = self.device.input_dim() - usize::from(self.lift.bias > 0.0);
         self.input_dim = encoded / planes;
-        if encoded == 0 || encoded % planes != 0 {
+        if encoded == 0 || !encoded.is_multiple_of(planes) {
             return Err(Error::Dimension {
                 what: "number of inputs of the device",
                 expected: self.lift.output_dim(planes * self.input_dim.max(1)),

@@ -58,7 +58,7 @@ impl<M: FeatureMap> FeatureMap for UnitRows<M> {
     }
 
     fn check_tile(&self, rows: Tile<'_, M::Real>) -> Result<()> {
-        let zero = |i: &usize| rows.row(*i).iter().all(|v| num_traits::Zero::is_zero(v));
+        let zero = |i: &usize| rows.row(*i).iter().all(num_traits::Zero::is_zero);
         match (0..rows.rows()).find(zero) {
             Some(row) => Err(Error::Row { row, reason: "is zero and has no direction".into() }),
             None => Ok(()),

@@ -364,7 +364,7 @@ mod tests {
             let weights = radii.iter().map(|&r| (log(r) - most).exp()).collect();
             let density = RadialDensity::new(&Spherical::new(3, 2.0).unwrap(), radii, weights, basis, largest);
             for z in [0.0, 0.3, 1.0, 2.0, 4.0] {
-                let exact: f64 = (-s * s * z * z as f64).exp();
+                let exact: f64 = (-s * s * z * z).exp();
                 assert!((density.value(z) - exact).abs() < 1e-12, "{dim} {z}: {} {exact}", density.value(z));
             }
         }
