@@ -47,22 +47,20 @@ FEATURES = [
     CompressiveFeatures(32, compressed_dim=3, form="complex", length_scale="median"),
 ]
 
-MODELS = [
+RIDGES = [
     FeatureRidge(),
     FeatureRidge(FourierFeatures(257, length_scale=3.0), alpha=0.1, fit_intercept=False),
     FeatureRidgeClassifier(),
     FeatureRidgeClassifier(FourierFeatures(64), alpha=0.1),
     FeatureRidge(PolynomialSketch(64, degree=3, gamma=0.5, coef0=1.0)),
     FeatureRidgeClassifier(PolynomialSketch(64, coef0=1.0)),
-    OperatorRidge(n_components=64),
-    OperatorRidgeClassifier(n_components=64, alpha=0.1),
-    exact.OperatorRidge(),
     FeatureRidge(MaclaurinFeatures(65, length_scale=3.0)),
-    LocalGPRegressor(33, length_scale=2.0, normalize_y=True),
 ]
 
-# Not solved from sums: no partial_fit.
-MACHINES = [
+MODELS = [
+    OperatorRidge(n_components=64),
+    OperatorRidgeClassifier(n_components=64, alpha=0.1),
+    LocalGPRegressor(33, length_scale=2.0, normalize_y=True),
     FeatureSVC(),
     FeatureSVC(FourierFeatures(64), loss="hinge", C=2.0, tol=1e-2),
     FeatureSVC(CompressiveFeatures(32, compressed_dim=2), fit_intercept=False, memory_budget=20_000),
@@ -73,6 +71,7 @@ MACHINES = [
     exact.KernelRidge(),
     exact.GPRegressor(),
     exact.GPClassifier(),
+    exact.OperatorRidge(),
 ]
 
-ESTIMATORS = [*FEATURES, *MODELS, *MACHINES]
+ESTIMATORS = [*FEATURES, *RIDGES, *MODELS]

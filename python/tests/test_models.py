@@ -15,10 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures
-from catalogue import MODELS
+from catalogue import RIDGES
 
 # Those without a map of their own take one of 1,024 features: too many for quick tests.
-SMALL = [clone(model).set_params(random_state=5) for model in MODELS if model.features is not None]
+SMALL = [clone(model).set_params(random_state=5) for model in RIDGES if model.features is not None]
 every_model = pytest.mark.parametrize("model", SMALL, ids=repr)
 
 

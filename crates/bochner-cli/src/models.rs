@@ -320,13 +320,25 @@ fn load_gp_classifier<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
     Ok(Box::new(GpClassifierModel::from_stored(stored, map_of::<R>(stored)?)?))
 }
 
-/// The penalty of a ridge regression is the noise variance of the process with the same mean.
+/// The penalty of a ridge regression is the ratio of noise and signal variance of the process with the same mean; their
+/// common factor `s²` is the one of the largest likelihood.
 fn fit_gp<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
-    let mut process = GpRegressor::new(job.spec.build::<R>(source.input_dim())?, job.penalty)?;
-    if let Some(bytes) = job.memory {
-        process = process.with_memory_budget(bytes)?;
-    }
-    process.fit(source)?.to_stored(job.map()?)
+    let map = job.spec.build::<R>(source.input_dim())?;
+    let process = |factor: f64| {
+        let process = GpRegressor::new(map.clone(), factor * job.penalty)?.with_signal_variance(factor)?;
+        job.memory.map_or(Ok(process.clone()), |bytes| process.clone().with_memory_budget(bytes))
+    };
+    let outputs = source.target_dim();
+    let mut gram = process(1.0)?.accumulator(outputs)?;
+    source.for_each_block(&mut |block| gram.push_rows(&map, block))?;
+    let observations = gram.count() as f64 * outputs as f64;
+    let moments = gram.finish();
+    // ln p at s² = 1 and 2 differ by -Q/4 + (n/2) ln 2, and the largest likelihood has s² = Q/n.
+    let likelihood =
+        |factor: f64| Ok::<_, Error>(process(factor)?.fit_moments(moments.clone())?.log_marginal_likelihood());
+    let quadratic = 2.0 * observations * std::f64::consts::LN_2 - 4.0 * (likelihood(1.0)? - likelihood(2.0)?);
+    let factor = (quadratic / observations).clamp(1e-12, 1e12);
+    process(factor)?.fit_moments(moments.clone())?.to_stored(job.map()?)
 }
 
 fn fit_gp_classifier<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {

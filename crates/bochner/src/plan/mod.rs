@@ -352,7 +352,9 @@ mod tests {
             assert!(plan.choices.len() > 2, "{:?}", plan.shortfalls);
             for choice in plan.choices {
                 assert!(choice.predicted <= 0.06);
-                let fewer = choice.spec.redrawn(choice.spec.n_components() * 98 / 100 - 2, 0);
+                // A tenth fewer: allocations over degrees jump, and so does their error.
+                let fewer =
+                    choice.spec.redrawn(choice.spec.n_components() * 9 / 10 - 2, 0).resolve(rows.view()).unwrap();
                 let error = sample.predict(&fewer).unwrap().0;
                 assert!(error > 0.06, "{}: {error} with {} features", choice.name, fewer.n_components());
             }

@@ -199,7 +199,9 @@ fn kernel_machines_are_those_of_libsvm() {
         let model = svm.fit(x.view(), &labels).unwrap();
         for (report, (dual, intercept)) in model.reports().zip(expected) {
             assert!((report.dual - dual).abs() <= 1e-8 * dual, "{report:?}, expected {dual}");
-            assert!((report.intercept - intercept).abs() < 1e-7, "{report:?}, expected {intercept}");
+            // Weights are known to the root of twice the duality gap, and rows are at most 2 long.
+            let known = 2.0 * (2.0 * (report.primal - report.dual).max(0.0)).sqrt() + 1e-8;
+            assert!((report.intercept - intercept).abs() < known, "{report:?}, expected {intercept}");
         }
     }
 }

@@ -181,8 +181,9 @@ fn hash<R: Real>(row: &[R]) -> u64 {
     // Four strands, so that long rows do not wait for one chain of products; each number is mixed with its place.
     let mut strands = [0x243f_6a88_85a3_08d3u64, 0x1319_8a2e_0370_7344, 0xa409_3822_299f_31d0, 0x082e_fa98_ec4e_6c89];
     for (j, v) in row.iter().enumerate() {
-        let v = Real::to_f64(*v);
-        let bits = if v == 0.0 { 0 } else { v.to_bits() };
+        // In single precision, so that a row has the same noise in both.
+        let v = Real::to_f64(*v) as f32;
+        let bits = if v == 0.0 { 0 } else { u64::from(v.to_bits()) };
         let s = &mut strands[j % 4];
         *s = (*s ^ bits).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     }
