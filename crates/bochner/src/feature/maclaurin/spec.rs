@@ -94,7 +94,8 @@ pub enum AllocationRule {
 pub enum Statistics {
     /// All pairs of the sample: exact, quadratic in its rows.
     Pairwise,
-    /// Moments of the sample from one pass over it: an estimate, linear in its rows.
+    /// Moments of the sample from one pass over it: an estimate, linear in its rows. With normal weights, whose products
+    /// have heavy tails, the allocation may be several times worse than the best.
     OnePass,
 }
 
