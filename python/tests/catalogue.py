@@ -25,18 +25,22 @@ FEATURES = [
     FourierFeatures(33, kernel="laplacian", length_scale="median", form="offset"),
     FourierFeatures(32, kernel="matern", nu=2.2, projection="gaussian"),
     FourierFeatures(32, form="complex"),
-    OpticalFeatures(64, exponent=1.0),
-    OpticalFeatures(32, binarize=0.1, bias=0.5, projection="matrix_free"),
-    MaclaurinFeatures(65, length_scale=3.0),
-    MaclaurinFeatures(64, length_scale="median", statistics="one_pass", weights="real", sketch="rademacher"),
-    MaclaurinFeatures(64, kernel="polynomial", gamma=0.1, allocation="random", weights="complex"),
-    MaclaurinFeatures(33, kernel=[1.0, 0.0, 0.5], sketch="tensor_sketch"),
     PolynomialSketch(64),
     PolynomialSketch(33, degree=3, gamma=0.5, coef0=1.0, srht="stacked"),
     PolynomialSketch(32, coef0=0.5, sketch="rademacher", weights="real"),
     PolynomialSketch(32, sketch="gaussian", weights="complex"),
     PolynomialSketch(32, sketch="tensor_sketch", weights="real", coef0=1.0),
     PolynomialSketch(32, degree=3, structure="tree", weights="real", coef0=1.0),
+]
+
+# Tested one by one in files of their own: they have biases, or no closed-form variance, or refuse some rows.
+OTHER_FEATURES = [
+    OpticalFeatures(64, exponent=1.0),
+    OpticalFeatures(32, binarize=0.1, bias=0.5, projection="matrix_free"),
+    MaclaurinFeatures(65, length_scale=3.0),
+    MaclaurinFeatures(64, length_scale="median", statistics="one_pass", weights="real", sketch="rademacher"),
+    MaclaurinFeatures(64, kernel="polynomial", gamma=0.1, allocation="random", weights="complex"),
+    MaclaurinFeatures(33, kernel=[1.0, 0.0, 0.5], sketch="tensor_sketch"),
     PositiveFeatures(64),
     PositiveFeatures(33, length_scale=2.0, orthogonal=False, kind="hyperbolic"),
     SphericalFeatures(64),
@@ -54,11 +58,10 @@ RIDGES = [
     FeatureRidgeClassifier(FourierFeatures(64), alpha=0.1),
     FeatureRidge(PolynomialSketch(64, degree=3, gamma=0.5, coef0=1.0)),
     FeatureRidgeClassifier(PolynomialSketch(64, coef0=1.0)),
-    FeatureRidge(MaclaurinFeatures(65, length_scale=3.0)),
 ]
 
 MODELS = [
-    OperatorRidge(n_components=64),
+    OperatorRidge(n_components=256, length_scale=3.0, alpha=0.1),
     OperatorRidgeClassifier(n_components=64, alpha=0.1),
     LocalGPRegressor(33, length_scale=2.0, normalize_y=True),
     FeatureSVC(),
@@ -74,4 +77,4 @@ MODELS = [
     exact.OperatorRidge(),
 ]
 
-ESTIMATORS = [*FEATURES, *RIDGES, *MODELS]
+ESTIMATORS = [*FEATURES, *OTHER_FEATURES, *RIDGES, *MODELS]

@@ -74,6 +74,13 @@ class PositiveFeatures(FeatureTransformer):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def _description(self, X: Any) -> dict[str, Any]:
+        description = super()._description(X)
+        if self.n_components == 1:
+            # No room for a pair.
+            description["kind"] = "positive"
+        return description
+
 
 def _sequences(q: ArrayLike, k: ArrayLike, v: ArrayLike) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """The three arrays in one dtype, with the same axes in front of the last two."""

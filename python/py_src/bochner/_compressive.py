@@ -141,6 +141,13 @@ class CompressiveFeatures(FeatureTransformer):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def _description(self, X: Any) -> dict[str, Any]:
+        description = super()._description(X)
+        if self.n_components == 1 and self.form == "cos_sin":
+            # No room for a pair, but for one cosine.
+            description["form"] = "offset"
+        return description
+
     def _rows_needed(self) -> int:
         return 2 if isinstance(self.length_scale, str) else 1
 

@@ -372,4 +372,5 @@ class GPClassifier(ClassifierMixin, _Exact):
         y : ndarray of shape (n_samples,)
             Labels.
         """
+        check_is_fitted(self)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]

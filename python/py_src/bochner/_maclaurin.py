@@ -136,9 +136,11 @@ class MaclaurinFeatures(FeatureTransformer):
 
     def _description(self, X: Any) -> dict[str, Any]:
         description = super()._description(X)
-        if self.n_components == 2 and self.weights == "ctr":
-            # No room for a real and an imaginary part beside a constant.
-            description["weights"] = "real"
+        if self.n_components in (1, 2):
+            # No room for a real and an imaginary part beside a constant, nor for less than one column beside it.
+            description["n_components"] = 2
+            if self.weights == "ctr":
+                description["weights"] = "real"
         return description
 
     def _adopt(self, drawn: Map) -> Self:
@@ -270,6 +272,9 @@ class LocalGPRegressor(RegressorMixin, BaseEstimator):
         self.target_mean_ = targets.mean(axis=0) if self.normalize_y else np.zeros(targets.shape[1])
         names = ("n_components", "length_scale", "sketch", "weights", "max_degree")
         description = {name: plain(name, getattr(self, name)) for name in names}
+        if self.n_components in (1, 2):
+            # A constant and one column beside it are the least.
+            description |= {"n_components": 2, "weights": "real"}
         self.model_ = LocalGpModel.fit(
             json.dumps({"seed": seed_of(self.random_state), **description}),
             rows,

@@ -127,6 +127,9 @@ class _OperatorRidge(BaseEstimator):
         seed = seed_of(self.random_state)
         names = ("n_components", "projection", "alpha", "fit_intercept", "solver")
         plan = {name: plain(name, getattr(self, name)) for name in names}
+        if plan["n_components"] == 1:
+            # A cosine comes with its sine.
+            plan["n_components"] = 2
         plan |= {"kernel": self._kernel(X, seed), "seed": seed, "classes": None, "coding": None, **classes}
         with explained(self, ("X", X)), progress(self.verbose, type(self).__name__, X.shape[0]) as report:
             self.model_ = OperatorModel.fit(

@@ -85,6 +85,9 @@ class SphericalFeatures(FeatureTransformer):
         description = super()._description(X)
         # The core's name is that of a method here.
         description["fit"] = description.pop("radial_fit")
+        if self.n_components == 1:
+            # A cosine comes with its sine.
+            description["n_components"] = 2
         return description
 
     def _adopt(self, drawn: Map) -> Self:

@@ -210,7 +210,14 @@ class Optical(Kernel):
 
 @dataclass(frozen=True)
 class OperatorKernel:
-    """What kernels share whose values are matrices, one row and one column per output."""
+    """What kernels share whose values are matrices, one row and one column per output.
+
+    Examples
+    --------
+    >>> from bochner.kernels import CurlFree, OperatorKernel
+    >>> isinstance(CurlFree(), OperatorKernel)
+    True
+    """
 
     _name: ClassVar[str]
 
@@ -290,7 +297,7 @@ class CurlFree(OperatorKernel):
     Examples
     --------
     >>> from bochner.kernels import CurlFree
-    >>> CurlFree(length_scale=2.0)([[1.0, 0.0]])
+    >>> CurlFree(length_scale=2.0)([[1.0, 0.0]]) + 0.0
     array([[[[0.25, 0.  ],
              [0.  , 0.25]]]])
     """

@@ -12,7 +12,7 @@ use ndarray::{Array2, Zip};
 ///
 /// The normal equation `BᵀBΘFᵀF + λΘ = BᵀYᵀF` is a Stein equation. In the eigenbasis of `A` it falls apart into scalar
 /// ridge regressions, one for each eigenvalue `aᵢ` other than 0, of the targets `Yuᵢ` with penalty `λ/aᵢ`. A few
-/// penalties share factorisations ([`shifted`]); many are solved from one eigendecomposition of the Gram matrix.
+/// penalties share factorisations by a shift of the spectrum; many are solved from one eigendecomposition of the Gram matrix.
 ///
 /// # Errors
 /// Nothing to fit, another number of outputs, or a matrix that stays indefinite.

@@ -180,7 +180,7 @@ pub fn softmax_matrix<R: Real>(
     softmax_pairs(length_scale, directions, x, y, |stats| softmax(form, stats) / directions as f64)
 }
 
-/// [`softmax_matrix`] for directions in orthogonal blocks of the rows' dimension ([`softmax_orthogonal`]).
+/// [`softmax_matrix`] for directions in orthogonal blocks of the rows' dimension ([`softmax_orthogonal`](super::softmax_orthogonal)).
 ///
 /// # Errors
 /// As [`softmax_matrix`].

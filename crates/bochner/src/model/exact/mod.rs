@@ -7,7 +7,7 @@
 //! | [`ExactGpRegressor`] | `n³/3` | `n²/2` doubles |
 //! | [`ExactGpClassifier`] | `n³/3` per class | `n²/2` doubles per class and one more |
 //!
-//! All of them compute in double precision and take any [`Kernel`](crate::kernel::Kernel).
+//! All of them compute in double precision and take any [`Kernel`].
 
 mod operator;
 mod process;
