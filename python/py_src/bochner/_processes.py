@@ -79,6 +79,8 @@ class FeatureGPRegressor(MultiOutputMixin, RegressorMixin, _FeatureProcess):
         Variance of the noise used.
     signal_ : float
         Variance of the process used.
+    n_iter_ : int
+        Evaluations of the likelihood; 1 without a search.
     log_marginal_likelihood_value_ : float
         Log marginal likelihood of the training targets.
     observation_variance_ : float or ndarray of shape (n_targets,)
@@ -204,7 +206,7 @@ class FeatureGPRegressor(MultiOutputMixin, RegressorMixin, _FeatureProcess):
     def _prepare(self, rows: Any, targets: NDArray[Any]) -> FeatureTransformer:
         """Features, and hyperparameters if they are to be searched for."""
         features = self._draw(rows)
-        self.noise_, self.signal_ = self.noise, self.signal
+        self.noise_, self.signal_, self.n_iter_ = self.noise, self.signal, 1
         if self.optimizer is None:
             return features
         if self.optimizer != "lbfgs":
@@ -220,6 +222,7 @@ class FeatureGPRegressor(MultiOutputMixin, RegressorMixin, _FeatureProcess):
             maximise_evidence(features.map_.spec, rows, targets, json.dumps(plan), n_jobs=self.n_jobs)
         )
         self.noise_, self.signal_ = found["noise"], found["signal"]
+        self.n_iter_ = max(1, int(found.get("evaluations", 1)))
         drawn = features.map_
         tuned = Map(json.dumps(found["spec"]), drawn.input_dim, rows.dtype.name, drawn.complex, n_jobs=self.n_jobs)
         return features._adopt(tuned)
