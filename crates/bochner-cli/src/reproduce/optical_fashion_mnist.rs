@@ -100,7 +100,6 @@ fn search(run: &Run<'_>, name: &str, candidates: &[Spec], train: &Part) -> Outco
     for spec in candidates {
         resolved.push(spec.redrawn(SEARCH_FEATURES, run.seed).resolve(double.view())?);
     }
-    // Features of different exponents have different sizes: penalties follow the mean square of the first map's features.
     let best = run.values(&format!("search {name} rows={} maps={}", part.rows.nrows(), resolved.len()), || {
         let search = Search {
             penalties: (-6..=9).map(|e| 10f64.powi(e)).collect(),

@@ -130,8 +130,9 @@ impl Lbfgs {
     }
 }
 
-/// `-Hg` with `H` the inverse Hessian that the pairs suggest.
-fn quasi_newton(pairs: &[(Vec<f64>, Vec<f64>)], gradient: &[f64]) -> Vec<f64> {
+/// `-Hg` with `H` the inverse Hessian that the pairs of steps and gradient changes suggest, the last ones at the end (Nocedal
+/// and Wright 2006, algorithm 7.4).
+pub(crate) fn quasi_newton(pairs: &[(Vec<f64>, Vec<f64>)], gradient: &[f64]) -> Vec<f64> {
     let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
     let mut weights = Vec::with_capacity(pairs.len());
     for (s, y) in pairs.iter().rev() {

@@ -1,5 +1,5 @@
 use crate::error::{Error, Result, check_count, check_dim};
-use std::collections::VecDeque;
+use crate::solve::quasi_newton;
 
 /// Minimises a smooth function in a box by limited-memory BFGS with projected steps.
 ///
@@ -57,26 +57,6 @@ fn projected(x: &[f64], gradient: &[f64], bounds: &[(f64, f64)]) -> Vec<f64> {
     x.iter().zip(gradient).zip(bounds).map(part).collect()
 }
 
-/// The direction of descent from the remembered pairs (Nocedal and Wright 2006, algorithm 7.4).
-fn direction(gradient: &[f64], pairs: &VecDeque<(Vec<f64>, Vec<f64>)>) -> Vec<f64> {
-    let mut d: Vec<f64> = gradient.iter().map(|g| -g).collect();
-    let mut factors = Vec::with_capacity(pairs.len());
-    for (s, y) in pairs.iter().rev() {
-        let factor = dot(s, &d) / dot(s, y);
-        d.iter_mut().zip(y).for_each(|(d, y)| *d -= factor * y);
-        factors.push(factor);
-    }
-    if let Some((s, y)) = pairs.back() {
-        let scale = dot(s, y) / dot(y, y);
-        d.iter_mut().for_each(|d| *d *= scale);
-    }
-    for ((s, y), factor) in pairs.iter().zip(factors.into_iter().rev()) {
-        let correction = factor - dot(y, &d) / dot(s, y);
-        d.iter_mut().zip(s).for_each(|(d, s)| *d += correction * s);
-    }
-    d
-}
-
 /// A function and its gradient, or a sign that the point is infinitely bad.
 fn evaluate(
     objective: &mut dyn FnMut(&[f64]) -> Result<(f64, Vec<f64>)>,
@@ -116,14 +96,14 @@ impl Lbfgs {
             return Err(Error::parameter("start", "a point at which the function is finite", format!("{x:?}")));
         };
         let mut evaluations = 1;
-        let mut pairs: VecDeque<(Vec<f64>, Vec<f64>)> = VecDeque::new();
+        let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
         loop {
             let free = projected(&x, &gradient, bounds);
             let steepness = free.iter().fold(0.0f64, |a, g| a.max(g.abs()));
             if steepness <= self.gradient_tolerance {
                 return Ok(Minimum { point: x, value, evaluations, converged: true });
             }
-            let mut d = direction(&free, &pairs);
+            let mut d = quasi_newton(&pairs, &free);
             d.iter_mut().zip(&free).for_each(|(d, g)| *d = if *g == 0.0 { 0.0 } else { *d });
             if dot(&d, &free) > -1e-12 * dot(&free, &free) {
                 pairs.clear();
@@ -157,9 +137,9 @@ impl Lbfgs {
             let s: Vec<f64> = next.iter().zip(&x).map(|(a, b)| a - b).collect();
             let y: Vec<f64> = found.1.iter().zip(&gradient).map(|(a, b)| a - b).collect();
             if dot(&s, &y) > 1e-10 * dot(&y, &y) {
-                pairs.push_back((s, y));
+                pairs.push((s, y));
                 if pairs.len() > self.memory {
-                    pairs.pop_front();
+                    pairs.remove(0);
                 }
             }
             let decrease = value - found.0;
