@@ -99,6 +99,17 @@ struct Part<O: Scalar> {
     sketch: Arc<dyn Power<O>>,
 }
 
+/// In eight strands: one comparison would wait for the one before it.
+fn largest_modulus(x: &[f64]) -> f64 {
+    let larger = |a: f64, b: f64| if b > a { b } else { a };
+    let (chunks, rest) = x.as_chunks::<8>();
+    let mut strands = [0.0; 8];
+    for chunk in chunks {
+        strands.iter_mut().zip(chunk).for_each(|(s, v)| *s = larger(*s, v.abs()));
+    }
+    strands.into_iter().chain(rest.iter().map(|v| v.abs())).fold(0.0, larger)
+}
+
 /// What becomes of a row before it is sketched.
 #[derive(Debug, Clone, PartialEq)]
 struct Input {
@@ -114,22 +125,23 @@ struct Input {
 impl Input {
     /// Writes the direction of a row, and returns the length it had after centring and scaling.
     fn unit<R: Real>(&self, row: &[R], scaled: &mut [f64], out: &mut [R]) -> f64 {
-        let largest = self.scale(row.iter().map(|&v| Real::to_f64(v)), scaled);
+        self.scale(row.iter().map(|&v| Real::to_f64(v)), scaled);
+        let largest = largest_modulus(scaled);
         if largest == 0.0 {
             out.fill(R::ZERO);
             return 0.0;
         }
         // Through the largest entry: squares of very large or small rows would leave the range of numbers.
-        let sum: f64 = scaled.iter().map(|v| (v / largest) * (v / largest)).sum();
-        let relative = sum.sqrt();
+        scaled.iter_mut().for_each(|v| *v /= largest);
+        let relative = crate::kernel::dot(scaled, scaled).sqrt();
         for (o, v) in out.iter_mut().zip(scaled.iter()) {
-            *o = R::from_f64(v / largest / relative);
+            *o = R::from_f64(v / relative);
         }
         largest * relative
     }
 
-    /// Centres and scales a row; returns its largest modulus.
-    fn scale(&self, row: impl Iterator<Item = f64>, out: &mut [f64]) -> f64 {
+    /// Centres and scales a row.
+    fn scale(&self, row: impl Iterator<Item = f64>, out: &mut [f64]) {
         for (o, v) in out.iter_mut().zip(row) {
             *o = v;
         }
@@ -140,7 +152,6 @@ impl Input {
             [scale] => out.iter_mut().for_each(|o| *o /= scale),
             scales => out.iter_mut().zip(scales).for_each(|(o, s)| *o /= s),
         }
-        out.iter().fold(0.0, |largest: f64, v| largest.max(v.abs()))
     }
 
     /// `ln` of the factor `e^(−u²/2) uⁿ` of a row of length `u`.

@@ -26,7 +26,7 @@ pub use pack::{Packed, Panels};
 
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::scalar::Real;
-use kernel::{Left, Onto};
+use kernel::{BLOCK_ROWS, Left, Onto};
 use pack::take_aligned;
 
 use std::ops::Range;
@@ -44,6 +44,13 @@ pub fn depth_block(depth: usize) -> usize {
 
 /// Rows that share a chunk of the right factor before the next chunk is fetched.
 const ROW_BLOCK: usize = 96;
+
+/// Columns from which it pays to copy rows into blocks: six rows of a power of two meet in one set of the first-level
+/// cache, and six streams take six addresses where a block takes one.
+const PACKED_FROM: usize = 128;
+
+/// Most bytes of rows that are copied as a whole; longer ones are copied anew for every chunk of columns.
+const PACKED_ROWS_BYTES: usize = 1 << 20;
 
 /// Bytes of the right factor which are prepared at once when they are made on the way.
 const CHUNK_BYTES: usize = 1 << 18;
@@ -101,6 +108,16 @@ pub(crate) fn product_on<R: Real, S: Panels<R, P> + ?Sized, const P: usize>(
     let made = &mut made_buffer[start..];
     let (mut sums_buffer, start) = take_aligned(work, if passes > 1 { P * group * most * width } else { 0 });
     let sums = &mut sums_buffer[start..];
+    let is_packed = columns.len() >= PACKED_FROM && n >= BLOCK_ROWS;
+    let at_once = n * depth * size_of::<R>() <= PACKED_ROWS_BYTES;
+    let packed = if at_once { n * depth } else { group * step };
+    let (mut blocks_buffer, start) = take_aligned(work, if is_packed { packed } else { 0 });
+    let blocks = &mut blocks_buffer[start..];
+    if is_packed && at_once {
+        for depths in ranges(0..depth, step) {
+            pack::blocks_of_rows(rows.columns(depths.clone()), &mut blocks[n * depths.start..n * depths.end]);
+        }
+    }
     for chunk in ranges(panels, most) {
         for group in ranges(0..n, group) {
             for (pass, depths) in ranges(0..depth, step).enumerate() {
@@ -111,8 +128,19 @@ pub(crate) fn product_on<R: Real, S: Panels<R, P> + ?Sized, const P: usize>(
                     }
                 }
                 let left = rows.columns(depths.clone());
+                if is_packed && !at_once {
+                    pack::blocks_of_rows(left.rows_in(group.clone()), &mut blocks[..group.len() * depths.len()]);
+                }
+                let base = if at_once { n * depths.start + group.start * depths.len() } else { 0 };
                 for block in ranges(group.clone(), ROW_BLOCK) {
-                    let left = Left::Rows(left.rows_in(block.clone()));
+                    let left = match is_packed {
+                        true => Left::Blocks {
+                            data: &blocks[base + (block.start - group.start) * depths.len()..]
+                                [..block.len() * depths.len()],
+                            rows: block.len(),
+                        },
+                        false => Left::Rows(left.rows_in(block.clone())),
+                    };
                     for job in 0..P * chunk.len() {
                         let panel = |job: usize| match right.is_stored() {
                             true => right.stored(chunk.start + job / P, job % P, depths.clone()),
@@ -152,6 +180,7 @@ pub(crate) fn product_on<R: Real, S: Panels<R, P> + ?Sized, const P: usize>(
             }
         }
     }
+    work.give(blocks_buffer);
     work.give(sums_buffer);
     work.give(made_buffer);
 }

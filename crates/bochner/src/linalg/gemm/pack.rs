@@ -1,3 +1,4 @@
+use super::kernel::BLOCK_ROWS;
 use crate::error::Result;
 use crate::linalg::memory::zeros;
 use crate::linalg::{Tile, Workspace};
@@ -174,6 +175,20 @@ impl<R: Real> Panels<R, 1> for Dense<'_, R> {
 /// The rows of `rows` as the columns of a right factor.
 pub(crate) fn pack_transposed<R: Real>(rows: Tile<'_, R>) -> Result<Packed<R>> {
     Packed::new(&Dense::Transposed(rows))
+}
+
+/// Rows in blocks of six (the last one narrower), each with the depth outermost.
+pub(super) fn blocks_of_rows<R: Real>(rows: Tile<'_, R>, out: &mut [R]) {
+    for (block, out) in super::ranges(0..rows.rows(), BLOCK_ROWS).zip(out.chunks_mut(BLOCK_ROWS * rows.cols())) {
+        if block.len() == BLOCK_ROWS {
+            let streams: [&[R]; BLOCK_ROWS] = std::array::from_fn(|i| rows.row(block.start + i));
+            for (p, out) in out.as_chunks_mut::<BLOCK_ROWS>().0.iter_mut().enumerate() {
+                *out = std::array::from_fn(|i| streams[i][p]);
+            }
+        } else {
+            interleave(block.len(), block.len(), |i| rows.row(block.start + i), out);
+        }
+    }
 }
 
 /// Writes `column(0)[0], column(1)[0], …, column(0)[1], …` in groups of `width`, of which `count` are columns and the
