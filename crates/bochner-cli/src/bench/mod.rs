@@ -78,6 +78,11 @@ pub(crate) const ALL: &[Benchmark] = &[
         run: optical::run,
     },
     Benchmark {
+        name: "optical-memory",
+        about: "a million optical features of 100,000 inputs without stored weights (ten minutes at full size)",
+        run: optical::memory,
+    },
+    Benchmark {
         name: "read",
         about: "CSV, NPY and IDX files in blocks, against the raw bytes and pandas",
         run: read::run,

@@ -44,13 +44,14 @@ impl ColumnStatistics {
         crate::rows::check_finite("rows", rows, self.count)?;
         let mut block = ColumnStatistics::new(rows.ncols());
         block.count = rows.nrows();
+        let share = 1.0 / rows.nrows() as f64;
         // Row by row, so that a row-major block is read once per pass and in order.
         for row in rows.axis_iter(Axis(0)) {
             for ((mean, minimum), &v) in block.mean.iter_mut().zip(&mut block.minimum).zip(row) {
                 let v = Real::to_f64(v);
                 // Divided before it is added: sums of large numbers stay finite.
-                *mean += v / rows.nrows() as f64;
-                *minimum = minimum.min(v);
+                *mean += v * share;
+                *minimum = if v < *minimum { v } else { *minimum };
             }
         }
         let mut residual = vec![0.0; rows.ncols()];

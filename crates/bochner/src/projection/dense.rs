@@ -248,7 +248,10 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Dense<R, O, W> {
             project(first, *first_rows, re, im);
             for (factor, rows) in others.iter().zip(other_rows) {
                 project(factor, *rows, other_re, other_im);
-                pulp::Arch::new().dispatch(|| multiply(&mut re[..n * m], im, &other_re[..n * m], other_im));
+                pulp::Arch::new().dispatch(
+                    #[inline(always)]
+                    || multiply(&mut re[..n * m], im, &other_re[..n * m], other_im),
+                );
             }
             visit(columns, &re[..n * m], if O::IS_COMPLEX { &im[..n * m] } else { &[] });
         }
@@ -524,8 +527,14 @@ impl Source for Signs {
         // Panels start at multiples of their width, a divisor of 64: a panel never straddles two words.
         let arch = pulp::Arch::new();
         match width {
-            8 => arch.dispatch(|| expand::<R, 8>(self, first, depths, out)),
-            _ => arch.dispatch(|| expand::<R, 16>(self, first, depths, out)),
+            8 => arch.dispatch(
+                #[inline(always)]
+                || expand::<R, 8>(self, first, depths, out),
+            ),
+            _ => arch.dispatch(
+                #[inline(always)]
+                || expand::<R, 16>(self, first, depths, out),
+            ),
         }
     }
 }

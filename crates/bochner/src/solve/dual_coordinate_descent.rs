@@ -299,7 +299,10 @@ impl DualCoordinateDescent {
                     let visit = (epoch * inner + pass) as u64;
                     Stream::new(self.seed.child(block), Role::Order, visit).shuffle(&mut order);
                     groups.par_iter_mut().for_each(|group| {
-                        arch.dispatch(|| sweep(group, rows, numbers, facts, &order, pass == 0));
+                        arch.dispatch(
+                            #[inline(always)]
+                            || sweep(group, rows, numbers, facts, &order, pass == 0),
+                        );
                     });
                 }
                 block += 1;
@@ -312,7 +315,10 @@ impl DualCoordinateDescent {
             }
             blocks.for_each(&|_| true, &mut |numbers, rows| {
                 groups.par_iter_mut().for_each(|group| {
-                    arch.dispatch(|| group.assess(self.loss, rows, numbers, facts));
+                    arch.dispatch(
+                        #[inline(always)]
+                        || group.assess(self.loss, rows, numbers, facts),
+                    );
                 });
                 watch()
             })?;

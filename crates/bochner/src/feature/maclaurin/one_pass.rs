@@ -12,6 +12,7 @@ use super::pairwise::{Excess, Law, SERIES_REACH, Scaled, Sums};
 use super::spec::Series;
 use crate::error::{Error, Result};
 use crate::linalg::hadamard::{fwht_lanes, rows_to_lanes};
+use crate::linalg::vectors::{VectorKernel, Vectors};
 use crate::linalg::{Tile, zeroed};
 use crate::random::{Role, Seed, Stream, fourth_root};
 use crate::scalar::Real;
@@ -112,47 +113,60 @@ impl<R: Real> pulp::NullaryFnOnce for Fold<'_, R> {
 }
 
 /// Multiplies the products of a tile by one more factor, and adds them to the sums.
-struct Step<'a, R> {
+struct Step<'a, R, const COMPLEX: bool> {
     scratch: &'a mut Scratch<R>,
     order: &'a [u32],
     weights: Lane<R>,
     first: bool,
-    complex: bool,
     /// The statistics of this degree, `KINDS` for each draw.
     sums: &'a mut [[Lane<R>; KINDS]],
 }
 
-impl<R: Real> pulp::NullaryFnOnce for Step<'_, R> {
+impl<R: Real, const COMPLEX: bool> VectorKernel<R> for Step<'_, R, COMPLEX> {
     type Output = ();
+
     #[inline(always)]
-    fn call(self) {
-        let Step { scratch, order, weights, first, complex, sums } = self;
+    fn run<S: Vectors<R>>(self, s: S) {
+        let Step { scratch, order, weights, first, sums } = self;
+        let packs = 8 / R::WIDTH;
+        let (one, zero) = (s.splat(R::ONE), s.splat(R::ZERO));
+        let times = |a: S::V, b: S::V, p: S::V, q: S::V| match COMPLEX {
+            true => (s.sub(s.mul(p, a), s.mul(q, b)), s.add(s.mul(p, b), s.mul(q, a))),
+            false => (s.mul(p, a), zero),
+        };
+        let weights = R::packs(&weights);
+        let (re, im) = (R::packs(scratch.re.as_flattened()), R::packs(scratch.im.as_flattened()));
+        let squares = R::packs_mut(scratch.squares.as_flattened_mut());
+        let [ps, qs] = scratch.turned.each_mut().map(|part| R::packs_mut(part.as_flattened_mut()));
+        let [us, vs] = scratch.values.each_mut().map(|part| R::packs_mut(part.as_flattened_mut()));
         for (k, (sums, &from)) in sums.iter_mut().zip(order).enumerate() {
-            let re = scratch.re[from as usize];
-            let im = if complex { scratch.im[from as usize] } else { [R::ZERO; 8] };
-            for l in 0..8 {
-                let (a, b) = (re[l], im[l]);
-                let (square, twice, cross) = (a * a + b * b, a * a - b * b, (a + a) * b);
-                if first {
-                    scratch.squares[k][l] = square;
-                    (scratch.turned[0][k][l], scratch.turned[1][k][l]) = (twice, cross);
-                    (scratch.values[0][k][l], scratch.values[1][k][l]) = (a, b);
-                } else {
-                    scratch.squares[k][l] *= square;
-                    let (p, q) = (scratch.turned[0][k][l], scratch.turned[1][k][l]);
-                    (scratch.turned[0][k][l], scratch.turned[1][k][l]) = (p * twice - q * cross, p * cross + q * twice);
-                    let (p, q) = (scratch.values[0][k][l], scratch.values[1][k][l]);
-                    (scratch.values[0][k][l], scratch.values[1][k][l]) = (p * a - q * b, p * b + q * a);
+            let sums = R::packs_mut(sums.as_flattened_mut());
+            for half in 0..packs {
+                let (to, from, w) = (k * packs + half, from as usize * packs + half, s.load(&weights[half]));
+                let before = |products: &[R::Pack], start| if first { start } else { s.load(&products[to]) };
+                let a = s.load(&re[from]);
+                let b = if COMPLEX { s.load(&im[from]) } else { zero };
+                let (aa, bb, ab) = (s.mul(a, a), s.mul(b, b), s.mul(a, b));
+                let square = s.mul(before(squares, one), s.add(aa, bb));
+                let (p, q) = times(s.sub(aa, bb), s.add(ab, ab), before(ps, one), before(qs, zero));
+                let (u, v) = times(a, b, before(us, one), before(vs, zero));
+                for (products, value) in [(&mut *squares, square), (ps, p), (qs, q), (us, u), (vs, v)] {
+                    s.store(&mut products[to], value);
                 }
-                let w = weights[l];
-                let weighted = w * scratch.squares[k][l];
-                sums[0][l] += weighted;
-                sums[1][l] += weighted * weighted;
-                sums[2][l] += w * scratch.turned[0][k][l];
-                sums[3][l] += w * scratch.turned[1][k][l];
-                sums[4][l] += w * scratch.values[0][k][l];
-                sums[5][l] += w * scratch.values[1][k][l];
-                sums[6][l] += w * weighted;
+                let weighted = s.mul(w, square);
+                let parts = [
+                    weighted,
+                    s.mul(weighted, weighted),
+                    s.mul(w, p),
+                    s.mul(w, q),
+                    s.mul(w, u),
+                    s.mul(w, v),
+                    s.mul(w, weighted),
+                ];
+                for (kind, part) in parts.into_iter().enumerate() {
+                    let sum = &mut sums[kind * packs + half];
+                    s.store(sum, s.add(s.load(sum), part));
+                }
             }
         }
     }
@@ -202,9 +216,12 @@ impl<R: Real> Factors<R> {
                         arch.dispatch(Fold { lanes: &scratch.lanes, signs: &factor.im, out: &mut scratch.im });
                         fwht_lanes(&mut scratch.im);
                     }
-                    let (first, complex) = (degree == 0, self.complex);
-                    let order = &factor.order;
-                    arch.dispatch(Step { scratch: &mut scratch, order, weights, first, complex, sums });
+                    let (first, order, scratch) = (degree == 0, &factor.order, &mut scratch);
+                    if self.complex {
+                        R::dispatch(Step::<_, true> { scratch, order, weights, first, sums });
+                    } else {
+                        R::dispatch(Step::<_, false> { scratch, order, weights, first, sums });
+                    }
                 }
             }
         }

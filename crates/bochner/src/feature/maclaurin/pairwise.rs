@@ -20,8 +20,6 @@ const CHUNK: usize = 1024;
 const TASK: usize = 96;
 /// Pairs that go through all degrees together.
 const LANES: usize = 64;
-/// Numbers of `R` that partial sums of one row are kept in.
-const STRANDS: usize = 8;
 /// Largest exponent at which the tail of the exponential series is summed term by term.
 pub(super) const SERIES_REACH: f64 = 32.0;
 /// Dimensions to which squares are projected where that does not show.
@@ -80,6 +78,14 @@ impl Law {
     }
 }
 
+/// A row as [`Input`] makes it: along a slice where there is one, since other iterators go number by number.
+fn scale<T: Real>(input: &Input, row: ndarray::ArrayView1<'_, T>, out: &mut [f64]) {
+    match row.as_slice() {
+        Some(row) => input.scale(row.iter().map(|&v| Real::to_f64(v)), out),
+        None => input.scale(row.iter().map(|&v| Real::to_f64(v)), out),
+    }
+}
+
 /// Rows at unit scale, the longest of length 1, with what the series makes of that scale.
 pub(super) struct Scaled {
     /// Squared length of the longest row before it became 1.
@@ -109,7 +115,7 @@ impl Scaled {
             .map_init(
                 || vec![0.0; rows.ncols()],
                 |scaled, i| {
-                    input.scale(rows.row(i).iter().map(|&v| Real::to_f64(v)), scaled);
+                    scale(input, rows.row(i), scaled);
                     crate::kernel::dot(scaled, scaled)
                 },
             )
@@ -163,7 +169,7 @@ impl Scaled {
         scaled: &mut [f64],
         out: &mut [R],
     ) {
-        input.scale(row.iter().map(|&v| Real::to_f64(v)), scaled);
+        scale(input, row, scaled);
         let factor = 1.0 / self.reach.sqrt();
         out.iter_mut().zip(scaled.iter()).for_each(|(o, v)| *o = R::from_f64(v * factor));
     }
@@ -470,12 +476,11 @@ struct Degrees<'a, 'b, R> {
 
 type Lanes<R> = [R; LANES];
 
+/// Sums stay in their lanes until the end of a row: within eight strands the compiler added number by number.
 #[inline(always)]
-fn strand_sums<R: Real>(values: &Lanes<R>, strands: &mut [R; STRANDS]) {
-    for chunk in values.as_chunks::<STRANDS>().0 {
-        for (s, v) in strands.iter_mut().zip(chunk) {
-            *s += *v;
-        }
+fn add_weighted<R: Real>(values: &Lanes<R>, weights: &Lanes<R>, strands: &mut Lanes<R>) {
+    for l in 0..LANES {
+        strands[l] = num_traits::Float::mul_add(values[l], weights[l], strands[l]);
     }
 }
 
@@ -527,16 +532,19 @@ impl<R: Real> pulp::NullaryFnOnce for Degrees<'_, '_, R> {
         let most = sample.most;
         let (first, second, factor) = sample.law.excesses();
         let factor = R::from_f64(factor);
-        let mut strands = vec![[R::ZERO; STRANDS]; 3 * most + 1];
+        let mut strands = vec![[R::ZERO; LANES]; 3 * most + 1];
         // powers[k] = ζ^(k+1).
         let mut powers = vec![[R::ZERO; LANES]; most + 1];
         for at in (0..dots.len()).step_by(LANES) {
             let range = at..(at + LANES).min(dots.len());
             let len = range.len();
             let load = |from: &[R]| {
-                let mut to = [R::ZERO; LANES];
-                to[..len].copy_from_slice(&from[range.clone()]);
-                to
+                let from = &from[range.clone()];
+                <Lanes<R>>::try_from(from).unwrap_or_else(|_| {
+                    let mut to = [R::ZERO; LANES];
+                    to[..len].copy_from_slice(from);
+                    to
+                })
             };
             let (mut zeta, weight, mut n) = (load(dots), load(weights), load(norms));
             let mut s = if cross.is_empty() { [R::ZERO; LANES] } else { load(cross) };
@@ -567,22 +575,22 @@ impl<R: Real> pulp::NullaryFnOnce for Degrees<'_, '_, R> {
                 (part(&one), part(&two))
             });
             let mut power = [R::ONE; LANES];
+            let mut scale = weight;
+            (0..LANES).for_each(|l| scale[l] *= factor);
             for degree in 0..most {
                 let mut out = [R::ZERO; LANES];
                 variance.0.next(&power, &mut out);
                 if second.is_some() {
                     variance.1.next(&power, &mut out);
                 }
-                (0..LANES).for_each(|l| out[l] *= weight[l] * factor);
-                strand_sums(&out, &mut strands[degree]);
+                add_weighted(&out, &scale, &mut strands[degree]);
                 if let Some(covariance) = &mut covariance {
                     let mut out = [R::ZERO; LANES];
                     covariance.0.next(&power, &mut out);
                     if second.is_some() {
                         covariance.1.next(&power, &mut out);
                     }
-                    (0..LANES).for_each(|l| out[l] *= weight[l] * factor);
-                    strand_sums(&out, &mut strands[most + degree]);
+                    add_weighted(&out, &scale, &mut strands[most + degree]);
                 }
                 (0..LANES).for_each(|l| power[l] *= t[l]);
             }
@@ -602,15 +610,21 @@ impl<R: Real> pulp::NullaryFnOnce for Degrees<'_, '_, R> {
             (0..LANES).for_each(|l| rest[l] *= powers[most][l]);
             for degree in (0..=most).rev() {
                 let mut out = [R::ZERO; LANES];
-                (0..LANES).for_each(|l| out[l] = rest[l] * rest[l] * weight[l]);
-                strand_sums(&out, &mut strands[2 * most + degree]);
+                (0..LANES).for_each(|l| out[l] = rest[l] * rest[l]);
+                add_weighted(&out, &weight, &mut strands[2 * most + degree]);
                 if degree > 0 {
                     let (term, power) = (sample.terms[degree], &powers[degree - 1]);
                     (0..LANES).for_each(|l| rest[l] = num_traits::Float::mul_add(term, power[l], rest[l]));
                 }
             }
         }
-        let total = |strands: &[R; STRANDS]| strands.iter().map(|&v| Real::to_f64(v)).sum::<f64>();
+        let total = |strands: &Lanes<R>| {
+            let mut sums = [0.0; 8];
+            for chunk in strands.as_chunks::<8>().0 {
+                sums.iter_mut().zip(chunk).for_each(|(s, &v)| *s += Real::to_f64(v));
+            }
+            sums.iter().sum::<f64>()
+        };
         for degree in 0..most {
             sums.variance[degree] += total(&strands[degree]);
             sums.covariance[degree] += total(&strands[most + degree]);

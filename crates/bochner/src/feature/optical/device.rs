@@ -154,24 +154,27 @@ impl Camera {
         }
         let (gain, deviation, levels) = (R::from_f64(self.gain), R::from_f64(self.noise), R::from_f64(self.levels()));
         let (half, whole) = (R::from_f64(0.5), self.bits.is_some());
-        pulp::Arch::new().dispatch(|| {
-            if noisy {
-                intensities.iter_mut().zip(&noise).for_each(|(v, n)| *v = gain * *v + deviation * *n);
-            } else {
-                intensities.iter_mut().for_each(|v| *v *= gain);
-            }
-            let clip = |v: R| if v > R::ZERO { v } else { R::ZERO };
-            if whole {
-                for v in intensities.iter_mut() {
-                    let level = clip(num_traits::Float::floor(*v + half));
-                    *v = if level < levels { level } else { levels };
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                if noisy {
+                    intensities.iter_mut().zip(&noise).for_each(|(v, n)| *v = gain * *v + deviation * *n);
+                } else {
+                    intensities.iter_mut().for_each(|v| *v *= gain);
                 }
-                // One division each: the reciprocal of the gain would be rounded before it is used.
-                intensities.iter_mut().for_each(|v| *v = *v / gain);
-            } else {
-                intensities.iter_mut().for_each(|v| *v = clip(*v));
-            }
-        });
+                let clip = |v: R| if v > R::ZERO { v } else { R::ZERO };
+                if whole {
+                    for v in intensities.iter_mut() {
+                        let level = clip(num_traits::Float::floor(*v + half));
+                        *v = if level < levels { level } else { levels };
+                    }
+                    // One division each: the reciprocal of the gain would be rounded before it is used.
+                    intensities.iter_mut().for_each(|v| *v = *v / gain);
+                } else {
+                    intensities.iter_mut().for_each(|v| *v = clip(*v));
+                }
+            },
+        );
         work.give(noise);
     }
 }
