@@ -15,8 +15,9 @@ use std::hint::black_box;
 /// Longest row of the maps built on this transform.
 pub const LONGEST: usize = 1 << 26;
 
-/// Bytes of a block that gets all its stages before the next one is touched: the first-level cache.
-const BLOCK_BYTES: usize = 1 << 15;
+/// Bytes of a block that gets all its stages before the next one is touched: half of the first-level cache. A block as
+/// large as the cache loses lines to whatever else is touched, and a third of the speed.
+const BLOCK_BYTES: usize = 1 << 14;
 
 /// Rows this far apart share a set of the first-level cache, which has room for eight lines.
 const ALIAS_BYTES: usize = 1 << 12;

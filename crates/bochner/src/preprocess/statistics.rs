@@ -46,23 +46,23 @@ impl ColumnStatistics {
         block.count = rows.nrows();
         let share = 1.0 / rows.nrows() as f64;
         // Row by row, so that a row-major block is read once per pass and in order.
-        for row in rows.axis_iter(Axis(0)) {
+        for_each_row(rows, |row| {
             for ((mean, minimum), &v) in block.mean.iter_mut().zip(&mut block.minimum).zip(row) {
                 let v = Real::to_f64(v);
                 // Divided before it is added: sums of large numbers stay finite.
                 *mean += v * share;
                 *minimum = if v < *minimum { v } else { *minimum };
             }
-        }
+        });
         let mut residual = vec![0.0; rows.ncols()];
-        for row in rows.axis_iter(Axis(0)) {
+        for_each_row(rows, |row| {
             for (((spread, residual), mean), &v) in block.spread.iter_mut().zip(&mut residual).zip(&block.mean).zip(row)
             {
                 let deviation = Real::to_f64(v) - mean;
                 *spread += deviation * deviation;
                 *residual += deviation;
             }
-        }
+        });
         // The deviations' own mean is what rounding left in the first pass.
         for ((spread, residual), mean) in block.spread.iter_mut().zip(residual).zip(&mut block.mean) {
             let correction = residual / rows.nrows() as f64;
@@ -118,6 +118,21 @@ impl ColumnStatistics {
 
     pub(super) fn check_seen(&self) -> Result<()> {
         if self.count > 0 { Ok(()) } else { Err(Error::parameter("number of rows", "at least 1", 0)) }
+    }
+}
+
+/// Hands over rows as slices, copied where they are not contiguous: other iterators go number by number.
+fn for_each_row<R: Real>(rows: ArrayView2<'_, R>, mut visit: impl FnMut(&[R])) {
+    let mut copy = Vec::new();
+    for row in rows.axis_iter(Axis(0)) {
+        match row.as_slice() {
+            Some(row) => visit(row),
+            None => {
+                copy.clear();
+                copy.extend(row.iter().copied());
+                visit(&copy);
+            }
+        }
     }
 }
 

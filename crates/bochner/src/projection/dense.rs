@@ -158,8 +158,9 @@ impl<R: Real> Weights<R> for Normals {
 }
 
 impl<R: Real> Weights<R> for Signs {
+    /// As many rows as a product takes at a time: bits become numbers once for all of them.
     fn shared_rows(&self) -> usize {
-        64
+        96
     }
 
     fn project(
@@ -248,10 +249,7 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Dense<R, O, W> {
             project(first, *first_rows, re, im);
             for (factor, rows) in others.iter().zip(other_rows) {
                 project(factor, *rows, other_re, other_im);
-                pulp::Arch::new().dispatch(
-                    #[inline(always)]
-                    || multiply(&mut re[..n * m], im, &other_re[..n * m], other_im),
-                );
+                multiply(&mut re[..n * m], im, &other_re[..n * m], other_im);
             }
             visit(columns, &re[..n * m], if O::IS_COMPLEX { &im[..n * m] } else { &[] });
         }
@@ -477,7 +475,24 @@ impl Signs {
     }
 }
 
-/// Writes one panel of `NR` directions; a loop of known length over bits in one register becomes vector code.
+/// Writes one panel of `NR` directions.
+struct Expand<'a, R, const NR: usize> {
+    signs: &'a Signs,
+    first: usize,
+    depths: Range<usize>,
+    out: &'a mut [R],
+}
+
+impl<R: Real, const NR: usize> pulp::NullaryFnOnce for Expand<'_, R, NR> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        expand::<R, NR>(self.signs, self.first, self.depths, self.out);
+    }
+}
+
+/// A loop of known length over bits in one register becomes vector code.
 #[inline(always)]
 fn expand<R: Real, const NR: usize>(signs: &Signs, first: usize, depths: Range<usize>, out: &mut [R]) {
     let start = first / 64 * signs.depth;
@@ -527,14 +542,8 @@ impl Source for Signs {
         // Panels start at multiples of their width, a divisor of 64: a panel never straddles two words.
         let arch = pulp::Arch::new();
         match width {
-            8 => arch.dispatch(
-                #[inline(always)]
-                || expand::<R, 8>(self, first, depths, out),
-            ),
-            _ => arch.dispatch(
-                #[inline(always)]
-                || expand::<R, 16>(self, first, depths, out),
-            ),
+            8 => arch.dispatch(Expand::<R, 8> { signs: self, first, depths, out }),
+            _ => arch.dispatch(Expand::<R, 16> { signs: self, first, depths, out }),
         }
     }
 }

@@ -299,10 +299,7 @@ impl DualCoordinateDescent {
                     let visit = (epoch * inner + pass) as u64;
                     Stream::new(self.seed.child(block), Role::Order, visit).shuffle(&mut order);
                     groups.par_iter_mut().for_each(|group| {
-                        arch.dispatch(
-                            #[inline(always)]
-                            || sweep(group, rows, numbers, facts, &order, pass == 0),
-                        );
+                        arch.dispatch(Visit { group, rows, numbers, facts, order: &order, track: pass == 0 });
                     });
                 }
                 block += 1;
@@ -315,10 +312,7 @@ impl DualCoordinateDescent {
             }
             blocks.for_each(&|_| true, &mut |numbers, rows| {
                 groups.par_iter_mut().for_each(|group| {
-                    arch.dispatch(
-                        #[inline(always)]
-                        || group.assess(self.loss, rows, numbers, facts),
-                    );
+                    arch.dispatch(Assessment { group, loss: self.loss, rows, numbers, facts });
                 });
                 watch()
             })?;
@@ -456,9 +450,45 @@ impl<R: Real> Group<R> {
     }
 }
 
+/// [`Group::assess`] with the instructions of this machine; a closure would not be inlined, and call `fma` for every number.
+struct Assessment<'a, R> {
+    group: &'a mut Group<R>,
+    loss: Hinge,
+    rows: Tile<'a, R>,
+    numbers: &'a [u32],
+    facts: &'a [Row],
+}
+
+impl<R: Real> pulp::NullaryFnOnce for Assessment<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        self.group.assess(self.loss, self.rows, self.numbers, self.facts);
+    }
+}
+
 /// One visit of every row in `order` by all problems that are active there; `track` notes the range of gradients.
+struct Visit<'a, R> {
+    group: &'a mut Group<R>,
+    rows: Tile<'a, R>,
+    numbers: &'a [u32],
+    facts: &'a [Row],
+    order: &'a [u32],
+    track: bool,
+}
+
+impl<R: Real> pulp::NullaryFnOnce for Visit<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        sweep(self);
+    }
+}
+
 #[inline(always)]
-fn sweep<R: Real>(group: &mut Group<R>, rows: Tile<'_, R>, numbers: &[u32], facts: &[Row], order: &[u32], track: bool) {
+fn sweep<R: Real>(Visit { group, rows, numbers, facts, order, track }: Visit<'_, R>) {
     let problems = group.positive.len();
     for &k in order {
         let i = numbers[k as usize] as usize;

@@ -97,15 +97,21 @@ struct Fold<'a, R> {
     out: &'a mut [Lane<R>],
 }
 
-impl<R: Real> pulp::NullaryFnOnce for Fold<'_, R> {
+impl<R: Real> VectorKernel<R> for Fold<'_, R> {
     type Output = ();
+
     #[inline(always)]
-    fn call(self) {
-        self.out.fill([R::ZERO; 8]);
-        for (lanes, signs) in self.lanes.chunks(self.out.len()).zip(self.signs.chunks(self.out.len())) {
-            for ((out, lane), &sign) in self.out.iter_mut().zip(lanes).zip(signs) {
-                for l in 0..8 {
-                    out[l] = num_traits::Float::mul_add(lane[l], sign, out[l]);
+    fn run<S: Vectors<R>>(self, s: S) {
+        let Fold { lanes, signs, out } = self;
+        let (packs, fold) = (8 / R::WIDTH, out.len());
+        out.fill([R::ZERO; 8]);
+        let out = R::packs_mut(out.as_flattened_mut());
+        for (lanes, signs) in lanes.chunks(fold).zip(signs.chunks(fold)) {
+            let lanes = R::packs(lanes.as_flattened());
+            for ((out, lane), &sign) in out.chunks_exact_mut(packs).zip(lanes.chunks_exact(packs)).zip(signs) {
+                let sign = s.splat(sign);
+                for (out, lane) in out.iter_mut().zip(lane) {
+                    s.store(out, s.add(s.load(out), s.mul(s.load(lane), sign)));
                 }
             }
         }
@@ -209,11 +215,10 @@ impl<R: Real> Factors<R> {
             }
             for (round, sums) in self.rounds.iter().zip(sums.chunks_exact_mut(self.most * fold)) {
                 for (degree, (factor, sums)) in round.iter().zip(sums.chunks_exact_mut(fold)).enumerate() {
-                    let arch = pulp::Arch::new();
-                    arch.dispatch(Fold { lanes: &scratch.lanes, signs: &factor.re, out: &mut scratch.re });
+                    R::dispatch(Fold { lanes: &scratch.lanes, signs: &factor.re, out: &mut scratch.re });
                     fwht_lanes(&mut scratch.re);
                     if self.complex {
-                        arch.dispatch(Fold { lanes: &scratch.lanes, signs: &factor.im, out: &mut scratch.im });
+                        R::dispatch(Fold { lanes: &scratch.lanes, signs: &factor.im, out: &mut scratch.im });
                         fwht_lanes(&mut scratch.im);
                     }
                     let (first, order, scratch) = (degree == 0, &factor.order, &mut scratch);
