@@ -21,14 +21,15 @@ pub struct ClassGram<T: Scalar> {
     count: u64,
 }
 
+/// The sums of one class, and its rows that wait to be added.
 #[derive(Debug, Clone)]
-struct Class<T: Scalar> {
-    sums: Products<T::Wide>,
-    totals: Totals,
-    rows: Vec<T::Real>,
-    weights: Vec<T::Real>,
+pub(crate) struct Class<T: Scalar> {
+    pub(crate) sums: Products<T::Wide>,
+    pub(crate) totals: Totals,
+    pub(crate) rows: Vec<T::Real>,
+    pub(crate) weights: Vec<T::Real>,
     /// Where the waiting rows stood in the stream.
-    numbers: Vec<u64>,
+    pub(crate) numbers: Vec<u64>,
 }
 
 impl<T: Scalar> Clone for ClassGram<T> {
@@ -70,6 +71,32 @@ impl<T: Scalar> ClassGram<T> {
     /// Number of rows pushed.
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Length of a row, number of features, and every class.
+    pub(crate) fn parts(&self) -> (usize, usize, &[Class<T>]) {
+        (self.input_dim, self.collector.dim(), &self.classes)
+    }
+
+    /// The accumulator with these classes, as a file keeps them.
+    ///
+    /// # Errors
+    /// Parts that do not fit together.
+    pub(crate) fn from_parts(input_dim: usize, dim: usize, classes: Vec<Class<T>>) -> Result<Self> {
+        check_count("classes", classes.len())?;
+        let mut count = 0;
+        for class in &classes {
+            let waiting = class.numbers.len();
+            if waiting >= BLOCK {
+                return Err(Error::parameter("waiting rows", "fewer than make a block", waiting));
+            }
+            check_dim("number of features of a class", dim, class.sums.gram.order())?;
+            check_dim("number of sums of a class", dim, class.sums.feature_sums.len())?;
+            check_dim("number of waiting values", waiting.saturating_mul(input_dim), class.rows.len())?;
+            check_dim("number of waiting weights", waiting, class.weights.len())?;
+            count += class.totals.count + waiting as u64;
+        }
+        Ok(ClassGram { input_dim, classes, collector: Collector::new(dim, 0)?, work: Workspace::new(), count })
     }
 
     /// Adds rows whose one target is the number of their class.

@@ -43,10 +43,10 @@ impl<T: Scalar> Clone for Gram<T> {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Products<W> {
-    gram: Lower<W>,
-    cross: Array2<W>,
-    feature_sums: Vec<W>,
+pub(crate) struct Products<W> {
+    pub(crate) gram: Lower<W>,
+    pub(crate) cross: Array2<W>,
+    pub(crate) feature_sums: Vec<W>,
 }
 
 /// The sums of a [`Gram`] over all its rows.

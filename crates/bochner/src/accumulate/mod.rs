@@ -7,7 +7,8 @@ mod classes;
 mod collect;
 mod gram;
 
+pub(crate) use classes::Class;
 pub use classes::ClassGram;
 pub(crate) use collect::{Collector, Gathered};
-pub(crate) use gram::adjoint_times;
 pub use gram::{Gram, Moments, Totals};
+pub(crate) use gram::{Products, adjoint_times};

@@ -2,6 +2,7 @@ use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::kernel::{Kernel, kernel_matrix, kernel_matrix_into};
 use ndarray::{Array2, ArrayView2, Axis, s};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// Bytes of kernel values kept per problem where no budget was given.
 const BUDGET: u64 = 1 << 30;
@@ -123,7 +124,8 @@ impl<K: Kernel + Clone> KernelSvm<K> {
         }
         let only = labels[0];
         let rows = rows.select(Axis(0), &support);
-        Ok(KernelSvmModel { kernel: self.kernel.clone(), support, rows, coefficients, pairs, classes, only })
+        let parts = KernelSvmParts { support, pairs, classes, only };
+        Ok(KernelSvmModel { kernel: self.kernel.clone(), rows, coefficients, parts })
     }
 
     /// Sequential minimal optimisation of one problem.
@@ -269,7 +271,8 @@ impl<'a, K: Kernel> Values<'a, K> {
 }
 
 /// How the problem of one pair of classes ended.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PairReport {
     /// `b`.
     pub intercept: f64,
@@ -285,30 +288,69 @@ pub struct PairReport {
     pub converged: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Pair {
-    first: usize,
-    second: usize,
-    report: PairReport,
+/// Two classes, and how their problem ended.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pair {
+    pub(crate) first: usize,
+    pub(crate) second: usize,
+    pub(crate) report: PairReport,
+}
+
+/// What a fitted machine knows besides its kernel, its support vectors and their coefficients.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KernelSvmParts {
+    /// Numbers of the support vectors among the rows of the fit.
+    pub(crate) support: Vec<usize>,
+    pub(crate) pairs: Vec<Pair>,
+    pub(crate) classes: usize,
+    /// The class where there is no pair.
+    pub(crate) only: usize,
 }
 
 /// A fitted [`KernelSvm`].
 #[derive(Debug, Clone)]
 pub struct KernelSvmModel<K> {
     kernel: K,
-    support: Vec<usize>,
     rows: Array2<f64>,
     coefficients: Array2<f64>,
-    pairs: Vec<Pair>,
-    classes: usize,
-    /// The class where there is no pair.
-    only: usize,
+    parts: KernelSvmParts,
 }
 
 impl<K: Kernel> KernelSvmModel<K> {
+    /// A machine from its parts, as a file keeps them.
+    ///
+    /// # Errors
+    /// Parts that do not fit together, or numbers that are not finite.
+    pub(crate) fn from_parts(
+        kernel: K,
+        rows: Array2<f64>,
+        coefficients: Array2<f64>,
+        parts: KernelSvmParts,
+    ) -> Result<Self> {
+        check_count("classes", parts.classes)?;
+        check_dim("number of support vectors", parts.support.len(), rows.nrows())?;
+        check_dim("number of rows of coefficients", rows.nrows(), coefficients.nrows())?;
+        check_dim("number of pairs of classes", parts.pairs.len(), coefficients.ncols())?;
+        let known = |class: usize| class < parts.classes;
+        if !known(parts.only) || !parts.pairs.iter().all(|pair| known(pair.first) && known(pair.second)) {
+            return Err(Error::parameter("pairs", "of classes that are there", "another class"));
+        }
+        let intercepts = parts.pairs.iter().map(|pair| &pair.report.intercept);
+        if !rows.iter().chain(&coefficients).chain(intercepts).all(|v| v.is_finite()) {
+            return Err(Error::parameter("support vectors and coefficients", "finite numbers", "others"));
+        }
+        Ok(KernelSvmModel { kernel, rows, coefficients, parts })
+    }
+
+    pub(crate) fn parts(&self) -> (&Array2<f64>, &Array2<f64>, &KernelSvmParts) {
+        (&self.rows, &self.coefficients, &self.parts)
+    }
+
     /// Numbers of the rows that support a plane.
     pub fn support(&self) -> &[usize] {
-        &self.support
+        &self.parts.support
     }
 
     /// `yα`: one row per support vector, one column per pair of classes.
@@ -318,12 +360,12 @@ impl<K: Kernel> KernelSvmModel<K> {
 
     /// How the pairs ended, in the order (0, 1), (0, 2), …, (1, 2), …; pairs with a class without rows are left out.
     pub fn reports(&self) -> impl Iterator<Item = PairReport> + '_ {
-        self.pairs.iter().map(|pair| pair.report)
+        self.parts.pairs.iter().map(|pair| pair.report)
     }
 
     /// Number of classes.
     pub fn classes(&self) -> usize {
-        self.classes
+        self.parts.classes
     }
 
     /// Decision values, one column per pair: positive for its first class.
@@ -332,13 +374,13 @@ impl<K: Kernel> KernelSvmModel<K> {
     /// Rows of another length, NaN or infinities.
     pub fn decide(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         check_dim("number of columns of rows", self.rows.ncols(), rows.ncols())?;
-        let mut out = Array2::zeros((rows.nrows(), self.pairs.len()));
+        let mut out = Array2::zeros((rows.nrows(), self.parts.pairs.len()));
         for (rows, mut out) in
             rows.axis_chunks_iter(Axis(0), PREDICT_ROWS).zip(out.axis_chunks_iter_mut(Axis(0), PREDICT_ROWS))
         {
             let values = kernel_matrix(&self.kernel, rows, self.rows.view())?;
             out.assign(&values.dot(&self.coefficients));
-            for (mut column, pair) in out.columns_mut().into_iter().zip(&self.pairs) {
+            for (mut column, pair) in out.columns_mut().into_iter().zip(&self.parts.pairs) {
                 column += pair.report.intercept;
             }
         }
@@ -350,18 +392,18 @@ impl<K: Kernel> KernelSvmModel<K> {
     /// # Errors
     /// As [`decide`](Self::decide).
     pub fn predict_classes(&self, rows: ArrayView2<'_, f64>) -> Result<Vec<usize>> {
-        if self.pairs.is_empty() {
+        if self.parts.pairs.is_empty() {
             check_dim("number of columns of rows", self.rows.ncols(), rows.ncols())?;
-            return Ok(vec![self.only; rows.nrows()]);
+            return Ok(vec![self.parts.only; rows.nrows()]);
         }
         let values = self.decide(rows)?;
-        let mut votes = vec![0usize; self.classes];
+        let mut votes = vec![0usize; self.parts.classes];
         Ok(values
             .rows()
             .into_iter()
             .map(|row| {
                 votes.fill(0);
-                for (value, pair) in row.iter().zip(&self.pairs) {
+                for (value, pair) in row.iter().zip(&self.parts.pairs) {
                     votes[if *value > 0.0 { pair.first } else { pair.second }] += 1;
                 }
                 let most = votes.iter().copied().max().unwrap_or(0);

@@ -32,6 +32,7 @@ pub(crate) use gp_classification::ClassifierParts;
 pub use gp_classification::{GpClassifier, GpClassifierModel};
 pub(crate) use gp_regression::GpParts;
 pub use gp_regression::{GpRegressor, GpRegressorModel};
+pub(crate) use kernel_svm::KernelSvmParts;
 pub use kernel_svm::{KernelSvm, KernelSvmModel, PairReport};
 pub(crate) use local_gp::Local;
 pub use local_gp::{LocalGp, LocalGpModel};

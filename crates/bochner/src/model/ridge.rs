@@ -6,7 +6,7 @@ use crate::feature::FeatureMap;
 use crate::linalg::Lower;
 use crate::rows::{OneAgainstRest, RowSource, count_classes};
 use crate::scalar::Real;
-use crate::solve::{self, Choice, Normal, Size, Solution, SolveReport, Solver};
+use crate::solve::{self, Choice, Journal, Journalled, Normal, Operator, Size, Solution, SolveReport, Solver};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 /// Ridge regression on features: `min Σ wᵢ |Xᵀφ(xᵢ) + b - yᵢ|² + α|X|²`.
@@ -196,11 +196,17 @@ fn overhead<R: Real, M: FeatureMap<Real = R, Output = R>>(map: &M) -> u64 {
     tiles.saturating_add(threads * 4 * 256 * 256 * 8).saturating_add(1 << 20)
 }
 
-impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for Ridge<M> {
-    type Real = R;
-    type Model = RidgeModel<M>;
+impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Ridge<M> {
+    /// [`fit`](Fit::fit) with a journal of the passes of conjugate gradients: after a break the same fit with the same
+    /// journal repeats none of those it recorded, and ends with the same bits. Other solvers do not ask the journal.
+    ///
+    /// # Errors
+    /// As [`fit`](Fit::fit), and those of the journal.
+    pub fn fit_journalled(&self, source: &mut dyn RowSource<R>, journal: &mut dyn Journal) -> Result<RidgeModel<M>> {
+        self.solve(source, Some(journal))
+    }
 
-    fn fit(&self, source: &mut dyn RowSource<R>) -> Result<RidgeModel<M>> {
+    fn solve(&self, source: &mut dyn RowSource<R>, journal: Option<&mut dyn Journal>) -> Result<RidgeModel<M>> {
         check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
         let outputs = source.target_dim();
         if outputs == 0 {
@@ -216,8 +222,13 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for Ridge<M> {
                 let mut normal = Normal::new(&self.map, source, self.intercept, room)?;
                 let (rhs, diagonal) = normal.system();
                 let epsilon = Real::to_f64(R::epsilon());
-                let (coefficients, report) =
-                    solve::conjugate_gradients(&mut normal, &rhs, self.penalty, &options, Some(&diagonal), epsilon)?;
+                let run = |operator: &mut dyn Operator| {
+                    solve::conjugate_gradients(operator, &rhs, self.penalty, &options, Some(&diagonal), epsilon)
+                };
+                let (coefficients, report) = match journal {
+                    Some(journal) => run(&mut Journalled { operator: &mut normal, journal })?,
+                    None => run(&mut normal)?,
+                };
                 (normal.solution(coefficients)?, report)
             }
             Choice::StochasticGradient(options) => {
@@ -227,6 +238,15 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for Ridge<M> {
             }
         };
         RidgeModel::from_solution(self.map.clone(), &solution, report.because(plan.reason))
+    }
+}
+
+impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for Ridge<M> {
+    type Real = R;
+    type Model = RidgeModel<M>;
+
+    fn fit(&self, source: &mut dyn RowSource<R>) -> Result<RidgeModel<M>> {
+        self.solve(source, None)
     }
 }
 

@@ -1,8 +1,8 @@
 use super::container::{Header, Stored, Tensor, Values, malformed};
-use super::gram::{collect, shape, spread};
+use super::gram::{collect, shape, spread, triangle, triangle_len};
 use crate::error::{Result, check_dim};
 use crate::feature::FeatureMap;
-use crate::linalg::{Cholesky, Lower};
+use crate::linalg::Cholesky;
 use crate::model::evidence::Wide;
 use crate::model::{ClassifierParts, GpClassifierModel, GpParts, GpRegressorModel, SviClassifierModel, SviParts};
 use crate::scalar::{Real, Scalar};
@@ -47,15 +47,8 @@ pub(super) fn factor_of<W: Scalar<Real = f64>>(
     order: usize,
     norm_one: f64,
 ) -> Result<Cholesky<W>> {
-    let entries: Vec<W> = numbers(stored, name, order * (order + 1) / 2)?;
-    let mut factor = Lower::zeros(order)?;
-    let mut rest = entries.as_slice();
-    for i in 0..order {
-        let (row, after) = rest.split_at(i + 1);
-        factor.row_mut(i).copy_from_slice(row);
-        rest = after;
-    }
-    Cholesky::from_factor(factor, norm_one)
+    let entries: Vec<W> = numbers(stored, name, triangle_len(order)?)?;
+    Cholesky::from_factor(triangle(order, &entries)?, norm_one)
 }
 
 pub(super) fn header<M: FeatureMap>(kind: &str, map: &M, described: Value, extra: Value) -> Header {

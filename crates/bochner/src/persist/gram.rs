@@ -28,12 +28,45 @@ pub(super) fn spread<T: Scalar<Real = f64>>(values: &[T], out: &mut Vec<f64>) {
     }
 }
 
-fn array<'a, T: Scalar<Real = f64>>(name: &str, dims: &[usize], values: Vec<T>) -> Array<'a> {
+pub(super) fn array<'a, T: Scalar<Real = f64>>(name: &str, dims: &[usize], values: Vec<T>) -> Array<'a> {
     Array::double(name, shape::<T>(dims), move |emit| {
         let mut flat = Vec::new();
         spread(&values, &mut flat);
         emit(&flat)
     })
+}
+
+/// Numbers in the lower triangle of a matrix.
+pub(super) fn triangle_len(dim: usize) -> Result<usize> {
+    let square = dim.checked_add(1).and_then(|next| dim.checked_mul(next));
+    Ok(square.ok_or_else(|| malformed(format!("no matrix of order {dim} fits into memory")))? / 2)
+}
+
+/// Lower triangles one after the other, row by row.
+pub(super) fn triangles<'a, W: Scalar<Real = f64>>(name: &str, matrices: Vec<&'a Lower<W>>) -> Array<'a> {
+    let len = matrices.iter().map(|m| m.order() * (m.order() + 1) / 2).sum();
+    Array::double(name, shape::<W>(&[len]), move |emit| {
+        let mut flat = Vec::new();
+        matrices.iter().try_for_each(|matrix| {
+            (0..matrix.order()).try_for_each(|i| {
+                spread(matrix.row(i), &mut flat);
+                emit(&flat)
+            })
+        })
+    })
+}
+
+/// The matrix whose lower triangle these numbers are.
+pub(super) fn triangle<W: Scalar<Real = f64>>(order: usize, entries: &[W]) -> Result<Lower<W>> {
+    crate::error::check_dim("number of values of a triangle", triangle_len(order)?, entries.len())?;
+    let mut matrix = Lower::zeros(order)?;
+    let mut rest = entries;
+    for i in 0..order {
+        let (row, after) = rest.split_at(i + 1);
+        matrix.row_mut(i).copy_from_slice(row);
+        rest = after;
+    }
+    Ok(matrix)
 }
 
 pub(super) fn collect<T: Scalar<Real = f64>>(flat: &[f64]) -> Vec<T> {
@@ -67,13 +100,7 @@ impl<T: Scalar> Gram<T> {
             classes: None,
             extra: serde_json::json!({ "complex": T::IS_COMPLEX, "outputs": outputs, "count": totals.count, "note": note }),
         };
-        let triangle = Array::double("gram", shape::<T>(&[dim * (dim + 1) / 2]), move |emit| {
-            let mut flat = Vec::new();
-            (0..dim).try_for_each(|i| {
-                spread(gram.row(i), &mut flat);
-                emit(&flat)
-            })
-        });
+        let triangle = triangles("gram", vec![gram]);
         let wide =
             |rows: Tile<'_, T>| (0..rows.rows()).flat_map(|i| rows.row(i)).map(|v| v.widen()).collect::<Vec<T::Wide>>();
         let arrays = [
@@ -129,14 +156,8 @@ impl<T: Scalar> Gram<T> {
             check_dim(name, expected, values.len())?;
             Ok::<_, crate::Error>(values.to_vec())
         };
-        let entries = wide("gram", dim.checked_add(1).and_then(|next| dim.checked_mul(next)).map(|d| d / 2))?;
-        let mut gram = Lower::zeros(dim)?;
-        let mut rest = entries.as_slice();
-        for i in 0..dim {
-            let (row, after) = rest.split_at(i + 1);
-            gram.row_mut(i).copy_from_slice(row);
-            rest = after;
-        }
+        let entries = wide("gram", Some(triangle_len(dim)?))?;
+        let gram = triangle(dim, &entries)?;
         let cross = Array2::from_shape_vec((dim, outputs), wide("cross", dim.checked_mul(outputs))?)
             .map_err(|e| malformed(e.to_string()))?;
         let weight_sums = real("weight_sums", 2)?;

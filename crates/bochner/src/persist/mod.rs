@@ -9,10 +9,12 @@
 //! Files are written whole or not at all: into a temporary file beside the target, flushed to the disk, then renamed.
 //! Loading one runs no code and trusts no length.
 
+mod classes;
 mod container;
 mod exact;
 mod gaussian_process;
 mod gram;
+mod kernel_svm;
 mod local_gp;
 mod operator;
 mod ridge;

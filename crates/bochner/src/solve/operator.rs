@@ -21,6 +21,45 @@ pub trait Operator {
     fn apply(&mut self, v: ArrayView2<'_, f64>) -> Result<Array2<f64>>;
 }
 
+/// Products of an operator that an earlier run has computed: an iteration that gets them again goes where it went before,
+/// to the bit, without computing them.
+pub trait Journal {
+    /// The next product of the earlier run; `None` from the first one on that it did not record.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn recall(&mut self) -> Result<Option<Array2<f64>>>;
+
+    /// Records a product that was computed.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn record(&mut self, product: ArrayView2<'_, f64>) -> Result<()>;
+}
+
+/// An operator whose products are recorded, or recalled where they were.
+pub(crate) struct Journalled<'a> {
+    pub(crate) operator: &'a mut dyn Operator,
+    pub(crate) journal: &'a mut dyn Journal,
+}
+
+impl Operator for Journalled<'_> {
+    fn dim(&self) -> usize {
+        self.operator.dim()
+    }
+
+    fn apply(&mut self, v: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        if let Some(product) = self.journal.recall()? {
+            check_dim("number of rows of a recorded product", v.nrows(), product.nrows())?;
+            check_dim("number of columns of a recorded product", v.ncols(), product.ncols())?;
+            return Ok(product);
+        }
+        let product = self.operator.apply(v)?;
+        self.journal.record(product.view())?;
+        Ok(product)
+    }
+}
+
 /// The normal equations of a source: products with `FᵀWF` (centred where an intercept is asked for), for which features
 /// are computed again in every pass, or kept where they fit.
 pub(crate) struct Normal<'a, R: Real, M> {

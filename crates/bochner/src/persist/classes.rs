@@ -1,0 +1,150 @@
+use super::container::{Header, Stored, Values, malformed, save};
+use super::gram::{array, collect, triangle, triangle_len, triangles};
+use crate::accumulate::{Class, ClassGram, Products, Totals};
+use crate::error::{Result, check_dim};
+use crate::scalar::{Real, Scalar};
+use ndarray::Array2;
+use serde_json::Value;
+use std::path::Path;
+
+const KIND: &str = "class_gram";
+
+impl<T: Scalar> ClassGram<T> {
+    /// Saves the sums of all classes and the rows that wait, so that a stream can go on later with the same bits; the
+    /// note is replaced with them.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn save_with(&self, path: impl AsRef<Path>, note: Value) -> Result<()> {
+        let (input_dim, dim, classes) = self.parts();
+        let counts: Vec<u64> = classes.iter().map(|class| class.totals.count).collect();
+        let waiting: Vec<usize> = classes.iter().map(|class| class.numbers.len()).collect();
+        let header = Header {
+            kind: KIND.to_owned(),
+            dtype: T::Real::NAME.to_owned(),
+            input_dim,
+            map: Value::Null,
+            preprocessing: Value::Null,
+            classes: None,
+            extra: serde_json::json!({
+                "complex": T::IS_COMPLEX, "features": dim, "counts": counts, "waiting": waiting, "note": note,
+            }),
+        };
+        let all: usize = waiting.iter().sum();
+        let wide = |values: &[T::Real]| values.iter().map(|v| Real::to_f64(*v)).collect::<Vec<f64>>();
+        let sums: Vec<T::Wide> = classes.iter().flat_map(|class| class.sums.feature_sums.clone()).collect();
+        let weights = |class: &Class<T>| [class.totals.weight_sum, class.totals.log_weight_sum];
+        let arrays = [
+            array("feature_sums", &[classes.len(), dim], sums),
+            triangles("gram", classes.iter().map(|class| &class.sums.gram).collect()),
+            array::<f64>("weight_sums", &[classes.len(), 2], classes.iter().flat_map(weights).collect()),
+            // Below 2⁵³ these are exact.
+            array::<f64>(
+                "waiting_numbers",
+                &[all],
+                classes.iter().flat_map(|class| class.numbers.iter().map(|&n| n as f64)).collect(),
+            ),
+            array("waiting_rows", &[all, input_dim], classes.iter().flat_map(|class| wide(&class.rows)).collect()),
+            array("waiting_weights", &[all], classes.iter().flat_map(|class| wide(&class.weights)).collect()),
+        ];
+        save(path.as_ref(), &header, &arrays)
+    }
+
+    /// Loads what [`save_with`](Self::save_with) wrote: the accumulator and its note.
+    ///
+    /// # Errors
+    /// [`Error::Format`](crate::Error::Format) for damaged files and for accumulators of another number type.
+    pub fn load_with(path: impl AsRef<Path>) -> Result<(Self, Value)> {
+        let stored = Stored::load(path)?;
+        stored.expect_kind(KIND)?;
+        let (input_dim, extra) = (stored.header.input_dim, &stored.header.extra);
+        let (dtype, complex) = (stored.header.dtype.as_str(), extra["complex"].as_bool());
+        if dtype != T::Real::NAME || complex != Some(T::IS_COMPLEX) {
+            return Err(malformed(format!("holds sums over {dtype} numbers, complex: {complex:?}")));
+        }
+        let numbers = |name: &str| -> Result<Vec<u64>> {
+            serde_json::from_value(extra[name].clone()).map_err(|e| malformed(format!("`{name}`: {e}")))
+        };
+        let dim: usize =
+            serde_json::from_value(extra["features"].clone()).map_err(|e| malformed(format!("`features`: {e}")))?;
+        let (counts, waiting) = (numbers("counts")?, numbers("waiting")?);
+        check_dim("number of classes", counts.len(), waiting.len())?;
+        let flat = |name: &'static str, expected: Option<usize>| match stored.tensor(name)?.values() {
+            Values::F64(values) => {
+                let expected = expected.ok_or_else(|| malformed(format!("array `{name}` would be too long")))?;
+                check_dim(name, expected, values.len())?;
+                Ok(values.as_slice())
+            }
+            _ => Err(malformed(format!("array `{name}` is not of type f64"))),
+        };
+        let parts = if T::IS_COMPLEX { 2 } else { 1 };
+        let times = |a: usize, b: usize| a.checked_mul(b);
+        let (classes, triangle_len) = (counts.len(), triangle_len(dim)?);
+        let all = waiting.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)).and_then(|n| usize::try_from(n).ok());
+        let grams: Vec<T::Wide> = collect(flat("gram", times(classes, triangle_len).and_then(|n| times(n, parts)))?);
+        let sums: Vec<T::Wide> = collect(flat("feature_sums", times(classes, dim).and_then(|n| times(n, parts)))?);
+        let weight_sums = flat("weight_sums", times(classes, 2))?;
+        let rows = flat("waiting_rows", all.and_then(|all| times(all, input_dim)))?;
+        let (weights, places) = (flat("waiting_weights", all)?, flat("waiting_numbers", all)?);
+        let narrow = |values: &[f64]| values.iter().map(|v| T::Real::from_f64(*v)).collect::<Vec<_>>();
+        let mut first = 0;
+        let read = (0..classes).map(|c| {
+            let range = first..first + waiting[c] as usize;
+            first = range.end;
+            let totals = Totals {
+                weight_sum: weight_sums[2 * c],
+                log_weight_sum: weight_sums[2 * c + 1],
+                count: counts[c],
+                ..Totals::zeros(0)
+            };
+            let sums = Products {
+                gram: triangle(dim, &grams[c * triangle_len..][..triangle_len])?,
+                cross: Array2::from_elem((dim, 0), T::Wide::ZERO),
+                feature_sums: sums[c * dim..][..dim].to_vec(),
+            };
+            Ok(Class {
+                sums,
+                totals,
+                rows: narrow(&rows[range.start * input_dim..range.end * input_dim]),
+                weights: narrow(&weights[range.clone()]),
+                numbers: places[range].iter().map(|n| *n as u64).collect(),
+            })
+        });
+        let read = read.collect::<Result<Vec<_>>>()?;
+        Ok((ClassGram::from_parts(input_dim, dim, read)?, extra["note"].clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feature::{Describe, FourierSpec};
+    use crate::rows::RowBlock;
+    use ndarray::s;
+
+    #[test]
+    fn sums_of_classes_go_on_after_a_file_with_the_same_bits() {
+        let rows = Array2::from_shape_fn((2600, 2), |(i, j)| ((i * (j + 3)) as f32 * 0.37).sin());
+        let labels = Array2::from_shape_fn((2600, 1), |(i, _)| if i % 11 == 0 { 2.0f32 } else { (i % 2) as f32 });
+        let map = FourierSpec { n_components: 12, seed: 5, ..FourierSpec::default() }.build::<f32>(2).unwrap();
+        let push = |to: &mut ClassGram<f32>, range: std::ops::Range<usize>| {
+            let (rows, targets) = (rows.slice(s![range.clone(), ..]), labels.slice(s![range, ..]));
+            to.push_rows(&map, RowBlock { rows, targets, weights: None }).unwrap();
+        };
+        let mut whole = ClassGram::new(2, 12, 4).unwrap();
+        push(&mut whole, 0..2600);
+        let mut part = ClassGram::new(2, 12, 4).unwrap();
+        push(&mut part, 0..2345);
+        let path = std::env::temp_dir().join(format!("bochner-class-gram-{}", std::process::id()));
+        part.save_with(&path, serde_json::json!({"why": 1})).unwrap();
+        let (mut again, note) = ClassGram::<f32>::load_with(&path).unwrap();
+        assert_eq!((again.count(), &note["why"]), (2345, &serde_json::json!(1)));
+        assert!(ClassGram::<f64>::load_with(&path).is_err());
+        push(&mut again, 2345..2600);
+        std::fs::remove_file(path).unwrap();
+        for (a, b) in whole.finish(&map).unwrap().iter().zip(again.finish(&map).unwrap()) {
+            assert_eq!((&a.feature_sums, &a.totals), (&b.feature_sums, &b.totals));
+            (0..12).for_each(|i| assert_eq!(a.gram.row(i), b.gram.row(i)));
+        }
+    }
+}
