@@ -380,7 +380,12 @@ fn bad_libsvm_files_get_one_sentence() {
         ("1 1:2\n1 2\n", "data: line 2: expected index:value, found \"2\""),
         ("1 1:2\nx 1:2\n", "data: line 2: expected a label, found \"x\""),
         ("1 2:1 2:3\n", "data: line 1: the index 2 comes twice or out of order"),
-        ("1 1:nan\n", "data: line 1: \"1:nan\" is not finite"),
+        (
+            "1 1:nan\n",
+            "data: line 1: \"1:nan\" is not a number: the value is missing; --impute mean fills such cells in, --drop-missing \
+             leaves their rows out",
+        ),
+        ("1 1:-inf\n", "data: line 1: \"1:-inf\" is not finite"),
         ("1 4000000000:1\n", "data: the index 4000000000 makes rows of 4000000000 numbers, which is too long"),
         ("1 1:2 # fine\n\n# comment\n2 -1:3\n", "data: line 4: expected index:value, found \"-1:3\""),
     ] {
@@ -393,6 +398,75 @@ fn missing_files_and_folders_are_named() {
     let message = |path: &str| Input::open(Path::new(path)).unwrap_err().to_string();
     assert_eq!(message("no/such.csv"), "no/such.csv: there is no such file");
     assert_eq!(message("/"), "/: expected a file, found a folder");
+}
+
+/// An NPY file of doubles, column `j` of row `i` being `value(i, j)`.
+fn npy(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f64) -> Vec<u8> {
+    let shape = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend(((shape.len() + 1) as u16).to_le_bytes());
+    bytes.extend(shape.as_bytes());
+    bytes.push(b'\n');
+    (0..rows * columns).for_each(|k| bytes.extend(value(k / columns, k % columns).to_le_bytes()));
+    bytes
+}
+
+#[test]
+fn gaps_of_arrays_and_of_sparse_files_are_filled_in_as_those_of_tables_are() {
+    // Column 1 is 0, 10, …, 50 with a gap in row 3; column 2 is the target.
+    let table = |i: usize, j: usize| match (i, j) {
+        (2, 0) => f64::NAN,
+        (i, 0) => 10.0 * i as f64,
+        (i, _) => i as f64,
+    };
+    let sparse: String = (0..6).map(|i| format!("{i} 1:{}\n", table(i, 0))).collect();
+    let text: String = (0..6).map(|i| format!("{},{i}\n", table(i, 0)).replace("NaN", "")).collect();
+    let target = targets(&["2"]);
+    let files =
+        [(npy(6, 2, table), &target), (text.into_bytes(), &target), (sparse.into_bytes(), &targets(&["label"]))];
+    for (bytes, selection) in &files {
+        let read = |missing| read_with(bytes.clone(), selection, &Options { missing, ..Options::default() });
+        assert!(read(Missing::Refuse).unwrap_err().to_string().contains("--impute"));
+        for (missing, fill) in [(Missing::Mean, 26.0), (Missing::Median, 30.0), (Missing::Zero, 0.0)] {
+            let (rows, targets) = read(missing).unwrap();
+            let expected: Vec<Vec<f64>> = (0..6).map(|i| vec![if i == 2 { fill } else { table(i, 0) }]).collect();
+            assert_eq!(rows, expected, "{missing:?}");
+            assert_eq!(targets.len(), 6);
+        }
+        let (rows, targets) = read(Missing::Drop).unwrap();
+        assert_eq!((rows.len(), &targets[2][0]), (5, &3.0));
+        // Gaps in new rows get what was learned from the old ones.
+        let mean = Options { missing: Missing::Mean, ..Options::default() };
+        let learned = Data::open(Input::from_bytes("old", bytes.clone()), None, selection, &mean).unwrap();
+        let again =
+            Data::open_with(Input::from_bytes("new", bytes.clone()), None, learned.schema(), false, &mean).unwrap();
+        assert_eq!(all::<f32>(&again).unwrap().0[2], [26.0]);
+    }
+    // A missing target is never made up.
+    let gap = npy(3, 2, |i, j| if (i, j) == (1, 1) { f64::NAN } else { 1.0 });
+    let options = Options { missing: Missing::Mean, ..Options::default() };
+    let message = read_with(gap, &target, &options).unwrap_err().to_string();
+    assert!(message.contains("row 2") && message.contains("target is missing"), "{message}");
+}
+
+#[test]
+fn columns_of_sparse_files_are_chosen_by_their_indices() {
+    let file = "1 1:1 2:2 3:3\n-1 1:4 3:6\n";
+    let chosen = |inputs: Option<&[&str]>, drop: &[&str]| {
+        let words = |names: &[&str]| names.iter().map(|n| n.to_string()).collect::<Vec<_>>();
+        Selection { inputs: inputs.map(words), drop: words(drop), ..Selection::default() }
+    };
+    let read = |selection: &Selection| read_with(file, selection, &Options::default()).map(|(rows, _)| rows);
+    assert_eq!(read(&chosen(Some(&["3", "1"]), &[])).unwrap(), [[3.0, 1.0], [6.0, 4.0]]);
+    assert_eq!(read(&chosen(None, &["2"])).unwrap(), [[1.0, 3.0], [4.0, 6.0]]);
+    assert!(read(&chosen(None, &["7"])).unwrap_err().to_string().contains("there is no column 7"));
+    assert!(read(&targets(&["2"])).unwrap_err().to_string().contains("called label"));
+    // A model finds its columns again, whatever else the file holds; one that counts from 0 is another file.
+    let bytes = |text: &str| Input::from_bytes("new", text.as_bytes().to_vec());
+    let learned = Data::open(bytes(file), None, &chosen(None, &["2"]), &Options::default()).unwrap();
+    let again = |text: &str| Data::open_with(bytes(text), None, learned.schema(), false, &Options::default());
+    assert_eq!(all::<f64>(&again("0 1:7 2:8 3:9 9:1\n").unwrap()).unwrap().0, [[7.0, 9.0]]);
+    assert!(again("0 0:7 2:8\n").unwrap_err().to_string().contains("counts from 1"));
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -140,7 +140,7 @@ impl Thinned {
     }
 
     /// The middle value, or the mean of the two; 0 of nothing.
-    fn median(&self) -> f64 {
+    pub(super) fn median(&self) -> f64 {
         let mut sorted = self.kept.clone();
         sorted.sort_by(f64::total_cmp);
         match sorted.len() {

@@ -2,12 +2,13 @@
 
 use super::Result;
 use super::chunks::parse_in_order;
+use super::columns::MISSING;
 use super::fault::{Fault, excerpt};
+use super::gaps::Gaps;
 use super::input::Input;
-use super::schema::{Column, Kind, Schema};
+use super::schema::{Column, Kind, Missing, Schema, Selection};
 use super::{Element, Visit};
-use bochner::rows::RowBlock;
-use ndarray::ArrayView2;
+use std::collections::HashMap;
 
 /// Rows longer than this are not made dense.
 const MOST_COLUMNS: u64 = 1 << 24;
@@ -15,11 +16,20 @@ const MOST_COLUMNS: u64 = 1 << 24;
 #[derive(Debug)]
 pub(super) struct Libsvm {
     input: Input,
-    /// Index of the first column: 1, or 0 where an index 0 occurs.
-    base: u64,
-    columns: usize,
+    /// Where the value of an index goes.
+    places: Places,
+    gaps: Gaps,
     pub(super) schema: Schema,
     rows: usize,
+}
+
+/// Indices and the columns they make.
+#[derive(Debug)]
+enum Places {
+    /// All of them, from this one on.
+    From(u64),
+    /// Some, by index; others are not wanted.
+    Some(HashMap<u64, usize>),
 }
 
 /// Whether a line is `label index:value …`.
@@ -63,66 +73,98 @@ impl<R> Default for Parsed<R> {
     }
 }
 
+/// What a first walk over a file finds.
+struct Extent {
+    /// Index of the first column: 1, or 0 where an index 0 occurs.
+    base: u64,
+    columns: usize,
+    rows: usize,
+}
+
+fn number(name: String, fill: Option<f64>) -> Column {
+    Column { name, kind: Kind::Number { fill } }
+}
+
 impl Libsvm {
-    /// Walks over the file once to find the number of columns, unless `columns` is known.
-    pub(super) fn open(input: Input, columns: Option<usize>) -> Result<Self> {
-        let (mut lowest, mut highest, mut rows, mut line) = (None, None, 0, 0);
-        let parse = |bytes: &[u8], range: &mut Range| {
-            *range = Range::default();
-            let mut each = |_: u64, _: f64, pairs: &mut dyn Iterator<Item = Pair>| -> Result<(), String> {
-                for pair in pairs {
-                    let (index, _) = pair?;
-                    range.lowest = Some(range.lowest.map_or(index, |l| l.min(index)));
-                    range.highest = Some(range.highest.map_or(index, |h| h.max(index)));
-                }
-                range.rows += 1;
-                Ok(())
-            };
-            let outcome = each_row(bytes, &mut each);
-            match outcome {
-                Ok(lines) => range.lines = lines,
-                Err(fault) => range.fault = Some(fault),
-            }
-        };
-        parse_in_order(&input, 0, false, parse, |range| {
-            if let Some((at, message)) = range.fault.take() {
-                return Err(fault(&input, line + at, message));
-            }
-            line += range.lines;
-            rows += range.rows;
-            lowest = lowest.min(range.lowest).or(range.lowest).or(lowest);
-            highest = highest.max(range.highest);
-            Ok(())
-        })?;
-        if rows == 0 {
-            return Err(input.fault("there are no rows"));
-        }
-        let base = if lowest == Some(0) { 0 } else { 1 };
-        let found = highest.map_or(0, |h| h + 1 - base);
-        if found > MOST_COLUMNS {
-            return Err(
-                input.fault(format!("the index {} makes rows of {found} numbers, which is too long", found + base - 1))
-            );
-        }
-        let columns = columns.unwrap_or(found as usize);
-        if columns == 0 {
+    /// Walks over the file once to find its columns, and again if gaps are filled in with what their columns hold.
+    pub(super) fn open(input: Input, selection: &Selection, missing: Missing) -> Result<Self> {
+        let extent = walk(&input, missing != Missing::Refuse)?;
+        if extent.columns == 0 {
             return Err(input.fault("there are no columns"));
         }
-        if found as usize > columns {
-            return Err(input.fault(format!("there are {found} columns, but {columns} are expected")));
+        let names: Vec<String> = (0..extent.columns as u64).map(|j| (extent.base + j).to_string()).collect();
+        if selection.targets.iter().any(|target| target != LABEL) {
+            return Err(input.fault(format!("the target of a LIBSVM file is its first number, called {LABEL}")));
         }
-        let number = |name: String| Column { name, kind: Kind::Number { fill: None } };
-        let inputs = (0..columns as u64).map(|j| number((base + j).to_string())).collect();
-        let schema = Schema { inputs, targets: vec![number("label".into())] };
-        Ok(Libsvm { input, base, columns, schema, rows })
+        let selection = Selection { targets: Vec::new(), ..selection.clone() };
+        let chosen = selection.resolve(&input.name, &names)?;
+        let places = match chosen.inputs.len() == extent.columns {
+            true => Places::From(extent.base),
+            false => {
+                let place = |(at, j): (usize, &usize)| (extent.base + *j as u64, at);
+                Places::Some(chosen.inputs.iter().enumerate().map(place).collect())
+            }
+        };
+        let inputs: Vec<Column> = chosen.inputs.iter().map(|j| number(names[*j].clone(), None)).collect();
+        let schema = Schema { inputs, targets: vec![number(LABEL.into(), None)] };
+        let mut file = Libsvm { input, places, gaps: Gaps::none(), schema, rows: extent.rows };
+        if missing != Missing::Refuse {
+            file.gaps.missing = missing;
+            let d = file.schema.inputs.len();
+            file.gaps = Gaps::learn(missing, d, |visit| {
+                file.read_blocks::<f64>(&mut |inputs, _| {
+                    visit(inputs);
+                    Ok(())
+                })
+            })?;
+            for (j, column) in file.schema.inputs.iter_mut().enumerate() {
+                column.kind = Kind::Number { fill: file.gaps.fill(j) };
+            }
+        }
+        Ok(file)
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.rows
+    /// The columns of a schema, found by their indices; columns of an array, called 1, 2, …, are found as well.
+    pub(super) fn open_with(input: Input, schema: &Schema, missing: Missing) -> Result<Self> {
+        let extent = walk(&input, missing != Missing::Refuse)?;
+        let indices: Option<Vec<u64>> = schema.inputs.iter().map(|c| c.name.parse().ok()).collect();
+        let places = match &indices {
+            Some(indices) => Places::Some(indices.iter().enumerate().map(|(at, index)| (*index, at)).collect()),
+            None => Places::From(extent.base),
+        };
+        let (found, expected) = (extent.columns, schema.input_dim());
+        if indices.is_none() && found > expected {
+            return Err(input.fault(format!("there are {found} columns, but {expected} are expected")));
+        }
+        // Columns that did not occur in training are ignored; those of a file that counts otherwise would all be wrong.
+        if indices.is_some_and(|indices| extent.base == 0 && found > 0 && !indices.contains(&0)) {
+            return Err(input.fault("there is a column 0, which the model does not know: it counts from 1"));
+        }
+        let schema = Schema { inputs: schema.inputs.clone(), targets: vec![number(LABEL.into(), None)] };
+        let gaps = Gaps::known(missing, &schema.inputs);
+        Ok(Libsvm { input, places, gaps, schema, rows: extent.rows })
     }
 
+    /// Number of rows, where none is left out.
+    pub(super) fn len(&self) -> Option<usize> {
+        (self.gaps.missing != Missing::Drop).then_some(self.rows)
+    }
+
+    /// Delivers all rows in blocks.
     pub(super) fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
-        let d = self.columns;
+        let shape = (self.schema.inputs.len(), 1);
+        let mut any = false;
+        self.read_blocks(&mut |inputs: &[R], labels: &[R]| {
+            // Labels are never missing: the parser refuses rows without one.
+            any |= self.gaps.deliver(shape, (inputs, labels), |_| self.input.fault("a label is missing"), visit)?;
+            Ok(())
+        })?;
+        if any { Ok(()) } else { Err(self.input.fault("there are no rows")) }
+    }
+
+    /// Delivers inputs and labels of all rows in blocks, gaps as they are.
+    fn read_blocks<R: Element>(&self, visit: &mut dyn FnMut(&[R], &[R]) -> Result<()>) -> Result<()> {
+        let d = self.schema.inputs.len();
         let parse = |bytes: &[u8], parsed: &mut Parsed<R>| {
             parsed.inputs.clear();
             parsed.labels.clear();
@@ -138,7 +180,13 @@ impl Libsvm {
                         return Err(format!("the index {index} comes twice or out of order"));
                     }
                     seen = Some(index);
-                    let place = (index - self.base.min(index)) as usize;
+                    let place = match &self.places {
+                        Places::From(base) => (index - base.min(&index)) as usize,
+                        Places::Some(places) => match places.get(&index) {
+                            Some(place) => *place,
+                            None => continue,
+                        },
+                    };
                     *inputs
                         .get_mut(start + place)
                         .filter(|_| place < d)
@@ -147,7 +195,7 @@ impl Libsvm {
                 labels.push(R::from_f64(label));
                 Ok(())
             };
-            match each_row(bytes, &mut each) {
+            match each_row(bytes, self.gaps.allowed(), &mut each) {
                 Ok(lines) => parsed.lines = lines,
                 Err(fault) => parsed.fault = Some(fault),
             }
@@ -158,17 +206,54 @@ impl Libsvm {
                 return Err(fault(&self.input, line + at, message));
             }
             line += parsed.lines;
-            let n = parsed.labels.len();
-            if n == 0 {
-                return Ok(());
-            }
-            visit(RowBlock {
-                rows: ArrayView2::from_shape((n, d), &parsed.inputs).expect("n times d numbers"),
-                targets: ArrayView2::from_shape((n, 1), &parsed.labels).expect("n numbers"),
-                weights: None,
-            })
+            if parsed.labels.is_empty() { Ok(()) } else { visit(&parsed.inputs, &parsed.labels) }
         })
     }
+}
+
+/// The name of the target.
+const LABEL: &str = "label";
+
+/// Walks over a file to find its columns and rows.
+fn walk(input: &Input, gaps: bool) -> Result<Extent> {
+    let (mut lowest, mut highest, mut rows, mut line) = (None, None, 0, 0);
+    let parse = |bytes: &[u8], range: &mut Range| {
+        *range = Range::default();
+        let mut each = |_: u64, _: f64, pairs: &mut dyn Iterator<Item = Pair>| -> Result<(), String> {
+            for pair in pairs {
+                let (index, _) = pair?;
+                range.lowest = Some(range.lowest.map_or(index, |l| l.min(index)));
+                range.highest = Some(range.highest.map_or(index, |h| h.max(index)));
+            }
+            range.rows += 1;
+            Ok(())
+        };
+        let outcome = each_row(bytes, gaps, &mut each);
+        match outcome {
+            Ok(lines) => range.lines = lines,
+            Err(fault) => range.fault = Some(fault),
+        }
+    };
+    parse_in_order(input, 0, false, parse, |range| {
+        if let Some((at, message)) = range.fault.take() {
+            return Err(fault(input, line + at, message));
+        }
+        line += range.lines;
+        rows += range.rows;
+        lowest = lowest.min(range.lowest).or(range.lowest).or(lowest);
+        highest = highest.max(range.highest);
+        Ok(())
+    })?;
+    if rows == 0 {
+        return Err(input.fault("there are no rows"));
+    }
+    let base = if lowest == Some(0) { 0 } else { 1 };
+    let found = highest.map_or(0, |h| (h - base).saturating_add(1));
+    if found > MOST_COLUMNS {
+        let index = highest.unwrap_or(0);
+        return Err(input.fault(format!("the index {index} makes rows of {found} numbers, which is too long")));
+    }
+    Ok(Extent { base, columns: found as usize, rows })
 }
 
 fn fault(input: &Input, line: u64, message: String) -> bochner::Error {
@@ -177,9 +262,11 @@ fn fault(input: &Input, line: u64, message: String) -> bochner::Error {
 
 type Pair = Result<(u64, f64), String>;
 
-/// Calls `each` with line number, label and pairs of every row; gives the number of lines.
+/// Calls `each` with line number, label and pairs of every row, NaN among them if `gaps` are allowed; gives the number of
+/// lines.
 fn each_row(
     bytes: &[u8],
+    gaps: bool,
     each: &mut dyn FnMut(u64, f64, &mut dyn Iterator<Item = Pair>) -> Result<(), String>,
 ) -> Result<u64, (u64, String)> {
     let mut lines = 0;
@@ -191,7 +278,8 @@ fn each_row(
         let label = fast_float2::parse::<f64, _>(first).ok().filter(|l| l.is_finite());
         let label = label.ok_or_else(|| (lines, format!("expected a label, found {}", excerpt(first))))?;
         let mut pairs = words.map(|word| match split_pair(word) {
-            Some((_, value)) if !value.is_finite() => Err(format!("{} is not finite", excerpt(word))),
+            Some((_, value)) if value.is_nan() && !gaps => Err(format!("{} is not a number: {MISSING}", excerpt(word))),
+            Some((_, value)) if value.is_infinite() => Err(format!("{} is not finite", excerpt(word))),
             Some(pair) => Ok(pair),
             None => Err(format!("expected index:value, found {}", excerpt(word))),
         });

@@ -6,7 +6,9 @@
 //! | NPY, NPZ | magic bytes | numbered; NPZ arrays `X` and `y` |
 //! | IDX, plain or gzip | magic bytes | numbered; labels from another file |
 //! | Parquet | magic bytes | named; words become zeros and ones; a row group at a time |
-//! | LIBSVM, plain or gzip | `label index:value …` | numbered; the label is the target |
+//! | LIBSVM, plain or gzip | `label index:value …` | called by their indices; the label is the target |
+//!
+//! Empty cells, NaN in arrays and in LIBSVM files, are refused, filled in, or left out with their rows.
 //!
 //! Contents decide, not the file's name.
 
@@ -14,6 +16,7 @@ mod chunks;
 mod columns;
 mod csv;
 mod fault;
+mod gaps;
 mod idx;
 mod input;
 mod libsvm;
@@ -113,15 +116,14 @@ impl Data {
         let format = match recognise(&input)? {
             Recognised::Text => Format::Csv(csv::Csv::open(input, options, selection)?),
             Recognised::Parquet => Format::Parquet(parquet::Parquet::open(input, options, selection)?),
-            Recognised::Libsvm => {
-                if selection.inputs.is_some() || !selection.drop.is_empty() || !selection.targets.is_empty() {
-                    return Err(input.fault("columns of a LIBSVM file cannot be selected: the label is the target"));
-                }
-                Format::Libsvm(libsvm::Libsvm::open(input, None)?)
-            }
+            Recognised::Libsvm => Format::Libsvm(libsvm::Libsvm::open(input, selection, options.missing)?),
             binary => Format::Matrix(open_matrix(input, binary, selection)?),
         };
-        Ok(Data { format: with_labels(format, labels)?, input: kept })
+        let format = match with_labels(format, labels)? {
+            Format::Matrix(matrix) => Format::Matrix(matrix.learn_gaps(options.missing)?),
+            other => other,
+        };
+        Ok(Data { format, input: kept })
     }
 
     /// Opens a file with the columns of a known schema, with or without its targets.
@@ -146,7 +148,7 @@ impl Data {
                 let with_targets = with_targets && labels.is_none();
                 Format::Parquet(parquet::Parquet::open_with(input, options, schema, with_targets)?)
             }
-            Recognised::Libsvm => Format::Libsvm(libsvm::Libsvm::open(input, Some(schema.input_dim()))?),
+            Recognised::Libsvm => Format::Libsvm(libsvm::Libsvm::open_with(input, schema, options.missing)?),
             binary => {
                 let matrix = open_matrix(input.clone(), binary, &Selection::default())?;
                 // A file that still has its targets: columns of arrays are known by their numbers.
@@ -168,7 +170,11 @@ impl Data {
                 })
             }
         };
-        let data = Data { format: with_labels(format, labels)?, input: kept };
+        let format = match with_labels(format, labels)? {
+            Format::Matrix(matrix) => Format::Matrix(matrix.with_gaps(options.missing, &schema.inputs)),
+            other => other,
+        };
+        let data = Data { format, input: kept };
         let (found, expected) = (data.schema().input_dim(), schema.input_dim());
         if found == expected {
             Ok(data)
@@ -192,8 +198,8 @@ impl Data {
         match &self.format {
             Format::Csv(_) => None,
             Format::Parquet(parquet) => parquet.len(),
-            Format::Matrix(matrix) => Some(matrix.len()),
-            Format::Libsvm(libsvm) => Some(libsvm.len()),
+            Format::Matrix(matrix) => matrix.len(),
+            Format::Libsvm(libsvm) => libsvm.len(),
         }
     }
 

@@ -1,14 +1,14 @@
 //! Binary arrays: number types and byte orders of NPY and IDX, and a stream of them as blocks of rows.
 
 use super::Result;
+use super::columns::MISSING;
+use super::gaps::Gaps;
 use super::input::{Anywhere, Bytes, Input, cannot_read, read_up_to};
 use super::npz::Member;
-use super::schema::{Chosen, Column, Kind, Schema, Selection};
+use super::schema::{Chosen, Column, Kind, Missing, Schema, Selection};
 use super::{Element, Visit};
 use crate::interrupt;
 use bochner::Error;
-use bochner::rows::RowBlock;
-use ndarray::ArrayView2;
 use rayon::prelude::*;
 use std::io::{self, Read};
 
@@ -135,6 +135,7 @@ pub(super) struct Matrix {
     numbers: Numbers,
     chosen: Chosen,
     labels: Option<Box<Matrix>>,
+    gaps: Gaps,
     pub(super) schema: Schema,
 }
 
@@ -182,7 +183,42 @@ impl Matrix {
         let column = |j: &usize| Column { name: names[*j].clone(), kind: Kind::Number { fill: None } };
         let inputs = chosen.inputs.iter().map(column).collect();
         let targets = chosen.targets.iter().map(column).collect();
-        Ok(Matrix { input, body, numbers, chosen, labels: None, schema: Schema { inputs, targets } })
+        let schema = Schema { inputs, targets };
+        Ok(Matrix { input, body, numbers, chosen, labels: None, gaps: Gaps::none(), schema })
+    }
+
+    /// The same rows with NaN filled in, or without rows that have one; what fills them in is learned from all rows.
+    pub(super) fn learn_gaps(mut self, missing: Missing) -> Result<Self> {
+        if missing == Missing::Refuse || !self.may_have_gaps() {
+            return Ok(self);
+        }
+        // Rows pass with their gaps while these are learned.
+        self.gaps.missing = missing;
+        let d = self.chosen.inputs.len();
+        let gaps = Gaps::learn(missing, d, |visit| {
+            self.read_blocks::<f64>(&mut |_, inputs, _| {
+                visit(inputs);
+                Ok(())
+            })
+        })?;
+        for (j, column) in self.schema.inputs.iter_mut().enumerate() {
+            column.kind = Kind::Number { fill: gaps.fill(j) };
+        }
+        self.gaps = gaps;
+        Ok(self)
+    }
+
+    /// The same rows with NaN filled in as a schema says.
+    pub(super) fn with_gaps(mut self, missing: Missing, inputs: &[Column]) -> Self {
+        if missing != Missing::Refuse && self.may_have_gaps() {
+            self.gaps = Gaps::known(missing, inputs);
+        }
+        self
+    }
+
+    fn may_have_gaps(&self) -> bool {
+        let labels = self.labels.as_ref().is_some_and(|labels| labels.may_have_gaps());
+        labels || matches!(self.numbers.kind, NumberType::F32 | NumberType::F64)
     }
 
     /// The same rows with targets from another array.
@@ -198,20 +234,23 @@ impl Matrix {
         Ok(self)
     }
 
-    /// Refuses NaN and infinities, and numbers that overflow the element type.
-    fn check_finite<R: Element>(&self, first_row: usize, part: &[R]) -> Result<()> {
-        if matches!(self.numbers.kind, NumberType::F32 | NumberType::F64) && !R::all_finite(part) {
-            let columns = self.numbers.columns;
-            let at = part.iter().position(|v| !v.is_finite()).unwrap_or(0);
-            let place = format!("row {}, column {} (counted from 1)", first_row + at / columns + 1, at % columns + 1);
-            let message = format!("{place}: expected a finite number, found a NaN, an infinity or too large a number");
-            return Err(self.input.fault(message));
+    /// Refuses infinities, numbers that overflow the element type and, unless they are allowed, NaN.
+    fn check_finite<R: Element>(&self, first_row: usize, part: &[R], gaps: bool) -> Result<()> {
+        if !matches!(self.numbers.kind, NumberType::F32 | NumberType::F64) || R::all_finite(part) {
+            return Ok(());
         }
-        Ok(())
+        let Some(at) = part.iter().position(|v| !(v.is_finite() || gaps && v.is_nan())) else { return Ok(()) };
+        let columns = self.numbers.columns;
+        let place = format!("row {}, column {} (counted from 1)", first_row + at / columns + 1, at % columns + 1);
+        Err(self.input.fault(match part[at].is_nan() {
+            true => format!("{place}: expected a finite number, found NaN: {MISSING}"),
+            false => format!("{place}: expected a finite number, found an infinity or too large a number"),
+        }))
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.numbers.rows
+    /// Number of rows, where none is left out.
+    pub(super) fn len(&self) -> Option<usize> {
+        (self.gaps.missing != Missing::Drop).then_some(self.numbers.rows)
     }
 
     pub(super) fn is_bytes(&self) -> bool {
@@ -220,12 +259,28 @@ impl Matrix {
 
     /// Delivers all rows in blocks.
     pub(super) fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
+        let shape = (self.chosen.inputs.len(), self.schema.targets.len());
+        let mut any = false;
+        self.read_blocks(&mut |start, inputs, targets| {
+            let untold = |i: usize| {
+                let number = start + i + 1;
+                let message = "the target is missing; --drop-missing leaves such rows out";
+                self.input.fault(format!("row {number} (counted from 1): {message}"))
+            };
+            any |= self.gaps.deliver(shape, (inputs, targets), untold, visit)?;
+            Ok(())
+        })?;
+        if any { Ok(()) } else { Err(self.input.fault("there are no rows")) }
+    }
+
+    /// Delivers the number of the first row, inputs and targets of all rows in blocks, gaps as they are.
+    fn read_blocks<R: Element>(&self, visit: &mut dyn FnMut(usize, &[R], &[R]) -> Result<()>) -> Result<()> {
         let Numbers { rows, columns, .. } = self.numbers;
         let block_rows = (BLOCK_NUMBERS / columns).clamp(1, rows);
+        let gaps = self.gaps.allowed();
         let mut pass = Pass::open(self)?;
         let mut labels = self.labels.as_deref().map(|l| Pass::open(l).map(|p| (l, p))).transpose()?;
         let all_inputs = self.chosen.inputs.len() == columns;
-        let (d, t) = (self.chosen.inputs.len(), self.schema.targets.len());
         let mut block: Vec<R> = vec![R::ZERO; block_rows * columns];
         let (mut inputs, mut targets): (Vec<R>, Vec<R>) = (Vec::new(), Vec::new());
         for start in (0..rows).step_by(block_rows) {
@@ -234,11 +289,11 @@ impl Matrix {
             }
             let n = block_rows.min(rows - start);
             let block = &mut block[..n * columns];
-            pass.fill(start, block)?;
+            pass.fill(start, block, gaps)?;
             targets.clear();
             if let Some((matrix, pass)) = &mut labels {
                 targets.resize(n * matrix.numbers.columns, R::ZERO);
-                pass.fill(start, &mut targets)?;
+                pass.fill(start, &mut targets, gaps)?;
             } else {
                 gather(block, columns, &self.chosen.targets, &mut targets);
             }
@@ -249,11 +304,7 @@ impl Matrix {
                 gather(block, columns, &self.chosen.inputs, &mut inputs);
                 &inputs
             };
-            visit(RowBlock {
-                rows: ArrayView2::from_shape((n, d), rows).expect("n times d numbers"),
-                targets: ArrayView2::from_shape((n, t), &targets).expect("n times t numbers"),
-                weights: None,
-            })?;
+            visit(start, rows, &targets)?;
         }
         Ok(())
     }
@@ -299,8 +350,8 @@ impl<'a> Pass<'a> {
         Ok(Pass { matrix, source: Source::Stream(stream) })
     }
 
-    /// Reads the rows from number `start` on; calls follow each other without gaps.
-    fn fill<R: Element>(&mut self, start: usize, out: &mut [R]) -> Result<()> {
+    /// Reads the rows from number `start` on, NaN included if `gaps` are allowed; calls follow each other.
+    fn fill<R: Element>(&mut self, start: usize, out: &mut [R], gaps: bool) -> Result<()> {
         let Numbers { kind, big_endian, column_major, rows, columns } = self.matrix.numbers;
         let matrix = self.matrix;
         let input = &matrix.input;
@@ -323,7 +374,7 @@ impl<'a> Pass<'a> {
                     if !native {
                         kind.decode(big_endian, &raw, part);
                     }
-                    matrix.check_finite(start + i * piece / columns, part)?;
+                    matrix.check_finite(start + i * piece / columns, part, gaps)?;
                 }
                 Ok(())
             }
@@ -339,7 +390,7 @@ impl<'a> Pass<'a> {
                         row[j] = *value;
                     }
                 }
-                matrix.check_finite(start, out)
+                matrix.check_finite(start, out, gaps)
             }
             Source::Anywhere(file, offset) => {
                 let (file, offset) = (&*file, *offset);
@@ -353,7 +404,7 @@ impl<'a> Pass<'a> {
                         file.read_exact_at(raw, at).map_err(|_| short(first_row))?;
                         kind.decode(big_endian, raw, part);
                     }
-                    matrix.check_finite(first_row, part)
+                    matrix.check_finite(first_row, part, gaps)
                 };
                 out.par_chunks_mut(piece).enumerate().map_init(Vec::new, |raw, (i, part)| job(raw, i, part)).collect()
             }
