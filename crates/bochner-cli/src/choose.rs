@@ -3,23 +3,28 @@
 //! The time a fit may take is counted in operations and not by a clock: the same command gives the same model on every
 //! machine, however busy it is.
 
+use crate::description::{Description, OperatorWish, spec_from};
 use crate::failure::{Failure, Outcome};
 use crate::human;
-use crate::models::Job;
+use crate::models::{self, Family, Job, Kind};
 use crate::pipeline::{Part, Pipeline, Task};
 use crate::progress::Progress;
 use bochner::accumulate::Gram;
-use bochner::feature::{Describe, FeatureMap, Spec};
-use bochner::model::RidgeClassifier;
+use bochner::feature::{Describe, FeatureMap, FourierKernel, MaclaurinSpec, Spec};
+use bochner::kernel::{Any, Gaussian, Laplacian, Matern};
+use bochner::metrics::class_negative_log_likelihood;
+use bochner::model::{Fit, Predict, RidgeClassifier};
+use bochner::preprocess::{LengthScale, median_distance};
+use bochner::random::Seed;
 use bochner::rows::InMemory;
 use bochner::scalar::Real;
 use bochner::solve::Solver;
-use ndarray::{Array2, s};
+use ndarray::{Array2, ArrayView2, s};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What the user has decided, and limits on the rest.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Wishes {
     /// Description of the map without a number of features.
     pub(crate) map: serde_json::Map<String, Value>,
@@ -30,6 +35,11 @@ pub(crate) struct Wishes {
     pub(crate) memory: Option<u64>,
     /// Rows of the final fit.
     pub(crate) rows: usize,
+    pub(crate) seed: Seed,
+    /// The operator-valued kernel, where there is one.
+    pub(crate) operator: Option<OperatorWish>,
+    /// Factors a model keeps: one for a process, one per class for a classification.
+    pub(crate) factors: usize,
 }
 
 /// What was tried on held-out rows.
@@ -45,8 +55,10 @@ pub(crate) struct Trial {
 /// What was chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Choice {
-    pub(crate) spec: Spec,
+    pub(crate) description: Description,
     pub(crate) penalty: f64,
+    /// How the last parameter was chosen, where a search of its own did.
+    pub(crate) note: Option<String>,
     pub(crate) trials: Vec<Trial>,
     /// Why there are not more features.
     pub(crate) limit: String,
@@ -72,20 +84,53 @@ pub(crate) fn bytes<R: Real>(d: usize, outputs: usize) -> u64 {
     Gram::<R>::bytes(d, outputs).saturating_mul(2)
 }
 
+/// Bytes that the factors of a process may take on the disk where nobody says how many.
+const LARGEST_FACTORS: usize = 1 << 28;
+
 impl Wishes {
-    fn spec(&self, features: usize, length_scale: Option<f64>) -> Outcome<Spec> {
+    fn spec(&self, features: usize, length_scale: Option<Value>) -> Outcome<Spec> {
         let mut map = self.map.clone();
         map.insert("n_components".into(), features.into());
         if let Some(scale) = length_scale {
-            map.insert("length_scale".into(), scale.into());
+            map.insert("length_scale".into(), scale);
         }
         spec_from(map)
     }
-}
 
-/// The description in a JSON object; unknown names and wrong values are told in a sentence.
-pub(crate) fn spec_from(map: serde_json::Map<String, Value>) -> Outcome<Spec> {
-    serde_json::from_value(Value::Object(map)).map_err(|e| Failure::Usage(format!("this map cannot be described: {e}")))
+    /// The median distance of two rows, where the map has a length scale that nobody has decided.
+    fn median(&self, features: usize, sample: ArrayView2<'_, f64>) -> Outcome<Option<f64>> {
+        if self.map.get("length_scale").is_some_and(|v| !v.is_string()) {
+            return Ok(None);
+        }
+        if self.operator.is_some() {
+            return Ok(Some(median_distance(sample, self.seed, 1000)?));
+        }
+        let probe = self.spec(features, None)?;
+        if !serde_json::to_value(&probe).is_ok_and(|v| v.get("length_scale").is_some()) {
+            return Ok(None);
+        }
+        let resolved = self.spec(features, Some("median".into()))?.resolve(sample)?;
+        Ok(Description::Map(resolved).length_scale())
+    }
+
+    /// What so many features and this length scale make.
+    fn describe(&self, features: usize, scale: Option<f64>, sample: ArrayView2<'_, f64>) -> Outcome<Description> {
+        match &self.operator {
+            Some(wish) => {
+                let scale = scale.or_else(|| self.map.get("length_scale")?.as_f64());
+                Ok(Description::Operator(wish.spec(features, scale.unwrap_or(1.0))?))
+            }
+            None => Ok(Description::Map(self.spec(features, scale.map(Value::from))?.resolve(sample)?)),
+        }
+    }
+
+    /// Features whose factors stay below [`LARGEST_FACTORS`].
+    fn most_features(&self) -> usize {
+        match self.factors {
+            0 => LARGEST,
+            factors => LARGEST.min((LARGEST_FACTORS / 4 / factors).isqrt()),
+        }
+    }
 }
 
 /// Trials there may be, for a bar.
@@ -104,32 +149,18 @@ pub(crate) fn choose<R: Real>(
 ) -> Outcome<Choice> {
     let first = wishes.features.unwrap_or(FIRST);
     let sample = train.rows.slice(s![..train.rows.nrows().min(2000), ..]).mapv(Real::to_f64);
-    let probe = wishes.spec(first, None)?;
-    let has_scale = serde_json::to_value(&probe).is_ok_and(|v| v.get("length_scale").is_some());
-    let decided = wishes.map.get("length_scale").is_some_and(|v| !v.is_string());
-    let base_scale = match has_scale && !decided {
-        true => {
-            let mut map = wishes.map.clone();
-            map.insert("length_scale".into(), "median".into());
-            map.insert("n_components".into(), first.into());
-            let resolved = serde_json::to_value(spec_from(map)?.resolve(sample.view())?).unwrap_or_default();
-            resolved["length_scale"].as_f64()
-        }
-        false => None,
-    };
+    let base_scale = wishes.median(first, sample.view())?;
     let asked_median = wishes.map.get("length_scale").is_some_and(Value::is_string);
-    let resolved = |features: usize, scale: Option<f64>| -> Outcome<Spec> {
-        Ok(wishes.spec(features, scale)?.resolve(sample.view())?)
-    };
+    let described = |features: usize, scale: Option<f64>| wishes.describe(features, scale, sample.view());
     let too_few = held_out.rows.nrows() < 10 || train.rows.nrows() < 10;
     if too_few || (wishes.penalty.is_some() && wishes.features.is_some() && (base_scale.is_none() || asked_median)) {
-        let spec = resolved(first, base_scale)?;
+        let description = described(first, base_scale)?;
         let penalty = match wishes.penalty {
             Some(penalty) => penalty,
-            None => 0.1 * size_of_features::<R>(&spec, train)?,
+            None => 0.1 * unit_of_penalties(wishes, &description, train)?,
         };
         let limit = if too_few { "too few rows to hold some out".into() } else { "asked for".to_owned() };
-        return Ok(Choice { spec, penalty, trials: Vec::new(), limit });
+        return Ok(Choice { description, penalty, note: None, trials: Vec::new(), limit });
     }
     let mut trials: Vec<Trial> = Vec::new();
     let attempt = |features: usize, scale: Option<f64>, trials: &mut Vec<Trial>| -> Outcome<f64> {
@@ -139,8 +170,8 @@ pub(crate) fn choose<R: Real>(
             }
             None => format!("trying {} features", human::count(features)),
         })?;
-        let spec = resolved(features, scale)?;
-        let (penalty, loss) = validate(wishes, pipeline, task, &spec, train, held_out)?;
+        let description = described(features, scale)?;
+        let (penalty, loss) = validate(wishes, pipeline, task, &description, train, held_out)?;
         progress.done(1)?;
         trials.push(Trial { features, length_scale: scale, penalty, loss });
         Ok(loss)
@@ -157,6 +188,7 @@ pub(crate) fn choose<R: Real>(
     // The number of features, doubled while it pays.
     let tried = train.rows.nrows();
     let outputs = pipeline.targets.len().max(pipeline.labels.len());
+    let blocks = wishes.operator.as_ref().map_or(1, |wish| wish.blocks(train.rows.ncols()));
     let limit = match wishes.features {
         Some(features) => {
             if trials.is_empty() || features != small {
@@ -169,7 +201,7 @@ pub(crate) fn choose<R: Real>(
             let mut features = FIRST;
             let mut last = f64::INFINITY;
             loop {
-                let (now, later) = seconds(features, tried, wishes.rows);
+                let (now, later) = seconds(blocks * features, tried, wishes.rows);
                 if features > FIRST {
                     if spent + now + later > wishes.budget {
                         let budget = human::duration(wishes.budget);
@@ -177,6 +209,10 @@ pub(crate) fn choose<R: Real>(
                     }
                     if wishes.memory.is_some_and(|memory| bytes::<R>(features, outputs) > memory) {
                         break format!("{} would take more than the memory of --memory", human::count(features));
+                    }
+                    if features > wishes.most_features() && features <= LARGEST {
+                        let most = human::bytes(LARGEST_FACTORS as u64);
+                        break format!("{} would make a model of more than {most}", human::count(features));
                     }
                     if features > LARGEST || features >= 2 * wishes.rows.next_power_of_two() {
                         break "more would hardly help".into();
@@ -201,8 +237,8 @@ pub(crate) fn choose<R: Real>(
         None => None,
     };
     let winner = winner.unwrap_or_else(|| best(&trials)).clone();
-    let spec = resolved(winner.features, winner.length_scale)?;
-    Ok(Choice { spec, penalty: winner.penalty, trials, limit })
+    let description = described(winner.features, winner.length_scale)?;
+    Ok(Choice { description, penalty: winner.penalty, note: None, trials, limit })
 }
 
 /// The smallest loss; of nearly equal ones that with fewer features.
@@ -214,12 +250,30 @@ fn best(trials: &[Trial]) -> &Trial {
         .unwrap_or(&trials[0])
 }
 
-/// Mean squared norm of features: the unit of penalties.
-fn size_of_features<R: Real>(spec: &Spec, part: &Part<R>) -> Outcome<f64> {
-    let map = spec.build::<R>(part.rows.ncols())?;
+/// Mean squared norm of features: penalties are multiples of it.
+fn unit_of_penalties<R: Real>(wishes: &Wishes, description: &Description, part: &Part<R>) -> Outcome<f64> {
+    if let Some(wish) = &wishes.operator {
+        return wish.size(part.rows.ncols(), description.length_scale().unwrap_or(1.0));
+    }
+    let map = description.spec()?.build::<R>(part.rows.ncols())?;
     let features = map.transform(part.rows.slice(s![..part.rows.nrows().min(256), ..]))?;
     let mean = features.iter().map(|v| Real::to_f64(*v).powi(2)).sum::<f64>() / features.nrows().max(1) as f64;
     Ok(if mean > 0.0 && mean.is_finite() { mean } else { 1.0 })
+}
+
+/// A job on a part of the rows.
+fn trial_job<'a>(wishes: &Wishes, pipeline: &Pipeline, description: &'a Description, penalty: f64) -> Job<'a> {
+    Job {
+        description,
+        penalty,
+        classes: (!pipeline.labels.is_empty()).then(|| pipeline.class_names()),
+        targets: pipeline.schema.targets.len(),
+        memory: wishes.memory,
+        solver: Solver::Auto,
+        centroids: 1,
+        journal: None,
+        seed: wishes.seed,
+    }
 }
 
 /// The best penalty of a map and its loss on the held-out rows.
@@ -227,32 +281,177 @@ fn validate<R: Real>(
     wishes: &Wishes,
     pipeline: &Pipeline,
     task: Task,
-    spec: &Spec,
+    description: &Description,
     train: &Part<R>,
     held_out: &Part<R>,
 ) -> Outcome<(f64, f64)> {
     let penalties = match wishes.penalty {
         Some(penalty) => vec![penalty],
         None => {
-            let unit = size_of_features(spec, train)?;
+            let unit = unit_of_penalties(wishes, description, train)?;
             PENALTIES.iter().map(|p| p * unit).collect()
         }
     };
-    let job = Job { spec, penalty: penalties[0], classes: None, memory: wishes.memory, solver: Solver::Auto };
-    let ridge = job.ridge::<R>(train.rows.ncols())?;
+    let job = trial_job(wishes, pipeline, description, penalties[0]);
     let mut train_rows = InMemory::new(train.rows.view(), train.targets.view())?;
     let mut held_rows = InMemory::new(held_out.rows.view(), held_out.targets.view())?;
-    Ok(match task {
-        Task::Regression => {
+    Ok(match (task, &wishes.operator) {
+        (Task::Regression, Some(_)) => {
+            let models = job.operator::<R>(train.rows.ncols())?.fit_path(&penalties, &mut train_rows)?;
+            let mut best = (penalties[0], f64::INFINITY);
+            for (penalty, model) in penalties.iter().zip(models) {
+                let residual = model.predict(held_out.rows.view())? - &held_out.targets;
+                let loss = residual.iter().map(|v| Real::to_f64(*v).powi(2)).sum::<f64>() / residual.len() as f64;
+                if loss < best.1 {
+                    best = (*penalty, loss);
+                }
+            }
+            (best.0, best.1 / spread(&held_out.targets))
+        }
+        (Task::Regression, None) => {
+            let ridge = job.ridge::<R>(train.rows.ncols())?;
             let found = ridge.validate(&penalties, &mut train_rows, &mut held_rows)?;
             (penalties[found.best], found.losses[found.best] / spread(&held_out.targets))
         }
-        Task::Classification => {
+        (Task::Classification, _) => {
+            let ridge = job.ridge::<R>(train.rows.ncols())?;
             let classifier = RidgeClassifier::new(ridge).with_classes(pipeline.labels.len())?;
             let found = classifier.validate(&penalties, &mut train_rows, &mut held_rows)?;
             (penalties[found.best], found.losses[found.best])
         }
     })
+}
+
+/// Values of a Dirichlet transform's `alpha` that are tried.
+const ALPHAS: [f64; 6] = [0.3, 0.1, 0.03, 0.01, 0.003, 0.001];
+/// Penalties of a machine or of a variational process that are tried.
+const FEW_PENALTIES: [f64; 4] = [5.0, 0.5, 0.05, 0.005];
+/// Rows and features on which they are tried, at most.
+const REFINED_ROWS: usize = 4000;
+const REFINED_FEATURES: usize = 1024;
+/// Features of a local process around each of its centres.
+const LOCAL_FEATURES: usize = 256;
+
+/// Turns what suits a ridge regression into what suits a model of another kind, with a search of its own for the parameter
+/// that the two do not share.
+pub(crate) fn refine<R: Real>(
+    kind: &Kind,
+    wishes: &Wishes,
+    asked: Option<f64>,
+    pipeline: &Pipeline,
+    train: &Part<R>,
+    held_out: &Part<R>,
+    mut choice: Choice,
+) -> Outcome<Choice> {
+    match kind.option {
+        Family::LocalGp => {
+            let length_scale = choice.description.length_scale().unwrap_or(1.0);
+            let n_components = wishes.features.unwrap_or(LOCAL_FEATURES);
+            choice.description = Description::Map(Spec::Maclaurin(MaclaurinSpec {
+                n_components,
+                length_scale: LengthScale::Same(length_scale),
+                seed: wishes.seed.number(),
+                ..MaclaurinSpec::default()
+            }));
+            choice.limit = "around every centre".into();
+            return Ok(choice);
+        }
+        Family::KernelSvm => choice.description = Description::Kernel(exact_kernel(&choice.description)?),
+        Family::Gp if kind.task == Task::Classification => {}
+        Family::Svi => {}
+        _ => return Ok(choice),
+    }
+    let values: Vec<f64> = match (asked, kind.option) {
+        (Some(value), _) => {
+            choice.penalty = value;
+            return Ok(choice);
+        }
+        (None, Family::Gp) => ALPHAS.to_vec(),
+        (None, Family::Svi) => FEW_PENALTIES.iter().map(|p| 0.2 * p).collect(),
+        (None, _) => FEW_PENALTIES.to_vec(),
+    };
+    if held_out.rows.nrows() < 10 || train.rows.nrows() < 10 {
+        choice.penalty = if kind.option == Family::Gp { 0.01 } else { 0.1 };
+        return Ok(choice);
+    }
+    let part = |part: &Part<R>, rows: usize| {
+        let range = s![..part.rows.nrows().min(rows), ..];
+        (part.rows.slice(range).to_owned(), part.targets.slice(range).to_owned())
+    };
+    let (rows, targets) = part(train, REFINED_ROWS);
+    let (held, labels) = part(held_out, REFINED_ROWS / 4);
+    let smaller = match &choice.description {
+        Description::Map(spec) => {
+            let few = spec.n_components().min(REFINED_FEATURES);
+            wishes.describe(few, choice.description.length_scale(), rows.mapv(Real::to_f64).view())?
+        }
+        other => other.clone(),
+    };
+    let truth: Vec<usize> = labels.iter().map(|c| Real::to_f64(*c) as usize).collect();
+    let mut source = InMemory::new(rows.view(), targets.view())?;
+    let mut losses = Vec::new();
+    let what = match kind.option {
+        Family::Gp => {
+            let job = trial_job(wishes, pipeline, &smaller, values[0]);
+            let process = models::gp_classifier::<R>(&job, rows.ncols())?;
+            let mut held = InMemory::new(held.view(), labels.view())?;
+            losses.extend(process.validate(&values, &mut source, &mut held)?.losses);
+            "mean negative log likelihood"
+        }
+        Family::Svi => {
+            for &penalty in &values {
+                let job = trial_job(wishes, pipeline, &smaller, penalty);
+                let model = models::svi::<R>(&job, rows.ncols())?.fit(&mut source)?;
+                losses.push(class_negative_log_likelihood(&truth, model.probabilities(held.view())?.view())?);
+            }
+            "mean negative log likelihood"
+        }
+        _ => {
+            let (rows, targets) = (rows.mapv(Real::to_f64), targets.mapv(Real::to_f64));
+            for &penalty in &values {
+                let job = trial_job(wishes, pipeline, &smaller, penalty);
+                let model = models::kernel_svm(&job, rows.view(), targets.view())?;
+                let found = model.predict_classes(held.mapv(Real::to_f64).view())?;
+                let wrong = found.iter().zip(&truth).filter(|(a, b)| a != b).count();
+                losses.push(wrong as f64 / truth.len() as f64);
+            }
+            "share of wrong classes"
+        }
+    };
+    // The first of equals: the larger value, the smoother function.
+    let best = (0..losses.len()).fold(0, |best, k| if losses[k] < losses[best] { k } else { best });
+    choice.penalty = values[best];
+    choice.note = Some(format!(
+        "{what} {} on {} rows held out, the best of {}",
+        human::significant(losses[best], 3),
+        human::count(truth.len()),
+        values.len()
+    ));
+    Ok(choice)
+}
+
+/// The kernel that a map of Fourier features estimates.
+fn exact_kernel(description: &Description) -> Outcome<Any> {
+    let Description::Map(Spec::Fourier(spec)) = description else {
+        return Err(Failure::Usage(
+            "--model kernel-svm has the gaussian, laplacian or matern kernel: leave --map out".into(),
+        ));
+    };
+    let LengthScale::Same(scale) = spec.length_scale else {
+        return Err(Failure::Usage("--model kernel-svm has one --length-scale for all columns".into()));
+    };
+    Ok(match spec.kernel {
+        FourierKernel::Gaussian => Gaussian::new(scale)?.into(),
+        FourierKernel::Laplacian => Laplacian::new(scale, spec.norm)?.into(),
+        FourierKernel::Matern => Matern::new(spec.nu, scale)?.into(),
+    })
+}
+
+/// Centroids whose processes can be fitted to `rows` rows within so many seconds.
+pub(crate) fn most_centroids(features: usize, rows: usize, seconds: f64) -> usize {
+    let d = features as f64;
+    let each = rows as f64 * d * d + d * d * d / 3.0;
+    ((seconds * RATE / each.max(1.0)) as usize).clamp(1, 2000)
 }
 
 /// Mean variance of the columns.

@@ -1,10 +1,11 @@
 //! The page about a fit: what was tried, what was chosen, how good it is.
 
 use crate::cli::Context;
-use crate::commands::fit::{Fitted, figure_words, map_words, task_words};
+use crate::commands::fit::{Fitted, figure_words, task_words};
 use crate::human;
 use crate::models;
 use crate::pipeline::Task;
+use crate::plot::quiver::{Arrow, quiver};
 use crate::plot::{Axis, Plot, Point, Series, Style};
 use crate::report::Report;
 use crate::table::{Cell, Table};
@@ -28,13 +29,15 @@ pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
     add("rows", human::count(fitted.rows));
     add("task", format!("{}, because {}", task_words(fitted.kind.task), fitted.reason));
     add("model", fitted.kind.words.into());
-    add("map", map_words(&fitted.choice.spec));
-    add("features", format!("{} ({})", human::count(fitted.features), fitted.choice.limit));
-    let spec = serde_json::to_value(&fitted.choice.spec).unwrap_or_default();
-    if let Some(scale) = spec["length_scale"].as_f64() {
+    add("map", fitted.choice.description.in_words());
+    if let Some(features) = fitted.features {
+        add("features", format!("{} ({})", human::count(features), fitted.choice.limit));
+    }
+    if let Some(scale) = fitted.choice.description.length_scale() {
         add("length scale", human::significant(scale, 4));
     }
-    add("penalty", human::significant(fitted.choice.penalty, 3));
+    let why = fitted.choice.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
+    add(fitted.kind.parameter, format!("{}{why}", human::significant(fitted.choice.penalty, 3)));
     for words in fitted.pipeline.in_words() {
         add("rows", words);
     }
@@ -51,6 +54,9 @@ pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
         }
         match fitted.kind.task {
             Task::Regression => {
+                if let Some(svg) = field(fitted) {
+                    report.figure(&svg);
+                }
                 for j in 0..fitted.answers.truth.ncols() {
                     report.plot(&scatter(fitted, j));
                 }
@@ -66,6 +72,32 @@ pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
     let version = env!("CARGO_PKG_VERSION");
     report.footer(&format!("bochner {version}, seed {}, {} threads", context.global.seed, context.threads()));
     report
+}
+
+/// One plot of the model on rows that had no part in it.
+pub(crate) fn figure(fitted: &Fitted) -> String {
+    match fitted.kind.task {
+        Task::Regression => field(fitted).unwrap_or_else(|| scatter(fitted, 0).to_svg()),
+        Task::Classification => per_class(fitted).to_svg(),
+    }
+}
+
+/// A field of the plane: true, fitted, and what is left.
+fn field(fitted: &Fitted) -> Option<String> {
+    let answers = &fitted.answers;
+    if fitted.places.ncols() != 2 || answers.truth.ncols() != 2 || answers.truth.nrows() == 0 {
+        return None;
+    }
+    let arrows = |by: &dyn Fn(usize, usize) -> f64| {
+        let arrow = |i: usize| Arrow { at: [fitted.places[[i, 0]], fitted.places[[i, 1]]], by: [by(i, 0), by(i, 1)] };
+        (0..answers.truth.nrows().min(MOST_POINTS)).map(arrow).collect::<Vec<_>>()
+    };
+    let (truth, predicted) = (&answers.truth, &answers.predicted);
+    Some(quiver(&[
+        ("true field", arrows(&|i, j| truth[[i, j]])),
+        ("fitted field", arrows(&|i, j| predicted[[i, j]])),
+        ("true less fitted", arrows(&|i, j| truth[[i, j]] - predicted[[i, j]])),
+    ]))
 }
 
 fn loss_words(fitted: &Fitted) -> &'static str {

@@ -14,7 +14,8 @@ pub(crate) struct MapArgs {
     /// Number of features
     #[arg(long, value_name = "N", value_parser = human::parse_count)]
     pub(crate) features: Option<usize>,
-    /// Kernel of the map, where it has several: gaussian, laplacian, matern for fourier
+    /// Kernel of the map, where it has several: gaussian, laplacian, matern for fourier; for several targets that are one
+    /// function: curl_free, divergence_free, helmholtz, decomposable
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
     /// Length scale of the kernel: a number, or median for the median distance of two rows
@@ -26,6 +27,11 @@ pub(crate) struct MapArgs {
 }
 
 impl MapArgs {
+    /// The kernel asked for.
+    pub(crate) fn kernel(&self) -> Option<&str> {
+        self.kernel.as_deref()
+    }
+
     /// The description as far as it was given; the number of features is for the caller.
     pub(crate) fn describe(&self, seed: u64) -> Outcome<Map<String, Value>> {
         let mut map = Map::new();

@@ -1,19 +1,27 @@
-//! The kinds of models a file may hold. A new one is an implementation of [`Fitted`], a function that fits it, and one
-//! line in [`KINDS`].
+//! The kinds of models a file may hold. A new one is an implementation of [`Fitted`], a way to fit it, and one line in
+//! [`KINDS`].
 
+use crate::description::Description;
 use crate::pipeline::{Pipeline, Task};
+use crate::read::Element;
+use crate::{interrupt, journal};
+use bochner::accumulate::{ClassGram, Gram};
 use bochner::feature::{Describe, DynMap, FeatureMap, Spec};
+use bochner::kernel::Any;
 use bochner::model::{
-    Fit, GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel, Predict, Ridge, RidgeClassifier,
-    RidgeClassifierModel, RidgeModel, Svm, SvmModel,
+    Fit, GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel, KernelSvm, KernelSvmModel, LocalGp,
+    LocalGpModel, OperatorRidge, OperatorRidgeModel, OperatorSolver, Predict, Ridge, RidgeClassifierModel, RidgeModel,
+    SviClassifier, SviClassifierModel, Svm, SvmModel,
 };
 use bochner::persist::Stored;
-use bochner::rows::RowSource;
+use bochner::random::{Role, Seed, Stream};
+use bochner::rows::{InMemory, OneAgainstRest, RowBlock, RowSource};
 use bochner::scalar::Real;
 use bochner::solve::{SolveReport, Solver};
 use bochner::{Error, Result};
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, Axis};
 use serde_json::Value;
+use std::path::Path;
 
 /// A model that predicts, whatever its kind and precision: rows and answers are doubles.
 pub(crate) trait Fitted: Send + Sync {
@@ -43,27 +51,55 @@ pub(crate) trait Fitted: Send + Sync {
 /// What a fit is asked to do.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
-    pub(crate) spec: &'a Spec,
+    pub(crate) description: &'a Description,
+    /// What weighs coefficients; the `alpha` of a Dirichlet transform.
     pub(crate) penalty: f64,
     /// Names of the classes of a classification.
     pub(crate) classes: Option<Vec<Value>>,
+    /// Columns to predict.
+    pub(crate) targets: usize,
     pub(crate) memory: Option<u64>,
     pub(crate) solver: Solver,
+    /// Most centroids of a local process.
+    pub(crate) centroids: usize,
+    /// Where passes over rows are recorded.
+    pub(crate) journal: Option<journal::Place>,
+    pub(crate) seed: Seed,
 }
 
 impl Job<'_> {
-    pub(crate) fn map(&self) -> Result<Value> {
-        serde_json::to_value(self.spec)
-            .map_err(|e| Error::Format { what: "description of the map", detail: e.to_string() })
+    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        self.description.spec()?.build::<R>(input_dim)
     }
 
     /// Ridge regression as asked for.
     pub(crate) fn ridge<R: Real>(&self, input_dim: usize) -> Result<Ridge<DynMap<R>>> {
-        let ridge = Ridge::new(self.spec.build::<R>(input_dim)?, self.penalty)?.with_solver(self.solver);
+        let ridge = Ridge::new(self.build::<R>(input_dim)?, self.penalty)?.with_solver(self.solver);
         match self.memory {
             Some(bytes) => ridge.with_memory_budget(bytes),
             None => Ok(ridge),
         }
+    }
+
+    /// Ridge regression of a function with several outputs.
+    pub(crate) fn operator<R: Real>(&self, input_dim: usize) -> Result<OperatorRidge<R>> {
+        let solver = match self.solver {
+            Solver::ConjugateGradients(options) => OperatorSolver::ConjugateGradients(options),
+            Solver::StochasticGradient(options) => OperatorSolver::StochasticGradient(options),
+            Solver::Dual => {
+                let reason = "operator-valued kernels have none; use --solver cholesky, cg or sgd".into();
+                return Err(Error::Unsupported { what: "--solver dual", reason });
+            }
+            _ => OperatorSolver::Auto,
+        };
+        let features = self.description.operator()?.build::<R>(input_dim)?;
+        let ridge = OperatorRidge::new(features, self.penalty)?.with_solver(solver)?;
+        self.memory.map_or(Ok(ridge.clone()), |bytes| ridge.with_memory_budget(bytes))
+    }
+
+    /// The price of a violated margin that weighs the coefficients as the penalty of a ridge regression does.
+    fn price(&self) -> f64 {
+        0.5 / self.penalty.max(1e-12)
     }
 
     pub(crate) fn class_count(&self) -> usize {
@@ -71,10 +107,88 @@ impl Job<'_> {
     }
 }
 
-/// A source in either precision.
-pub(crate) enum Rows<'a> {
-    Single(&'a mut dyn RowSource<f32>),
-    Double(&'a mut dyn RowSource<f64>),
+/// Sums over rows: all that is kept of them.
+#[derive(Debug, Clone)]
+pub(crate) enum Sums<R: Real> {
+    All(Gram<R>),
+    /// Each class apart.
+    Classes(ClassGram<R>),
+}
+
+impl<R: Real> Sums<R> {
+    pub(crate) fn count(&self) -> u64 {
+        match self {
+            Sums::All(gram) => gram.count(),
+            Sums::Classes(gram) => gram.count(),
+        }
+    }
+
+    pub(crate) fn save(&self, path: &Path, note: Value) -> Result<()> {
+        match self {
+            Sums::All(gram) => gram.save_with(path, note),
+            Sums::Classes(gram) => gram.save_with(path, note),
+        }
+    }
+
+    /// Sums and note of a file.
+    pub(crate) fn load(path: &Path, by_class: bool) -> Result<(Self, Value)> {
+        Ok(match by_class {
+            false => Gram::load_with(path).map(|(gram, note)| (Sums::All(gram), note))?,
+            true => ClassGram::load_with(path).map(|(gram, note)| (Sums::Classes(gram), note))?,
+        })
+    }
+
+    fn all(self) -> Result<Gram<R>> {
+        match self {
+            Sums::All(gram) => Ok(gram),
+            Sums::Classes(_) => Err(unreadable("holds sums of every class apart".into())),
+        }
+    }
+}
+
+/// A model that is fitted from sums over rows, so that a long fit can be checkpointed.
+pub(crate) trait FromSums<R: Real> {
+    fn map(&self) -> &DynMap<R>;
+
+    /// Sums over no rows.
+    fn begin(&self) -> Result<Sums<R>>;
+
+    /// Bytes of the sums.
+    fn bytes(&self) -> u64;
+
+    /// Number of classes whose rows are told from all others by a target each; 0 for targets as they are.
+    fn against_rest(&self) -> usize {
+        0
+    }
+
+    /// The model.
+    fn finish(&self, sums: Sums<R>) -> Result<Stored>;
+
+    /// Hands out blocks of rows with the targets that the sums want.
+    fn each(&self, source: &mut dyn RowSource<R>, visit: &mut dyn FnMut(RowBlock<'_, R>) -> Result<()>) -> Result<()> {
+        match self.against_rest() {
+            0 => source.for_each_block(visit),
+            classes => OneAgainstRest::new(source, classes)?.for_each_block(visit),
+        }
+    }
+
+    /// Adds rows.
+    fn push(&self, sums: &mut Sums<R>, block: RowBlock<'_, R>) -> Result<()> {
+        match sums {
+            Sums::All(gram) => gram.push_rows(self.map(), block),
+            Sums::Classes(gram) => gram.push_rows(self.map(), block),
+        }
+    }
+}
+
+type FitFromSums<R> = for<'a> fn(&'a Job<'a>, usize) -> Result<Box<dyn FromSums<R> + 'a>>;
+type FitFromRows<R> = fn(&Job<'_>, &mut dyn RowSource<R>) -> Result<Stored>;
+
+/// How a kind of model is read and fitted in one precision.
+pub(crate) struct How<R: Real> {
+    load: fn(&Stored) -> Result<Box<dyn Fitted>>,
+    pub(crate) from_sums: Option<FitFromSums<R>>,
+    pub(crate) from_rows: Option<FitFromRows<R>>,
 }
 
 /// A kind of model.
@@ -86,10 +200,27 @@ pub(crate) struct Kind {
     pub(crate) task: Task,
     /// As people say it.
     pub(crate) words: &'static str,
-    /// Whether it is fitted from sums over rows, so that a long fit can be checkpointed.
-    pub(crate) from_sums: bool,
-    load: fn(&Stored) -> Result<Box<dyn Fitted>>,
-    pub(crate) fit: fn(&Job<'_>, Rows<'_>) -> Result<Stored>,
+    /// What `--alpha` sets.
+    pub(crate) parameter: &'static str,
+    single: How<f32>,
+    double: How<f64>,
+}
+
+/// A precision in which models are fitted.
+pub(crate) trait Precise: Element {
+    fn how(kind: &'static Kind) -> &'static How<Self>;
+}
+
+impl Precise for f32 {
+    fn how(kind: &'static Kind) -> &'static How<f32> {
+        &kind.single
+    }
+}
+
+impl Precise for f64 {
+    fn how(kind: &'static Kind) -> &'static How<f64> {
+        &kind.double
+    }
 }
 
 /// Families of models: what `--model` chooses, whatever the task.
@@ -99,38 +230,79 @@ pub(crate) enum Family {
     Ridge,
     /// A support vector machine on the features
     Svm,
+    /// A support vector machine with the exact kernel, for some thousands of rows
+    KernelSvm,
     /// A Gaussian process: standard deviations for numbers, probabilities for classes
     Gp,
+    /// A Gaussian process around many centres, for numbers that change over short distances
+    LocalGp,
+    /// A Gaussian process for classes by stochastic variational inference, for very many features
+    Svi,
+    /// Ridge regression of several targets that are one function, such as a vector field
+    Operator,
+}
+
+impl Family {
+    /// Whether `--solver` has a say.
+    pub(crate) fn has_solvers(self) -> bool {
+        matches!(self, Family::Ridge | Family::Operator)
+    }
+
+    /// Whether all arithmetic is in double precision.
+    pub(crate) fn only_double(self) -> bool {
+        matches!(self, Family::KernelSvm | Family::LocalGp)
+    }
+}
+
+macro_rules! option {
+    () => {
+        None
+    };
+    ($function:expr) => {
+        Some($function)
+    };
 }
 
 macro_rules! kinds {
-    ($($name:literal: $option:ident $task:ident $words:literal $from_sums:literal $load:ident $fit:ident;)*) => {
+    ($($name:literal: $option:ident $task:ident $words:literal $parameter:literal $load:ident
+        [$($sums:ident)?] [$($rows:ident)?];)*) => {
         &[$(Kind {
             name: $name,
             option: Family::$option,
             task: Task::$task,
             words: $words,
-            from_sums: $from_sums,
-            load: |stored| match stored.header.dtype.as_str() {
-                "f32" => $load::<f32>(stored),
-                "f64" => $load::<f64>(stored),
-                other => Err(unreadable(format!("numbers of type {other}"))),
+            parameter: $parameter,
+            single: How {
+                load: $load::<f32>,
+                from_sums: option!($($sums::<f32>)?),
+                from_rows: option!($($rows::<f32>)?),
             },
-            fit: |job, rows| match rows {
-                Rows::Single(source) => $fit::<f32>(job, source),
-                Rows::Double(source) => $fit::<f64>(job, source),
+            double: How {
+                load: $load::<f64>,
+                from_sums: option!($($sums::<f64>)?),
+                from_rows: option!($($rows::<f64>)?),
             },
         },)*]
     };
 }
 
-/// All kinds.
-pub(crate) const KINDS: &[Kind] = kinds! {
-    "ridge": Ridge Regression "ridge regression" true load_ridge fit_ridge;
-    "ridge_classifier": Ridge Classification "classification by ridge regression" true load_classifier fit_classifier;
-    "svm": Svm Classification "support vector machine" false load_svm fit_svm;
-    "gp_regressor": Gp Regression "Gaussian process regression" false load_gp fit_gp;
-    "gp_classifier": Gp Classification "Gaussian process classification" false load_gp_classifier fit_gp_classifier;
+/// All kinds: what is fitted from sums in brackets first, what is fitted from rows in brackets second.
+pub(crate) static KINDS: &[Kind] = kinds! {
+    "ridge": Ridge Regression "ridge regression" "penalty" load_ridge [sum_ridge] [fit_ridge];
+    "ridge_classifier": Ridge Classification "classification by ridge regression" "penalty"
+        load_classifier [sum_ridge] [fit_classifier];
+    "svm": Svm Classification "support vector machine" "penalty" load_svm [] [fit_svm];
+    "kernel_svm": KernelSvm Classification "exact kernel support vector machine" "penalty"
+        load_kernel_svm [] [fit_kernel_svm];
+    "gp_regressor": Gp Regression "Gaussian process regression" "penalty" load_gp [sum_gp] [];
+    "gp_classifier": Gp Classification "Gaussian process classification" "alpha"
+        load_gp_classifier [sum_gp_classifier] [];
+    "local_gp": LocalGp Regression "Gaussian process regression around many centres" "penalty"
+        load_local [] [fit_local];
+    "svi_classifier": Svi Classification "Gaussian process classification by variational inference" "penalty"
+        load_svi [] [fit_svi];
+    "operator_ridge": Operator Regression "ridge regression with an operator-valued kernel" "penalty"
+        load_operator [sum_operator] [fit_operator];
 };
 
 fn unreadable(detail: String) -> Error {
@@ -184,13 +356,18 @@ impl Model {
                 return Err(unreadable("its targets or classes do not fit together".into()));
             }
         }
-        let fitted = (kind.load)(&stored)?;
+        let fitted = match stored.header.dtype.as_str() {
+            "f32" => (kind.single.load)(&stored)?,
+            "f64" => (kind.double.load)(&stored)?,
+            other => return Err(unreadable(format!("numbers of type {other}"))),
+        };
         Ok(Model { kind, stored, pipeline, fitted })
     }
 
-    /// The description of the map.
-    pub(crate) fn spec(&self) -> Result<Spec> {
-        spec_of(&self.stored)
+    /// The map, the features or the kernel.
+    pub(crate) fn description(&self) -> Result<Description> {
+        serde_json::from_value(self.stored.header.map.clone())
+            .map_err(|e| unreadable(format!("its map cannot be read: {e}")))
     }
 
     /// Names of the classes as text.
@@ -207,12 +384,23 @@ pub(crate) fn plain(label: &Value) -> String {
     }
 }
 
-fn spec_of(stored: &Stored) -> Result<Spec> {
-    serde_json::from_value(stored.header.map.clone()).map_err(|e| unreadable(format!("its map cannot be read: {e}")))
+/// The map of a file, drawn again. A description that promises more features than there are coefficients is not believed:
+/// drawing them might take any amount of memory.
+fn map_of<R: Real>(stored: &Stored) -> Result<DynMap<R>> {
+    let spec: Spec = serde_json::from_value(stored.header.map.clone())
+        .map_err(|e| unreadable(format!("its map cannot be read: {e}")))?;
+    check_features(stored, spec.n_components())?;
+    spec.build::<R>(stored.header.input_dim)
 }
 
-fn map_of<R: Real>(stored: &Stored) -> Result<DynMap<R>> {
-    spec_of(stored)?.build::<R>(stored.header.input_dim)
+/// Refuses a number of features that the arrays of the file cannot belong to.
+fn check_features(stored: &Stored, features: usize) -> Result<()> {
+    let rows = ["coefficients", "means"].iter().find_map(|name| stored.tensor(name).ok()?.shape().first().copied());
+    let rows = rows.unwrap_or(0);
+    if features > 2 * rows + 16 {
+        return Err(unreadable(format!("its map has {features} features, and there are coefficients of {rows}")));
+    }
+    Ok(())
 }
 
 /// Sentences about a linear system that was solved.
@@ -232,6 +420,11 @@ fn solver_in_words(report: &SolveReport) -> Vec<String> {
         words.push(format!("rounding made it necessary to add {:.1e} to the penalty", report.jitter));
     }
     words
+}
+
+/// One for the class of every row, zero for the others.
+fn one_hot(labels: &[usize], classes: usize) -> Array2<f64> {
+    Array2::from_shape_fn((labels.len(), classes), |(i, c)| if labels[i] == c { 1.0 } else { 0.0 })
 }
 
 fn answers<M: Predict>(model: &M, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
@@ -266,14 +459,65 @@ fn load_classifier<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
     Ok(Box::new(RidgeClassifierModel::from_stored(stored, map_of::<R>(stored)?)?))
 }
 
+/// Ridge regression, of targets as they are or of each class against the rest.
+struct RidgeSums<'a, R: Real> {
+    ridge: Ridge<DynMap<R>>,
+    job: &'a Job<'a>,
+}
+
+impl<R: Real> RidgeSums<'_, R> {
+    fn outputs(&self) -> usize {
+        if self.job.class_count() == 0 { self.job.targets } else { self.job.class_count() }
+    }
+}
+
+impl<R: Real> FromSums<R> for RidgeSums<'_, R> {
+    fn map(&self) -> &DynMap<R> {
+        self.ridge.map()
+    }
+
+    fn begin(&self) -> Result<Sums<R>> {
+        self.ridge.accumulator(self.outputs()).map(Sums::All)
+    }
+
+    fn bytes(&self) -> u64 {
+        Gram::<R>::bytes(self.map().output_dim(), self.outputs())
+    }
+
+    fn against_rest(&self) -> usize {
+        self.job.class_count()
+    }
+
+    fn finish(&self, sums: Sums<R>) -> Result<Stored> {
+        let model = self.ridge.fit_moments(sums.all()?.finish())?;
+        let map = self.job.description.to_value()?;
+        match &self.job.classes {
+            None => model.to_stored(map),
+            Some(classes) => RidgeClassifierModel::from_regression(model).to_stored(map, Some(classes.clone())),
+        }
+    }
+}
+
+fn sum_ridge<'a, R: Real>(job: &'a Job<'a>, input_dim: usize) -> Result<Box<dyn FromSums<R> + 'a>> {
+    Ok(Box::new(RidgeSums { ridge: job.ridge(input_dim)?, job }))
+}
+
 fn fit_ridge<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
-    job.ridge::<R>(source.input_dim())?.fit(source)?.to_stored(job.map()?)
+    solved(job, source)?.to_stored(job.description.to_value()?)
+}
+
+/// A ridge regression by whatever solver, with its passes recorded where that was asked for.
+fn solved<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<RidgeModel<DynMap<R>>> {
+    let ridge = job.ridge::<R>(source.input_dim())?;
+    match &job.journal {
+        Some(place) => ridge.fit_journalled(source, &mut place.open()?),
+        None => ridge.fit(source),
+    }
 }
 
 fn fit_classifier<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
-    let ridge = job.ridge::<R>(source.input_dim())?;
-    let model = RidgeClassifier::new(ridge).with_classes(job.class_count())?.fit(source)?;
-    model.to_stored(job.map()?, job.classes.clone())
+    let model = solved(job, &mut OneAgainstRest::new(source, job.class_count())?)?;
+    RidgeClassifierModel::from_regression(model).to_stored(job.description.to_value()?, job.classes.clone())
 }
 
 impl<R: Real> Fitted for GpRegressorModel<DynMap<R>> {
@@ -322,41 +566,90 @@ fn load_gp_classifier<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
 
 /// The penalty of a ridge regression is the ratio of noise and signal variance of the process with the same mean; their
 /// common factor `s²` is the one of the largest likelihood.
-fn fit_gp<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
-    let map = job.spec.build::<R>(source.input_dim())?;
-    let process = |factor: f64| {
-        let process = GpRegressor::new(map.clone(), factor * job.penalty)?.with_signal_variance(factor)?;
-        job.memory.map_or(Ok(process.clone()), |bytes| process.clone().with_memory_budget(bytes))
-    };
-    let outputs = source.target_dim();
-    let mut gram = process(1.0)?.accumulator(outputs)?;
-    source.for_each_block(&mut |block| gram.push_rows(&map, block))?;
-    let observations = gram.count() as f64 * outputs as f64;
-    let moments = gram.finish();
-    // ln p at s² = 1 and 2 differ by -Q/4 + (n/2) ln 2, and the largest likelihood has s² = Q/n.
-    let likelihood =
-        |factor: f64| Ok::<_, Error>(process(factor)?.fit_moments(moments.clone())?.log_marginal_likelihood());
-    let quadratic = 2.0 * observations * std::f64::consts::LN_2 - 4.0 * (likelihood(1.0)? - likelihood(2.0)?);
-    let factor = (quadratic / observations).clamp(1e-12, 1e12);
-    process(factor)?.fit_moments(moments.clone())?.to_stored(job.map()?)
+struct GpSums<'a, R: Real> {
+    map: DynMap<R>,
+    job: &'a Job<'a>,
 }
 
-fn fit_gp_classifier<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
-    // Milios et al. 2018 find this value good on most data; the penalty of a ridge regression has no counterpart here.
-    const ALPHA: f64 = 0.01;
-    let map = job.spec.build::<R>(source.input_dim())?;
-    let mut process = GpClassifier::new(map, ALPHA)?.with_classes(job.class_count())?;
-    if let Some(bytes) = job.memory {
-        process = process.with_memory_budget(bytes)?;
+impl<R: Real> GpSums<'_, R> {
+    fn process(&self, factor: f64) -> Result<GpRegressor<DynMap<R>>> {
+        let noise = factor * self.job.penalty;
+        let process = GpRegressor::new(self.map.clone(), noise)?.with_signal_variance(factor)?;
+        self.job.memory.map_or(Ok(process.clone()), |bytes| process.with_memory_budget(bytes))
     }
-    process.fit(source)?.to_stored(job.map()?, job.classes.clone())
+}
+
+impl<R: Real> FromSums<R> for GpSums<'_, R> {
+    fn map(&self) -> &DynMap<R> {
+        &self.map
+    }
+
+    fn begin(&self) -> Result<Sums<R>> {
+        self.process(1.0)?.accumulator(self.job.targets).map(Sums::All)
+    }
+
+    fn bytes(&self) -> u64 {
+        Gram::<R>::bytes(self.map.output_dim(), self.job.targets)
+    }
+
+    fn finish(&self, sums: Sums<R>) -> Result<Stored> {
+        let gram = sums.all()?;
+        let observations = gram.count() as f64 * self.job.targets as f64;
+        let moments = gram.finish();
+        // ln p at s² = 1 and 2 differ by -Q/4 + (n/2) ln 2, and the largest likelihood has s² = Q/n.
+        let likelihood =
+            |factor: f64| Ok::<_, Error>(self.process(factor)?.fit_moments(moments.clone())?.log_marginal_likelihood());
+        let quadratic = 2.0 * observations * std::f64::consts::LN_2 - 4.0 * (likelihood(1.0)? - likelihood(2.0)?);
+        let factor = (quadratic / observations).clamp(1e-12, 1e12);
+        self.process(factor)?.fit_moments(moments)?.to_stored(self.job.description.to_value()?)
+    }
+}
+
+fn sum_gp<'a, R: Real>(job: &'a Job<'a>, input_dim: usize) -> Result<Box<dyn FromSums<R> + 'a>> {
+    Ok(Box::new(GpSums { map: job.build(input_dim)?, job }))
+}
+
+struct ClassSums<'a, R: Real> {
+    process: GpClassifier<DynMap<R>>,
+    job: &'a Job<'a>,
+}
+
+impl<R: Real> FromSums<R> for ClassSums<'_, R> {
+    fn map(&self) -> &DynMap<R> {
+        self.process.map()
+    }
+
+    fn begin(&self) -> Result<Sums<R>> {
+        self.process.accumulator(self.job.class_count()).map(Sums::Classes)
+    }
+
+    fn bytes(&self) -> u64 {
+        ClassGram::<R>::bytes(self.map().input_dim(), self.map().output_dim(), self.job.class_count())
+    }
+
+    fn finish(&self, sums: Sums<R>) -> Result<Stored> {
+        let Sums::Classes(gram) = sums else {
+            return Err(unreadable("holds sums of all classes together".into()));
+        };
+        let model = self.process.fit_moments(gram.finish(self.map())?)?;
+        model.to_stored(self.job.description.to_value()?, self.job.classes.clone())
+    }
+}
+
+/// Classification on Dirichlet targets with `alpha`.
+pub(crate) fn gp_classifier<R: Real>(job: &Job<'_>, input_dim: usize) -> Result<GpClassifier<DynMap<R>>> {
+    let process = GpClassifier::new(job.build::<R>(input_dim)?, job.penalty)?.with_classes(job.class_count())?;
+    job.memory.map_or(Ok(process.clone()), |bytes| process.with_memory_budget(bytes))
+}
+
+fn sum_gp_classifier<'a, R: Real>(job: &'a Job<'a>, input_dim: usize) -> Result<Box<dyn FromSums<R> + 'a>> {
+    Ok(Box::new(ClassSums { process: gp_classifier(job, input_dim)?, job }))
 }
 
 impl<R: Real> Fitted for SvmModel<DynMap<R>> {
     fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         // Two classes share one machine: what decides is written as one value per class.
-        let classes = self.predict_classes(rows.mapv(R::from_f64).view())?;
-        Ok(Array2::from_shape_fn((classes.len(), self.classes()), |(i, c)| if classes[i] == c { 1.0 } else { 0.0 }))
+        Ok(one_hot(&self.predict_classes(rows.mapv(R::from_f64).view())?, self.classes()))
     }
 
     fn in_words(&self) -> Vec<String> {
@@ -369,17 +662,201 @@ fn load_svm<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
     Ok(Box::new(SvmModel::from_stored(stored, map_of::<R>(stored)?)?))
 }
 
-/// The price of a violated margin that weighs the coefficients as the penalty of the ridge regression does.
+fn watched() -> Result<()> {
+    if interrupt::requested() { Err(Error::Interrupted) } else { Ok(()) }
+}
+
 fn fit_svm<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
-    let map = job.spec.build::<R>(source.input_dim())?;
-    let mut machine = Svm::new(map, 0.5 / job.penalty.max(1e-12))?.with_classes(job.class_count())?;
+    let map = job.build::<R>(source.input_dim())?;
+    let mut machine = Svm::new(map, job.price())?.with_classes(job.class_count())?.with_seed(job.seed);
     if let Some(bytes) = job.memory {
         machine = machine.with_memory_budget(bytes)?;
     }
-    machine.fit(source)?.to_stored(job.map()?, job.classes.clone())
+    machine.fit_watched(source, &watched)?.to_stored(job.description.to_value()?, job.classes.clone())
 }
 
-/// Number of features of a map.
-pub(crate) fn features_of(spec: &Spec, input_dim: usize) -> Result<usize> {
-    Ok(spec.build::<f32>(input_dim)?.output_dim())
+/// All rows and targets, for models that look at pairs of rows.
+fn collected<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<(Array2<f64>, Array2<f64>)> {
+    let (d, t) = (source.input_dim(), source.target_dim());
+    let needed = source.len_hint().unwrap_or(0) as u64 * (d + t) as u64 * 8;
+    if let Some(budget) = job.memory.filter(|budget| needed > *budget) {
+        let remedy = "this kind of model keeps all rows; the others read them in blocks".into();
+        return Err(Error::Budget { what: "all rows", needed, budget, remedy });
+    }
+    let (mut rows, mut targets, mut n) = (Vec::new(), Vec::new(), 0);
+    source.for_each_block(&mut |block| {
+        n += block.rows.nrows();
+        rows.extend(block.rows.iter().map(|v| Real::to_f64(*v)));
+        targets.extend(block.targets.iter().map(|v| Real::to_f64(*v)));
+        Ok(())
+    })?;
+    let shaped = |values, columns| {
+        Array2::from_shape_vec((n, columns), values).map_err(|e| Error::Io(std::io::Error::other(e.to_string())))
+    };
+    Ok((shaped(rows, d)?, shaped(targets, t)?))
+}
+
+impl Fitted for KernelSvmModel<Any> {
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        Ok(one_hot(&self.predict_classes(rows)?, self.classes()))
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        let (pairs, converged) = (self.reports().count(), self.reports().filter(|r| r.converged).count());
+        let vectors = crate::human::count(self.support().len());
+        vec![format!("{vectors} support vectors; {converged} of {pairs} pairs of classes reached their tolerance")]
+    }
+}
+
+fn load_kernel_svm<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
+    let kernel: Any = serde_json::from_value(stored.header.map.clone())
+        .map_err(|e| unreadable(format!("its kernel cannot be read: {e}")))?;
+    Ok(Box::new(KernelSvmModel::from_stored(stored, kernel)?))
+}
+
+/// The exact machine on rows and numbers of classes.
+pub(crate) fn kernel_svm(
+    job: &Job<'_>,
+    rows: ArrayView2<'_, f64>,
+    labels: ArrayView2<'_, f64>,
+) -> Result<KernelSvmModel<Any>> {
+    let mut machine = KernelSvm::new(job.description.kernel()?.clone(), job.price())?;
+    if let Some(bytes) = job.memory {
+        machine = machine.with_memory_budget(bytes)?;
+    }
+    machine.fit(rows, &labels.iter().map(|c| *c as usize).collect::<Vec<_>>())
+}
+
+fn fit_kernel_svm<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
+    let (rows, labels) = collected(job, source)?;
+    kernel_svm(job, rows.view(), labels.view())?.to_stored(job.description.to_value()?, job.classes.clone())
+}
+
+impl Fitted for LocalGpModel {
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.predict(rows)
+    }
+
+    /// Of an observation: noise included.
+    fn deviations(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let (_, variance) = self.predict_with_variance(rows)?;
+        let noise = self.noise_variance();
+        let shape = (rows.nrows(), self.output_dim());
+        Ok(Array2::from_shape_fn(shape, |(i, _)| (variance[i].max(0.0) + noise).sqrt()))
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        let count = crate::human::count(self.centroids().nrows());
+        vec![format!("a process of its own around each of {count} centres; a row is predicted by the nearest")]
+    }
+}
+
+fn load_local<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
+    check_features(stored, stored.header.map["n_components"].as_u64().unwrap_or(1024) as usize)?;
+    Ok(Box::new(LocalGpModel::from_stored(stored)?))
+}
+
+fn fit_local<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
+    let Spec::Maclaurin(spec) = job.description.spec()? else {
+        let reason = "a local process has Maclaurin features".into();
+        return Err(Error::Unsupported { what: "--map", reason });
+    };
+    let mut process = LocalGp::new(spec, job.penalty)?.with_max_clusters(job.centroids)?;
+    if let Some(bytes) = job.memory {
+        process = process.with_memory_budget(bytes)?;
+    }
+    let (rows, targets) = collected(job, source)?;
+    process.fit_rows(rows.view(), targets.view())?.to_stored()
+}
+
+impl<R: Real> Fitted for SviClassifierModel<DynMap<R>> {
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        Fitted::probabilities(self, rows)
+    }
+
+    fn probabilities(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        SviClassifierModel::probabilities(self, rows.mapv(R::from_f64).view())
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        vec![format!("the logarithm of the evidence is at least {:.1}", self.bound())]
+    }
+}
+
+fn load_svi<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
+    Ok(Box::new(SviClassifierModel::from_stored(stored, map_of::<R>(stored)?)?))
+}
+
+/// Weights of variance 1 times `s` are weights of penalty `1/s²`.
+pub(crate) fn svi<R: Real>(job: &Job<'_>, input_dim: usize) -> Result<SviClassifier<DynMap<R>>> {
+    let process = SviClassifier::new(job.build::<R>(input_dim)?, 1.0 / job.penalty.max(1e-12))?;
+    process.with_classes(job.class_count())?.with_draws(8, job.seed)
+}
+
+/// Rows that fit into memory are shuffled: batches of a file that is sorted by class would know one class each.
+fn fit_svi<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
+    const IN_MEMORY: u64 = 1 << 31;
+    let process = svi::<R>(job, source.input_dim())?;
+    let bytes = source.len_hint().map_or(u64::MAX, |n| n as u64 * (source.input_dim() as u64 + 1) * 16);
+    let model = if bytes <= job.memory.unwrap_or(IN_MEMORY) {
+        let (rows, targets) = collected(job, source)?;
+        let order = Stream::new(job.seed, Role::Order, 0).permutation(rows.nrows());
+        let order: Vec<usize> = order.into_iter().map(|i| i as usize).collect();
+        let shuffled = |values: Array2<f64>| values.select(Axis(0), &order).mapv(R::from_f64);
+        let (rows, targets) = (shuffled(rows), shuffled(targets));
+        process.fit(&mut InMemory::new(rows.view(), targets.view())?)?
+    } else {
+        process.fit(source)?
+    };
+    model.to_stored(job.description.to_value()?, job.classes.clone())
+}
+
+impl<R: Real> Fitted for OperatorRidgeModel<R> {
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        answers(self, rows)
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        solver_in_words(self.report())
+    }
+}
+
+fn load_operator<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
+    check_features(stored, stored.header.map["n_components"].as_u64().unwrap_or(1024) as usize)?;
+    Ok(Box::new(OperatorRidgeModel::<R>::from_stored(stored)?))
+}
+
+struct OperatorSums<'a, R: Real> {
+    ridge: OperatorRidge<R>,
+    job: &'a Job<'a>,
+}
+
+impl<R: Real> FromSums<R> for OperatorSums<'_, R> {
+    fn map(&self) -> &DynMap<R> {
+        self.ridge.features().map()
+    }
+
+    fn begin(&self) -> Result<Sums<R>> {
+        if let Some(budget) = self.job.memory.filter(|budget| self.bytes() > *budget) {
+            let remedy = "conjugate gradients would fit".into();
+            return Err(Error::Budget { what: "the Gram matrix", needed: self.bytes(), budget, remedy });
+        }
+        self.ridge.accumulator().map(Sums::All)
+    }
+
+    fn bytes(&self) -> u64 {
+        Gram::<R>::bytes(self.map().output_dim(), self.job.targets)
+    }
+
+    fn finish(&self, sums: Sums<R>) -> Result<Stored> {
+        self.ridge.fit_moments(sums.all()?.finish())?.to_stored()
+    }
+}
+
+fn sum_operator<'a, R: Real>(job: &'a Job<'a>, input_dim: usize) -> Result<Box<dyn FromSums<R> + 'a>> {
+    Ok(Box::new(OperatorSums { ridge: job.operator(input_dim)?, job }))
+}
+
+fn fit_operator<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
+    job.operator::<R>(source.input_dim())?.fit(source)?.to_stored()
 }

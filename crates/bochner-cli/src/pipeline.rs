@@ -69,6 +69,13 @@ impl Pipeline {
         self.steps.iter().try_for_each(|step| step.apply(rows.view_mut()))
     }
 
+    /// One scale for all targets: those of a vector field must not be stretched apart.
+    pub(crate) fn share_target_scale(&mut self) {
+        let squares: f64 = self.targets.iter().map(|t| t.scale * t.scale).sum();
+        let scale = (squares / self.targets.len().max(1) as f64).sqrt();
+        self.targets.iter_mut().for_each(|t| t.scale = scale);
+    }
+
     /// The number of the class that `value` stands for.
     pub(crate) fn class_of(&self, value: f64) -> Option<usize> {
         self.labels.binary_search_by(|label| label.total_cmp(&value)).ok()
@@ -126,6 +133,18 @@ impl Pipeline {
         }
         words
     }
+}
+
+/// Correlations of columns of targets, which is what their covariances become after scaling; a constant column has none.
+pub(crate) fn correlations(targets: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+    let mut scaled = targets.to_owned();
+    for mut column in scaled.columns_mut() {
+        let mean = column.mean().unwrap_or(0.0);
+        let deviation = column.std(0.0);
+        column.mapv_inplace(|v| if deviation > 0.0 { (v - mean) / deviation } else { 0.0 });
+    }
+    let rows = Array2::<f64>::zeros((scaled.nrows(), 1));
+    bochner::model::target_covariance(&mut bochner::rows::InMemory::new(rows.view(), scaled.view())?)
 }
 
 /// What one pass over the rows finds out.

@@ -5,7 +5,6 @@
 //! find marks and series by class. Colours are presentation attributes, so that viewers without CSS show them and the
 //! report's dark mode can override them.
 
-#[allow(dead_code)] // drawn by the commands that fit fields
 pub(crate) mod quiver;
 
 use crate::human;

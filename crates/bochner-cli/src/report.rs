@@ -28,7 +28,12 @@ impl Report {
     }
 
     pub(crate) fn plot(&mut self, plot: &Plot) -> &mut Self {
-        let _ = writeln!(self.body, "<figure>{}</figure>", plot.to_svg());
+        self.figure(&plot.to_svg())
+    }
+
+    /// A drawing.
+    pub(crate) fn figure(&mut self, svg: &str) -> &mut Self {
+        let _ = writeln!(self.body, "<figure>{svg}</figure>");
         self
     }
 

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::human;
-use crate::read::{Data, Input, Options, Selection};
+use crate::source::{Columns, Text};
 use bochner::kernel::{Any, Exponential, Gaussian, Laplacian, Matern, Optical, Polynomial};
 use bochner::preprocess::{Centre, ColumnStatistics, ShiftNonNegative, Standardize, UnitNorm, median_distance};
 use bochner::random::{Role, Seed, Stream};
@@ -123,25 +123,33 @@ pub(crate) struct SampleArgs {
     /// Rows in the sample
     #[arg(long, default_value_t = 1000, value_parser = human::parse_count)]
     rows: usize,
-    /// Columns to leave out, separated by commas (labels, identifiers)
-    #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
-    drop: Vec<String>,
+    #[command(flatten)]
+    columns: Columns,
+    #[command(flatten)]
+    text: Text,
 }
 
 /// Rows of a sample and the number of rows in the file.
 pub(crate) struct Sampled {
     pub(crate) rows: Array2<f64>,
     pub(crate) total: usize,
+    /// Whether columns have names, and with them meanings of their own.
+    pub(crate) table: bool,
 }
 
 impl SampleArgs {
-    /// A prepared sample.
+    /// A sample prepared as was asked for, or as suits the kernel.
     pub(crate) fn read(&self, kernel: &KernelArgs, seed: Seed) -> Outcome<Sampled> {
+        self.prepared(kernel.preparation(), seed)
+    }
+
+    /// A sample prepared as was asked for, or else like this.
+    pub(crate) fn prepared(&self, otherwise: Preparation, seed: Seed) -> Outcome<Sampled> {
         let mut sampled = self.reservoir(seed)?;
         let rows = &mut sampled.rows;
         let mut seen = ColumnStatistics::new(rows.ncols());
         seen.push(rows.view())?;
-        match self.preprocess.unwrap_or_else(|| kernel.preparation()) {
+        match self.preprocess.unwrap_or(otherwise) {
             Preparation::None => {}
             Preparation::Centre => Centre::fit(&seen)?.apply(rows.view_mut())?,
             Preparation::Standardize => Standardize::fit(&seen)?.apply(rows.view_mut())?,
@@ -156,8 +164,7 @@ impl SampleArgs {
 
     /// A uniform sample of the file's rows, without keeping more of them than asked for (reservoir sampling).
     fn reservoir(&self, seed: Seed) -> Outcome<Sampled> {
-        let selection = Selection { drop: self.drop.clone(), ..Selection::default() };
-        let data = Data::open(Input::open(&self.data)?, None, &selection, &Options::default())?;
+        let data = self.columns.open(&self.data, None, &[], &self.text)?;
         let dim = data.schema().input_dim();
         let mut kept: Vec<f64> = Vec::new();
         let mut draw = Stream::new(seed, Role::Split, 0);
@@ -183,6 +190,6 @@ impl SampleArgs {
             return Err(Failure::Failed(format!("{name}: a sample needs at least 2 rows and 1 column, found {found}")));
         }
         let rows = Array2::from_shape_vec((rows, dim), kept).map_err(|e| Failure::Failed(e.to_string()))?;
-        Ok(Sampled { rows, total })
+        Ok(Sampled { rows, total, table: data.is_table() })
     }
 }

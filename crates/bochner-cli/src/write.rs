@@ -1,4 +1,6 @@
-//! Tables on their way out, block by block: CSV, TSV or NPY, by the name of the file.
+//! Tables on their way out, block by block: CSV, TSV, NPY or Parquet, by the name of the file.
+
+mod parquet;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::WholeFile;
@@ -50,6 +52,7 @@ impl Write for Sink {
 enum Form {
     Text(u8),
     Npy,
+    Parquet,
 }
 
 /// A table being written.
@@ -60,6 +63,7 @@ pub(crate) struct Sheet {
     rows: usize,
     buffer: Vec<u8>,
     name: String,
+    parquet: Option<parquet::Parquet>,
 }
 
 impl Sheet {
@@ -71,9 +75,10 @@ impl Sheet {
             None | Some("csv" | "txt") => Form::Text(b','),
             Some("tsv") => Form::Text(b'\t'),
             Some("npy") => Form::Npy,
+            Some("parquet") => Form::Parquet,
             Some(other) => {
                 return Err(Failure::Usage(format!(
-                    "files ending in .{other} cannot be written; use .csv, .tsv or .npy"
+                    "files ending in .{other} cannot be written; use .csv, .tsv, .npy or .parquet"
                 )));
             }
         };
@@ -87,7 +92,7 @@ impl Sheet {
             Some(path) => Sink::File(WholeFile::create(path)?),
             None => Sink::Standard(BufWriter::with_capacity(1 << 16, io::stdout())),
         };
-        let mut sheet = Sheet { sink, form, layout, rows: 0, buffer: Vec::new(), name };
+        let mut sheet = Sheet { sink, form, layout, rows: 0, buffer: Vec::new(), name, parquet: None };
         match form {
             Form::Text(separator) => {
                 let words = sheet.layout.words.iter().map(|(name, _)| name.as_str());
@@ -101,6 +106,11 @@ impl Sheet {
             Form::Npy => {
                 let header = sheet.header();
                 sheet.put(&header)?;
+            }
+            Form::Parquet => {
+                let (parquet, start) = parquet::Parquet::new(&sheet.layout);
+                sheet.parquet = Some(parquet);
+                sheet.put(&start)?;
             }
         }
         Ok(sheet)
@@ -140,6 +150,13 @@ impl Sheet {
         let n = block.numbers.nrows();
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
+        if let Some(parquet) = &mut self.parquet {
+            parquet.push(&self.layout, block, &mut buffer);
+            self.put(&buffer)?;
+            self.buffer = buffer;
+            self.rows += n;
+            return Ok(());
+        }
         let words = self.layout.words.as_ref().map(|(_, words)| words.as_slice()).unwrap_or(&[]);
         let longest = self.longest();
         for i in 0..n {
@@ -177,6 +194,7 @@ impl Sheet {
                     None if self.layout.single => row.iter().for_each(|v| buffer.extend((*v as f32).to_le_bytes())),
                     None => row.iter().for_each(|v| buffer.extend(v.to_le_bytes())),
                 },
+                Form::Parquet => {}
             }
             if buffer.len() > 1 << 18 {
                 self.sink.write_all(&buffer).map_err(|e| told(&self.name, e))?;
@@ -201,6 +219,11 @@ impl Sheet {
             if let Sink::File(file) = &mut self.sink {
                 file.rewrite_start(&header).map_err(|e| told(&self.name, e))?;
             }
+        }
+        if let Some(parquet) = self.parquet.take() {
+            let mut end = Vec::new();
+            parquet.finish(&self.layout, &mut end);
+            self.put(&end)?;
         }
         match self.sink {
             Sink::File(file) => file.finish(),
@@ -278,6 +301,35 @@ mod tests {
         );
         assert_eq!(bytes.len(), 128 + 4 * 16);
         assert_eq!(bytes[132..136], ('é' as u32).to_le_bytes());
+    }
+
+    /// Read back by the reader of the program; other software reads the same bytes (`tests/data` has files it wrote).
+    #[test]
+    fn parquet_files_hold_words_and_numbers() {
+        use crate::read::{Data, Input, Options, Selection};
+        use bochner::rows::RowSource;
+        let layout = Layout {
+            words: Some(("kind".into(), vec!["a".into(), "grün".into()])),
+            numbers: vec!["p".into(), "a name".into()],
+            single: false,
+        };
+        let numbers = array![[0.1, -1e300], [1e-300, 7.0]];
+        let bytes = written("t.parquet", layout, Block { words: Some(&[1, 0]), numbers: numbers.view() });
+        let selection = Selection { targets: vec!["kind".into()], ..Selection::default() };
+        let data = Data::open(Input::from_bytes("t", bytes), None, &selection, &Options::default()).unwrap();
+        let names: Vec<&str> = data.schema().inputs.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(names, ["p", "a name"]);
+        let mut seen = 0;
+        data.rows::<f64>()
+            .for_each_block(&mut |block| {
+                for (row, target) in block.rows.rows().into_iter().zip(block.targets.rows()) {
+                    assert_eq!((row, target[0]), (numbers.row(seen % 2), 1.0 - (seen % 2) as f64));
+                    seen += 1;
+                }
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(seen, 4);
     }
 
     #[test]

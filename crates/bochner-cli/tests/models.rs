@@ -83,6 +83,28 @@ fn rings(rows: usize) -> String {
     text
 }
 
+/// The gradient of `sin x cos y`: no curl.
+fn gradient(x: f64, y: f64) -> [f64; 2] {
+    [x.cos() * y.cos(), -x.sin() * y.sin()]
+}
+
+/// The same turned by a right angle: no divergence.
+fn turned(x: f64, y: f64) -> [f64; 2] {
+    let [u, v] = gradient(x, y);
+    [-v, u]
+}
+
+/// Places and arrows of a field, with a little noise.
+fn field(rows: usize, of: fn(f64, f64) -> [f64; 2]) -> String {
+    let mut text = String::from("x,y,u,v\n");
+    for i in 0..rows {
+        let (x, y) = (4.0 * noise(i, 0) - 2.0, 4.0 * noise(i, 1) - 2.0);
+        let [u, v] = of(x, y);
+        writeln!(text, "{x},{y},{},{}", u + 0.02 * (noise(i, 2) - 0.5), v + 0.02 * (noise(i, 3) - 0.5)).unwrap();
+    }
+    text
+}
+
 #[test]
 fn a_table_and_a_target_are_enough_for_a_good_regression() {
     let folder = Folder::new("houses");
@@ -296,42 +318,113 @@ fn the_model_of_ten_thousand_features_and_ten_classes_is_below_a_megabyte() {
     assert!(bytes < 1_000_000, "{bytes} bytes");
 }
 
-/// A file in which any byte differs is refused, and so is one that was cut.
+/// A small model of every kind that `fit` makes: the kind, and how it is asked for.
+const KINDS: [(&str, &[&str]); 9] = [
+    ("ridge", &["houses.csv", "--target", "price", "--drop", "name", "--alpha", "1"]),
+    ("ridge_classifier", &["rings.csv", "--target", "ring", "--alpha", "1"]),
+    ("svm", &["rings.csv", "--target", "ring", "--alpha", "1", "--model", "svm"]),
+    ("kernel_svm", &["rings.csv", "--target", "ring", "--alpha", "1", "--model", "kernel-svm"]),
+    ("gp_regressor", &["houses.csv", "--target", "price", "--drop", "name", "--alpha", "1", "--model", "gp"]),
+    ("gp_classifier", &["rings.csv", "--target", "ring", "--alpha", "0.1", "--model", "gp"]),
+    ("local_gp", &["houses.csv", "--target", "price", "--drop", "name", "--alpha", "1", "--model", "local-gp"]),
+    ("svi_classifier", &["rings.csv", "--target", "ring", "--alpha", "1", "--model", "svi"]),
+    ("operator_ridge", &["field.csv", "--target", "u,v", "--alpha", "1", "--kernel", "curl_free"]),
+];
+
+/// The files that [`KINDS`] are fitted to.
+fn small_data(folder: &Folder, rows: usize) {
+    folder.write("houses.csv", houses(rows));
+    folder.write("rings.csv", rings(rows));
+    folder.write("field.csv", field(rows, gradient));
+}
+
+/// Fits a small model of a kind.
+fn small_model(folder: &Folder, kind: &str, more: &[&str]) -> Vec<u8> {
+    let (_, how) = KINDS.iter().find(|(name, _)| *name == kind).unwrap();
+    let mut arguments = [&["fit"], *how, &["--length-scale", "1", "--out", "m.bochner"], more].concat();
+    if kind != "kernel_svm" {
+        arguments.extend(["--features", "8"]);
+    }
+    folder.good(&arguments);
+    std::fs::read(folder.path("m.bochner")).unwrap()
+}
+
+/// A file in which any byte differs is refused, and so is one that was cut: whatever the kind of model.
 #[test]
-fn a_damaged_model_is_refused_whichever_byte_it_is() {
+fn a_damaged_model_is_refused_whichever_byte_it_is_and_whatever_the_model() {
     let folder = Folder::new("damage");
-    folder.write("rings.csv", rings(60));
-    folder.good(&["fit", "rings.csv", "--target", "ring", "--features", "8", "--alpha", "1", "--out", "m.bochner"]);
-    let bytes = std::fs::read(folder.path("m.bochner")).unwrap();
-    assert!(bochner::persist::Stored::from_bytes(&bytes).is_ok());
-    for at in 0..bytes.len() {
-        for flip in [0x01, 0x80, 0xff] {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= flip;
-            assert!(bochner::persist::Stored::from_bytes(&damaged).is_err(), "byte {at} xor {flip}");
+    small_data(&folder, 60);
+    for (kind, _) in KINDS {
+        let bytes = small_model(&folder, kind, &[]);
+        let stored = bochner::persist::Stored::from_bytes(&bytes).unwrap();
+        assert_eq!(stored.header.kind, kind);
+        // Long files are damaged at every seventh byte.
+        let step = if bytes.len() > 8000 { 7 } else { 1 };
+        for at in (0..bytes.len()).step_by(step) {
+            for flip in [0x01, 0x80, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= flip;
+                assert!(bochner::persist::Stored::from_bytes(&damaged).is_err(), "{kind}: byte {at} xor {flip}");
+            }
+            assert!(bochner::persist::Stored::from_bytes(&bytes[..at]).is_err(), "{kind}: cut at {at}");
         }
-        assert!(bochner::persist::Stored::from_bytes(&bytes[..at]).is_err(), "cut at {at}");
+        for at in [0, 9, bytes.len() / 3, bytes.len() - 1] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x20;
+            folder.write("bad.bochner", damaged);
+            let message = folder.bad(&["inspect", "bad.bochner"]);
+            assert!(message.contains("bad.bochner: model file"), "{kind}: {message}");
+        }
+        folder.write("bad.bochner", &bytes[..bytes.len() / 2]);
+        assert!(folder.bad(&["predict", "bad.bochner", "rings.csv"]).contains("bad.bochner: model file"));
     }
-    for (name, damaged) in [
-        ("flipped", {
-            let mut b = bytes.clone();
-            let n = b.len();
-            b[n - 1] ^= 1;
-            b
-        }),
-        ("cut", bytes[..bytes.len() / 2].to_vec()),
-        ("empty", Vec::new()),
-    ] {
-        folder.write(name, damaged);
-        assert!(folder.bad(&["inspect", name]).contains(&format!("{name}: model file: ")));
-        folder.bad(&["predict", name, "rings.csv"]);
-    }
+}
+
+#[test]
+fn an_empty_model_and_one_of_a_later_format_are_refused() {
+    let folder = Folder::new("formats");
+    folder.write("rings.csv", rings(60));
+    let bytes = small_model(&folder, "ridge_classifier", &[]);
+    folder.write("empty", "");
+    assert!(folder.bad(&["inspect", "empty"]).contains("empty: model file: "));
     let later = String::from_utf8_lossy(&bytes[8..200]).replacen("\\\"format\\\":1", "\\\"format\\\":9", 1);
     let mut future = bytes.clone();
     future[8..8 + later.len()].copy_from_slice(later.as_bytes());
     folder.write("future", future);
     let message = folder.bad(&["inspect", "future"]);
     assert!(message.contains("format") && message.contains('9'), "{message}");
+}
+
+/// A header that was changed by someone who also mended the hash: parts that do not fit together are refused.
+#[test]
+fn a_forged_model_whose_parts_do_not_fit_is_refused() {
+    let folder = Folder::new("forged");
+    small_data(&folder, 60);
+    for (kind, _) in KINDS {
+        let bytes = small_model(&folder, kind, &[]);
+        let stored = bochner::persist::Stored::from_bytes(&bytes).unwrap();
+        let mut forgeries = Vec::new();
+        let mut forge = |change: &dyn Fn(&mut bochner::persist::Header)| {
+            let mut forged = stored.clone();
+            change(&mut forged.header);
+            forgeries.push(forged.to_bytes().unwrap());
+        };
+        forge(&|header| header.kind = "gram".into());
+        forge(&|header| header.dtype = "f16".into());
+        forge(&|header| header.input_dim += 1);
+        forge(&|header| header.map = serde_json::json!({"map": "fourier", "n_components": 10, "length_scale": 1.0}));
+        forge(&|header| header.map = serde_json::Value::Null);
+        forge(&|header| header.preprocessing["schema"]["targets"] = serde_json::json!([]));
+        forge(&|header| header.preprocessing["steps"] = serde_json::json!("none"));
+        if stored.header.classes.is_some() {
+            forge(&|header| header.classes.as_mut().unwrap().push("third".into()));
+        }
+        for (number, forged) in forgeries.into_iter().enumerate() {
+            folder.write("bad.bochner", forged);
+            let message = folder.bad(&["predict", "bad.bochner", "rings.csv"]);
+            assert!(message.contains("bad.bochner: "), "{kind}, forgery {number}: {message}");
+        }
+    }
 }
 
 #[test]
@@ -355,7 +448,57 @@ fn transform_writes_the_features_a_model_sees_and_streams_them() {
     assert_eq!(std::fs::metadata(folder.path("p.npy")).unwrap().len(), 128 + 1500 * 16 * 8);
 }
 
-/// A child that is killed again and again, and resumed, ends with the model of one that was left in peace.
+/// Kills a fit again and again, resuming it each time, until it ends; gives the number of kills.
+#[cfg(unix)]
+fn killed_and_resumed(folder: &Folder, arguments: &[&str], mut wait: u64) -> usize {
+    let mut kills = 0;
+    loop {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_bochner"))
+            .args([arguments, &["--resume", "--out", "killed.bochner"]].concat())
+            .current_dir(&folder.0)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        match child.try_wait().unwrap() {
+            Some(status) => {
+                assert!(status.success());
+                return kills;
+            }
+            None => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                kills += 1;
+                wait += wait / 2;
+            }
+        }
+    }
+}
+
+/// A child that is killed again and again, and resumed, ends with the model of one that was left in peace: whatever the
+/// model, those that keep no sums included.
+#[cfg(unix)]
+#[test]
+fn every_model_that_is_killed_and_resumed_ends_with_the_same_bytes() {
+    let folder = Folder::new("killed-kinds");
+    small_data(&folder, 12_000);
+    let common = ["--length-scale", "1", "--features", "64", "--checkpoint", "state", "--checkpoint-every", "0"];
+    for kind in ["gp_regressor", "gp_classifier", "operator_ridge", "svm"] {
+        let (_, how) = KINDS.iter().find(|(name, _)| *name == kind).unwrap();
+        let arguments = [&["fit"], *how, &common].concat();
+        folder.good(&[&arguments[..], &["--out", "peace.bochner"]].concat());
+        assert!(!folder.path("state").exists(), "a finished fit needs no checkpoint");
+        let kills = killed_and_resumed(&folder, &arguments, 10);
+        assert!(kills > 1, "{kind}: killed {kills} times");
+        assert!(same(&folder, "peace.bochner", "killed.bochner"), "{kind}");
+    }
+    let (_, how) = KINDS[0];
+    let arguments = [&["fit"], how, &common, &["--solver", "cg"]].concat();
+    folder.good(&[&arguments[..], &["--out", "peace.bochner"]].concat());
+    killed_and_resumed(&folder, &arguments, 30);
+    assert!(same(&folder, "peace.bochner", "killed.bochner"), "conjugate gradients");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_fit_that_is_killed_and_resumed_ends_with_the_same_bytes() {
@@ -381,28 +524,7 @@ fn a_fit_that_is_killed_and_resumed_ends_with_the_same_bytes() {
     ];
     folder.good(&[&common[..], &["--out", "peace.bochner"]].concat());
     assert!(!folder.path("state").exists(), "a finished fit needs no checkpoint");
-    let (mut kills, mut wait) = (0, 20);
-    loop {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_bochner"))
-            .args([&common[..], &["--resume", "--out", "killed.bochner"]].concat())
-            .current_dir(&folder.0)
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(wait));
-        match child.try_wait().unwrap() {
-            Some(status) => {
-                assert!(status.success());
-                break;
-            }
-            None => {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                kills += 1;
-                wait += wait / 2;
-            }
-        }
-    }
+    let kills = killed_and_resumed(&folder, &common, 20);
     assert!(kills > 2, "killed {kills} times");
     assert!(same(&folder, "peace.bochner", "killed.bochner"));
     // Another request must not continue from this one's sums.
@@ -486,8 +608,182 @@ fn gaussian_processes_say_how_sure_they_are() {
         assert!((p[0] + p[1] - 1.0).abs() < 1e-6, "{line:?}");
         assert!(line[0] == class && p[usize::from(class == "outer")] > 0.5, "{line:?}");
     }
-    let message = folder.bad(&[&common[..], &["--checkpoint", "state"]].concat());
-    assert!(message.contains("--checkpoint saves sums over rows"), "{message}");
+}
+
+#[test]
+fn the_alpha_of_a_process_for_classes_is_chosen_by_the_likelihood_of_held_out_labels() {
+    let folder = Folder::new("alpha");
+    folder.write("rings.csv", rings(600));
+    let fit = ["fit", "rings.csv", "--target", "ring", "--features", "64", "--model", "gp"];
+    let told = folder.good(&fit);
+    assert!(told.contains("  alpha ") && told.contains("mean negative log likelihood"), "{told}");
+    let json = folder.good(&[&fit[..], &["--alpha", "0.05", "--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((json["penalty"].as_f64(), &json["note"]), (Some(0.05), &serde_json::Value::Null));
+    assert!(folder.bad(&[&fit[..], &["--solver", "cg"]].concat()).contains("--solver goes with"));
+}
+
+#[test]
+fn a_vector_field_is_fitted_with_the_kernel_of_its_kind_and_drawn() {
+    let folder = Folder::new("fields");
+    folder.write("gradient.csv", field(500, gradient));
+    folder.write("turned.csv", field(500, turned));
+    let loss = |file: &str, kernel: &str| -> f64 {
+        let fit = ["fit", file, "--target", "u,v", "--kernel", kernel, "--features", "64", "--json"];
+        let json: serde_json::Value = serde_json::from_str(&folder.good(&fit)).unwrap();
+        assert_eq!(json["model"], "operator_ridge");
+        let errors =
+            json["figures"].as_array().unwrap().iter().filter(|f| f["name"].as_str().unwrap().contains("root"));
+        errors.map(|f| f["value"].as_f64().unwrap()).sum::<f64>() / 2.0
+    };
+    // Noise of standard deviation 0.006, arrows of length about 0.7: the wrong kind of field explains next to nothing.
+    for (file, right, wrong) in
+        [("gradient.csv", "curl_free", "divergence_free"), ("turned.csv", "divergence-free", "curl_free")]
+    {
+        let (good, bad) = (loss(file, right), loss(file, wrong));
+        assert!(good < 0.02 && bad > 0.2, "{file}: {good} with {right}, {bad} with {wrong}");
+    }
+    assert!(loss("turned.csv", "helmholtz") < 0.05 && loss("gradient.csv", "decomposable") < 0.05);
+    let fit = ["fit", "gradient.csv", "--target", "u,v", "--kernel", "curl_free", "--features", "64"];
+    let told = folder.good(&[&fit[..], &["--plot", "field.svg", "--report", "page.html"]].concat());
+    assert!(told.contains("curl-free kernel") && told.contains("field.svg"), "{told}");
+    let svg = std::fs::read_to_string(folder.path("field.svg")).unwrap();
+    let page = std::fs::read_to_string(folder.path("page.html")).unwrap();
+    for drawing in [&svg, &page] {
+        assert_eq!(drawing.matches("class=\"arrow\"").count(), 3 * 50, "fifty held-out rows, three fields");
+        assert!(
+            drawing.contains("true field") && drawing.contains("fitted field") && drawing.contains("true less fitted")
+        );
+    }
+    folder.write("new.csv", "x,y\n0.5,1.0\n-1,0.2\n");
+    let predicted = folder.good(&["predict", "gradient.bochner", "new.csv"]);
+    let mut lines = predicted.lines();
+    assert_eq!(lines.next(), Some("u,v"));
+    for (line, [u, v]) in lines.zip([gradient(0.5, 1.0), gradient(-1.0, 0.2)]) {
+        let (a, b) = line.split_once(',').unwrap();
+        let (a, b): (f64, f64) = (a.parse().unwrap(), b.parse().unwrap());
+        assert!((a - u).abs() < 0.05 && (b - v).abs() < 0.05, "{line}: {u}, {v}");
+    }
+    assert!(
+        folder.good(&["inspect", "gradient.bochner"]).contains("operator-valued fourier features (curl-free kernel)")
+    );
+    folder.good(&["transform", "new.csv", "--model", "gradient.bochner", "--out", "features.npy"]);
+    for (more, part) in [
+        (&["--preprocess", "scale"][..], "scaled apart"),
+        (&["--columns", "x"], "as many targets as columns"),
+        (&["--model", "gp"], "goes with --model operator"),
+        (&["--plot", "field.png"], "plots are .svg files"),
+    ] {
+        let message = folder.bad(&[&fit[..], more].concat());
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn a_local_process_follows_what_changes_over_short_distances() {
+    let folder = Folder::new("local");
+    let exact = |x: f64| (8.0 * x).sin();
+    let mut text = String::from("x,y\n");
+    for i in 0..800 {
+        let x = 6.0 * noise(i, 0);
+        writeln!(text, "{x},{}", exact(x) + 0.1 * (noise(i, 1) - 0.5)).unwrap();
+    }
+    folder.write("wave.csv", text);
+    let told = folder.good(&["fit", "wave.csv", "--target", "y", "--model", "local-gp", "--features", "24"]);
+    assert!(told.contains("around every centre"), "{told}");
+    folder.write("new.csv", "x\n1.1\n3.3\n4.7\n");
+    let csv = folder.good(&["predict", "wave.bochner", "new.csv", "--std"]);
+    assert_eq!(csv.lines().next(), Some("y,y_std"));
+    for (line, x) in csv.lines().skip(1).zip([1.1, 3.3, 4.7]) {
+        let (mean, std) = line.split_once(',').unwrap();
+        let (mean, std): (f64, f64) = (mean.parse().unwrap(), std.parse().unwrap());
+        assert!((mean - exact(x)).abs() < 0.15 && std > 0.0 && std < 0.5, "{line}: {}", exact(x));
+    }
+    let words = folder.good(&["inspect", "wave.bochner"]);
+    assert!(words.contains("centres; a row is predicted by the nearest"), "{words}");
+    let message = folder.bad(&["fit", "wave.csv", "--target", "y", "--model", "local-gp", "--kernel", "matern"]);
+    assert!(message.contains("gaussian kernel"), "{message}");
+}
+
+#[test]
+fn exact_machines_and_variational_processes_tell_the_rings_apart() {
+    let folder = Folder::new("others");
+    folder.write("rings.csv", rings(600));
+    folder.write("new.csv", "x,y\n1.1,0\n0,-2.1\n-0.8,0.8\n");
+    let expected = "ring\ninner\nouter\ninner\n";
+    let told = folder.good(&["fit", "rings.csv", "--target", "ring", "--model", "kernel-svm"]);
+    assert!(told.contains("exact gaussian kernel") && told.contains("share of wrong classes"), "{told}");
+    assert_eq!(folder.good(&["predict", "rings.bochner", "new.csv"]), expected);
+    assert!(folder.good(&["inspect", "rings.bochner"]).contains("support vectors"));
+    let message = folder.bad(&["transform", "new.csv", "--model", "rings.bochner"]);
+    assert!(message.contains("has none"), "{message}");
+    let told = folder.good(&["fit", "rings.csv", "--target", "ring", "--model", "svi", "--features", "64"]);
+    assert!(told.contains("mean negative log likelihood"), "{told}");
+    assert_eq!(folder.good(&["predict", "rings.bochner", "new.csv"]), expected);
+    let csv = folder.good(&["predict", "rings.bochner", "new.csv", "--probabilities"]);
+    for (line, class) in csv.lines().skip(1).zip(["inner", "outer", "inner"]) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let p: Vec<f64> = fields[1..].iter().map(|v| v.parse().unwrap()).collect();
+        assert!((p[0] + p[1] - 1.0).abs() < 1e-6 && p[usize::from(class == "outer")] > 0.5, "{line}");
+    }
+    let message = folder.bad(&["fit", "rings.csv", "--target", "ring", "--model", "local-gp"]);
+    assert!(message.contains("no classification with --model local-gp"), "{message}");
+}
+
+#[test]
+fn features_and_predictions_go_to_parquet_files_as_to_arrays() {
+    let folder = Folder::new("parquet");
+    folder.write("rings.csv", rings(300));
+    let transform = ["transform", "rings.csv", "--drop", "ring", "--features", "5", "--out"];
+    folder.good(&[&transform[..], &["f.parquet"]].concat());
+    folder.good(&[&transform[..], &["f.npy"]].concat());
+    let read = |name: &str| {
+        let input = bochner_cli::read::Input::open(&folder.path(name)).unwrap();
+        let data = bochner_cli::read::Data::open(input, None, &Default::default(), &Default::default()).unwrap();
+        let mut rows = Vec::new();
+        let keep = &mut |block: bochner::rows::RowBlock<'_, f32>| {
+            rows.extend(block.rows.iter().copied());
+            Ok(())
+        };
+        bochner::rows::RowSource::for_each_block(&mut data.rows::<f32>(), keep).unwrap();
+        rows
+    };
+    let features = read("f.parquet");
+    assert_eq!(features.len(), 300 * 4, "two pairs of cosines and sines");
+    assert_eq!(features, read("f.npy"));
+    folder.good(&["fit", "rings.csv", "--target", "ring", "--features", "32", "--alpha", "1"]);
+    folder.good(&["predict", "rings.bochner", "rings.csv", "--out", "p.parquet"]);
+    // Words come back: the predictions are the labels of a new table.
+    let told = folder.good(&["fit", "f.parquet", "--target", "f1", "--features", "16", "--alpha", "1", "--json"]);
+    assert!(told.contains("\"rows\": 300"), "{told}");
+    let bytes = std::fs::read(folder.path("p.parquet")).unwrap();
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+}
+
+#[test]
+fn gaps_in_arrays_are_filled_in_on_request_and_again_in_new_rows() {
+    let folder = Folder::new("gaps");
+    let array = |rows: usize, value: &dyn Fn(usize, usize) -> f64| {
+        let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, 3), }}");
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        (0..3 * rows).for_each(|k| bytes.extend(value(k / 3, k % 3).to_le_bytes()));
+        bytes
+    };
+    let value = |i: usize, j: usize| match j {
+        2 => noise(i, 0) + noise(i, 1),
+        0 if i % 9 == 4 => f64::NAN,
+        j => noise(i, j),
+    };
+    folder.write("data.npy", array(400, &value));
+    let fit = ["fit", "data.npy", "--target", "3", "--features", "32", "--length-scale", "2"];
+    let message = folder.bad(&fit);
+    assert!(message.contains("row 5, column 1") && message.contains("--impute"), "{message}");
+    let told = folder.good(&[&fit[..], &["--impute", "mean"]].concat());
+    assert!(told.contains("400 rows") && told.contains("R²"), "{told}");
+    assert_eq!(folder.good(&["predict", "data.bochner", "data.npy"]).lines().count(), 401);
+    assert!(folder.good(&[&fit[..], &["--drop-missing"]].concat()).contains("356 rows"));
 }
 
 #[test]

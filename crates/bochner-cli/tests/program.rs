@@ -92,6 +92,55 @@ fn data_sets_are_listed_and_checked_where_they_are_looked_for() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// Rows of 64 columns with three numbers in each: `plan --sparse` finds them and computes both theorems' bounds.
+#[test]
+fn sparse_rows_are_recognised_and_bounded() {
+    let folder = scratch("sparse");
+    let mut table: String = (1..=64).map(|j| format!("c{j}{}", if j < 64 { "," } else { "\n" })).collect();
+    for i in 0..40usize {
+        let row: Vec<&str> =
+            (0..64).map(|j| if j == i || j == (i + 9) % 64 || j == (2 * i + 31) % 64 { "1" } else { "0" }).collect();
+        table += &format!("{}\n", row.join(","));
+    }
+    let file = folder.join("sparse.csv");
+    std::fs::write(&file, table).unwrap();
+    let plan = |more: &[&str]| {
+        let arguments = [&["plan", file.to_str().unwrap(), "--sparse", "--length-scale", "2"], more].concat();
+        bochner(&arguments)
+    };
+    let output = plan(&["--error", "0.5", "--failure", "0.1", "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = json.as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    assert_eq!(rows[0]["basis"], "columns");
+    assert_eq!((&rows[0]["k_median"], &rows[0]["k_worst"]), (&3.into(), &3.into()));
+    assert!(rows.iter().skip(1).all(|row| row["k_worst"].as_u64().unwrap() > 3), "{json}");
+    // The first theorem by hand: z = 6, σ = √64/2, Δ = 2√3.
+    let (z, e) = (6.0f64, std::f64::consts::E);
+    let prefactor = 4.0 * e * 64.0 * 4.0 * (2.0 * 3f64.sqrt()) / z;
+    let needed = 4.0 * (z + 2.0) / 0.25 * ((3.0f64 / 0.1).ln() + 2.0 * z / (z + 2.0) * (prefactor / 0.5).ln());
+    assert_eq!(rows[0]["frequencies"].as_f64().unwrap(), needed.ceil());
+    let m = rows[0]["measurements"].as_f64().unwrap();
+    let delta = 0.5 * 2.0 * 0.5f64.exp() / (2.0 * 2.0 * 3f64.sqrt());
+    let net = z * ((12.0 / delta).ln() + (e * 64.0 / z).ln());
+    assert_eq!(m, (((4.0f64 / 0.1).ln() + net) / (delta * delta / 16.0 - delta.powi(3) / 48.0)).ceil());
+    let told = text(&plan(&[]).stdout);
+    assert!(told.contains("Haar wavelets") && told.contains("k-sparse"), "{told}");
+    let csv = text(&plan(&["--csv"]).stdout);
+    assert_eq!(csv.lines().count(), 5);
+    for (more, part) in [
+        (&["--kernel", "matern"][..], "Gaussian kernel"),
+        (&["--energy", "101%"], "below 1"),
+        (&["--shape", "7x7"], "49"),
+        (&["--shape", "7"], "28x28"),
+    ] {
+        let output = plan(more);
+        assert!(!output.status.success() && text(&output.stderr).contains(part), "{}", text(&output.stderr));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn help_comes_at_once() {
     // The bar is 20 ms in a release build on a quiet machine; this only notices a program that reads files first.

@@ -1,25 +1,24 @@
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Kept};
 use crate::choose::{self, Choice, Wishes};
 use crate::cli::Context;
+use crate::description::{OperatorWish, operator_name};
 use crate::failure::{Failure, Outcome};
 use crate::fit_report;
 use crate::human;
 use crate::map_args::MapArgs;
-use crate::models::{self, Family, Job, Kind, Model, Rows};
+use crate::models::{self, Family, FromSums, Job, Kind, Model, Precise, Sums};
 use crate::output;
-use crate::pipeline::{self, Part, Pipeline, Prepared, Preparation, Scan, Task};
+use crate::pipeline::{self, Part, Pipeline, Preparation, Prepared, Scan, Task};
 use crate::progress::Progress;
 use crate::read::Data;
 use crate::score::{self, Answers, Figure};
 use crate::source::{self, Columns, Text};
-use bochner::feature::{DynMap, FeatureMap, Spec};
-use bochner::model::{Ridge, RidgeClassifierModel, RidgeModel};
 use bochner::persist::Stored;
 use bochner::random::Seed;
-use bochner::rows::{InMemory, OneAgainstRest, RowSource};
+use bochner::rows::InMemory;
 use bochner::scalar::Real;
 use bochner::solve::{ConjugateGradients, Solver, StochasticGradient};
-use ndarray::s;
+use ndarray::{Array2, s};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -35,6 +34,7 @@ Examples:
   bochner fit irises.csv --target species --out irises.bochner --report page.html
   bochner fit train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz --features 8192
   bochner fit table.tsv --target y --drop id,name --impute median --preprocess scale --kernel matern --alpha 0.1
+  bochner fit wind.csv --target u,v --kernel divergence_free --plot wind.svg       # a vector field
   bochner fit large.csv --target y --memory 2GB --checkpoint large.checkpoint    # after a power cut: the same with --resume
 
 The time of --budget is counted in operations, so that the same command gives the same model on every machine.")]
@@ -56,16 +56,16 @@ pub(crate) struct Args {
     /// What is predicted [default: classes if the target holds words or few whole numbers]
     #[arg(long, value_enum)]
     task: Option<Task>,
-    /// The kind of model
-    #[arg(long, value_enum, default_value = "ridge")]
-    model: Family,
+    /// The kind of model [default: ridge, or operator for an operator-valued --kernel]
+    #[arg(long, value_enum)]
+    model: Option<Family>,
     /// What is done to rows first
     #[arg(long, value_enum, default_value = "auto")]
     preprocess: Preparation,
     /// Threshold of --preprocess binarise
     #[arg(long, default_value_t = 0.5, allow_negative_numbers = true)]
     threshold: f64,
-    /// Penalty of large coefficients [default: by held-out rows]
+    /// Penalty of large coefficients; alpha of the Dirichlet transform of --model gp for classes [default: by held-out rows]
     #[arg(long, value_parser = human::parse_positive)]
     alpha: Option<f64>,
     /// Seconds the choice of parameters and the fit may take on two cores, about
@@ -80,7 +80,8 @@ pub(crate) struct Args {
     /// Precision of features and coefficients
     #[arg(long, value_enum, default_value = "single")]
     precision: Precision,
-    /// Save what has been learned so far to FILE now and then, and continue from it with --resume
+    /// Save what has been learned so far to FILE now and then, and continue from it with --resume: choices, and the sums
+    /// over rows of ridge, gp and operator, or the passes of --solver cg (other models repeat their fit, not the search)
     #[serde(skip)]
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
@@ -96,6 +97,10 @@ pub(crate) struct Args {
     #[serde(skip)]
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
+    /// A plot of the model on rows that had no part in it: a vector field as arrows, else predictions
+    #[serde(skip)]
+    #[arg(long, value_name = "PLOT.svg")]
+    plot: Option<PathBuf>,
     /// Print the result as JSON
     #[serde(skip)]
     #[arg(long)]
@@ -151,10 +156,13 @@ pub(crate) struct Fitted {
     pub(crate) reason: String,
     pub(crate) pipeline: Pipeline,
     pub(crate) choice: Choice,
-    pub(crate) features: usize,
+    /// `None` for a model that compares rows.
+    pub(crate) features: Option<usize>,
     /// Figures on rows that had no part in anything.
     pub(crate) figures: Vec<Figure>,
     pub(crate) answers: Answers,
+    /// The rows of the answers, as the file has them.
+    pub(crate) places: Array2<f64>,
     /// Rows on which the parameters were chosen.
     pub(crate) held_out: usize,
     /// Whether the rows of the figures were used for the model in the end.
@@ -166,11 +174,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         Some(path) => path.clone(),
         None => default_name(&args.data),
     };
+    if let Some(path) = args.plot.as_ref().filter(|p| p.extension().is_none_or(|e| e != "svg")) {
+        return Err(Failure::Usage(format!("--plot {}: plots are .svg files", path.display())));
+    }
+    let family = args.family()?;
     let data = args.columns.open(&args.data, args.labels.as_deref(), &args.target, &args.text)?;
     source::need_target(&data)?;
     let (stored, fitted) = match args.precision {
-        Precision::Single => train::<f32>(args, context, &data)?,
-        Precision::Double => train::<f64>(args, context, &data)?,
+        Precision::Single if !family.only_double() => train::<f32>(args, context, &data, family)?,
+        _ => train::<f64>(args, context, &data, family)?,
     };
     let bytes = stored.to_bytes()?;
     output::write_whole(&out, &bytes)?;
@@ -178,15 +190,18 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         let page = fit_report::page(&fitted, context).to_html();
         output::write_whole(path, page.as_bytes())?;
     }
+    if let Some(path) = &args.plot {
+        output::write_whole(path, fit_report::figure(&fitted).as_bytes())?;
+    }
     if let Some(path) = &args.checkpoint {
-        // The model is on the disk: what it was made from is not needed any more.
-        let _ = std::fs::remove_file(path);
+        Checkpoint::remove(path);
     }
     if args.json {
         return context.print(&format!("{:#}\n", to_json(&fitted, &out, bytes.len())));
     }
     context.print(&summary(&fitted, context))?;
-    let page = args.report.as_ref().map_or(String::new(), |p| format!(" and {}", p.display()));
+    let pages = args.report.iter().chain(&args.plot);
+    let page: String = pages.map(|p| format!(" and {}", p.display())).collect();
     context.print(&format!(
         "\nWrote {} ({}){page}. To predict:\n  bochner predict {} NEW-DATA --out predictions.csv\n",
         context.bold(&out.display().to_string()),
@@ -218,66 +233,144 @@ impl Split {
     }
 }
 
-fn train<R: Real>(args: &Args, context: &Context, data: &Data) -> Outcome<(Stored, Fitted)> {
+impl Args {
+    /// The family asked for, or the one that the kernel belongs to.
+    fn family(&self) -> Outcome<Family> {
+        let operator = self.map.kernel().and_then(operator_name).is_some();
+        let family = self.model.unwrap_or(if operator { Family::Operator } else { Family::Ridge });
+        if operator && family != Family::Operator {
+            let kernel = self.map.kernel().unwrap_or_default();
+            return Err(Failure::Usage(format!("--kernel {kernel} goes with --model operator")));
+        }
+        if self.solver != SolverName::Auto && !family.has_solvers() {
+            return Err(Failure::Usage("--solver goes with --model ridge and operator".into()));
+        }
+        if family == Family::KernelSvm && self.map.features.is_some() {
+            return Err(Failure::Usage("--features: an exact kernel machine compares rows and has none".into()));
+        }
+        Ok(family)
+    }
+
+    fn wishes(&self, context: &Context, rows: usize) -> Outcome<Wishes> {
+        Ok(Wishes {
+            map: self.map.describe(context.global.seed)?,
+            features: self.map.features,
+            penalty: self.alpha,
+            budget: self.budget,
+            memory: self.memory,
+            rows,
+            seed: Seed::new(context.global.seed),
+            operator: None,
+            factors: 0,
+        })
+    }
+}
+
+/// What rows and targets of a vector field may go through without becoming another kind of field.
+fn field_preparation(preparation: Preparation, data: &Data) -> Outcome<Preparation> {
+    let (inputs, targets) = (data.schema().input_dim(), data.schema().targets.len());
+    if inputs != targets {
+        return Err(Failure::Usage(format!(
+            "a vector field has as many targets as columns to learn from; there are {targets} targets (--target) and \
+             {inputs} columns (--columns chooses some)"
+        )));
+    }
+    match preparation {
+        Preparation::Auto => Ok(Preparation::Centre),
+        Preparation::None | Preparation::Centre => Ok(preparation),
+        _ => Err(Failure::Usage(
+            "--preprocess: a field without curl or divergence has some after its columns are scaled apart; use centre or \
+             none"
+                .into(),
+        )),
+    }
+}
+
+fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family) -> Outcome<(Stored, Fitted)> {
     let seed = Seed::new(context.global.seed);
     let progress = Progress::reading(context, data.input(), "looking at the rows")?;
     let sample_bytes = args.memory.map_or(1 << 27, |memory| memory / 8);
     let scan = pipeline::scan(data, seed, sample_bytes, || progress.read())?;
     drop(progress);
-    let (recognised, reason) = scan.recognise(data);
+    let (recognised, reason) = match family {
+        Family::Operator => (Task::Regression, "operator-valued kernels predict numbers".to_owned()),
+        _ => scan.recognise(data),
+    };
     let (task, reason) = match args.task {
         Some(task) => (task, "asked for".to_owned()),
         None => (recognised, reason),
     };
-    let kind = Kind::find(args.model, task).ok_or_else(|| {
-        Failure::Usage(format!("there is no {} with --model {:?}", task_words(task), args.model).to_lowercase())
+    let kind = Kind::find(family, task).ok_or_else(|| {
+        let name = clap::ValueEnum::to_possible_value(&family).map_or(String::new(), |v| v.get_name().to_owned());
+        Failure::Usage(format!("there is no {} with --model {name}", task_words(task)))
     })?;
-    let pipeline = scan.pipeline(data, args.columns.missing(), args.preprocess, args.threshold, task)?;
-    let from_sums = kind.from_sums && args.solver.uses_sums();
-    if args.checkpoint.is_some() && !from_sums {
-        return Err(Failure::Usage(format!(
-            "--checkpoint saves sums over rows, which {} does not use; leave it out, or use --model ridge with --solver \
-             cholesky",
-            if kind.from_sums { "this solver" } else { "this kind of model" }
-        )));
-    }
     let split = Split::new(scan.sample.numbers.len());
-    let mut checkpoint = Checkpoint::new(args.checkpoint.as_deref(), args.checkpoint_every, configuration(args, context, &scan)?);
-    let resumed = if args.resume { checkpoint.load::<R>()? } else { None };
-    let (choice, gram) = match resumed {
-        Some((choice, gram)) => (choice, Some(gram)),
-        None => (make_choice::<R>(args, context, &scan, &pipeline, task, &split)?, None),
+    let mut wishes = args.wishes(context, scan.rows)?;
+    let mut preparation = args.preprocess;
+    if family == Family::Operator {
+        let targets = scan.sample.targets.slice(s![split.scored.., ..]);
+        let wish = OperatorWish::new(&wishes.map, || pipeline::correlations(targets))?;
+        if wish.is_field() {
+            preparation = field_preparation(preparation, data)?;
+        }
+        wishes.operator = Some(wish);
+    }
+    let mut pipeline = scan.pipeline(data, args.columns.missing(), preparation, args.threshold, task)?;
+    if wishes.operator.as_ref().is_some_and(OperatorWish::is_field) {
+        pipeline.share_target_scale();
+    }
+    if family == Family::Gp {
+        wishes.factors = pipeline.labels.len().max(1);
+    }
+    let how = R::how(kind);
+    let from_sums = how.from_sums.filter(|_| args.solver.uses_sums());
+    let kept = match from_sums {
+        None => Kept::Choices,
+        Some(_) => Kept::Sums { by_class: family == Family::Gp && task == Task::Classification },
+    };
+    let mut checkpoint =
+        Checkpoint::new(args.checkpoint.as_deref(), args.checkpoint_every, configuration(args, context, &scan)?);
+    let resumed = if args.resume { checkpoint.load::<R>(kept)? } else { None };
+    let (choice, sums) = match resumed {
+        Some((choice, sums)) => (choice, sums),
+        None => (make_choice::<R>(context, kind, &wishes, &scan, &pipeline, &split)?, None),
     };
     let mut left_out = scan.sample.numbers[..split.scored].to_vec();
     left_out.sort_unstable();
-    let classes = (task == Task::Classification).then(|| pipeline.class_names());
+    let input_dim = data.schema().input_dim();
+    let features = choice.description.features(input_dim)?;
     let job = Job {
-        spec: &choice.spec,
+        description: &choice.description,
         penalty: choice.penalty,
-        classes,
+        classes: (task == Task::Classification).then(|| pipeline.class_names()),
+        targets: data.schema().targets.len(),
         memory: args.memory,
         solver: args.solver.solver(),
+        centroids: choose::most_centroids(features.unwrap_or(1), scan.rows, args.budget),
+        journal: checkpoint.journal(args.resume),
+        seed,
     };
     let progress = Progress::reading(context, data.input(), "training")?;
     let seen = || progress.read();
     let mut source = Prepared::new(data, &pipeline, scan.rows, &left_out, &seen);
     let scored = Part::<R>::of(&pipeline, &scan.sample, 0..split.scored)?;
-    let (mut without, with) = if from_sums {
-        let ridge = job.ridge::<R>(data.schema().input_dim())?;
-        let sums = Sums { ridge: &ridge, job: &job, pipeline: &pipeline, choice: &choice };
-        sums.fit(&mut source, gram, &scored, &mut checkpoint, args.memory)?
-    } else {
-        let stored = match args.precision {
-            Precision::Single => (kind.fit)(&job, Rows::Single(&mut source))?,
-            Precision::Double => (kind.fit)(&job, Rows::Double(&mut source))?,
-        };
-        (stored, None)
+    let (mut without, with) = match (from_sums, how.from_rows) {
+        (Some(make), _) => {
+            let model = make(&job, input_dim)?;
+            sum_up(&*model, &mut source, sums, &scored, &mut checkpoint, &choice, args.memory)?
+        }
+        (None, Some(fit)) => {
+            checkpoint.save::<R>(None, &choice)?;
+            (fit(&job, &mut source).map_err(with_remedy)?, None)
+        }
+        (None, None) => return Err(Failure::Usage("this solver cannot fit this kind of model".into())),
     };
     drop(progress);
     let described = serde_json::to_value(&pipeline).map_err(|e| Failure::Failed(e.to_string()))?;
     without.header.preprocessing = described.clone();
     let model = Model::new(without)?;
-    let mut rows = scan.sample.rows.slice(s![..split.scored, ..]).to_owned();
+    let places = scan.sample.rows.slice(s![..split.scored, ..]).to_owned();
+    let mut rows = places.clone();
     pipeline.apply(rows.view_mut())?;
     let mut truth = scan.sample.targets.slice(s![..split.scored, ..]).to_owned();
     if task == Task::Classification {
@@ -302,11 +395,12 @@ fn train<R: Real>(args: &Args, context: &Context, data: &Data) -> Outcome<(Store
         rows: scan.rows,
         kind,
         reason,
-        features: models::features_of(&choice.spec, data.schema().input_dim())?,
+        features,
         pipeline,
         choice,
         figures,
         answers,
+        places,
         held_out: split.held_out,
         all_rows,
     };
@@ -314,27 +408,38 @@ fn train<R: Real>(args: &Args, context: &Context, data: &Data) -> Outcome<(Store
 }
 
 fn make_choice<R: Real>(
-    args: &Args,
     context: &Context,
+    kind: &Kind,
+    wishes: &Wishes,
     scan: &Scan,
     pipeline: &Pipeline,
-    task: Task,
     split: &Split,
 ) -> Outcome<Choice> {
-    let wishes = Wishes {
-        map: args.map.describe(context.global.seed)?,
-        features: args.map.features,
-        penalty: args.alpha,
-        budget: args.budget,
-        memory: args.memory,
-        rows: scan.rows,
-    };
     let sample = &scan.sample;
     let first = split.scored + split.held_out;
     let held_out = Part::<R>::of(pipeline, sample, split.scored..first)?;
     let train = Part::<R>::of(pipeline, sample, first..sample.numbers.len())?;
-    let progress = Progress::new(context, choose::steps(&wishes));
-    choose::choose(&wishes, pipeline, task, &train, &held_out, &progress)
+    let progress = Progress::new(context, choose::steps(wishes));
+    // Length scales are looked for with the features and the penalties of a ridge regression.
+    let mut search = wishes.clone();
+    let own_parameter = kind.parameter == "alpha" || matches!(kind.option, Family::Svi | Family::KernelSvm);
+    if own_parameter {
+        search.penalty = None;
+    }
+    if matches!(kind.option, Family::LocalGp | Family::KernelSvm) {
+        search.features = Some(512);
+    }
+    if kind.option == Family::LocalGp {
+        let word = |key: &str| wishes.map.get(key).and_then(|v| v.as_str());
+        let known = matches!(word("map"), None | Some("fourier" | "maclaurin"));
+        if !known || !matches!(word("kernel"), None | Some("gaussian")) {
+            let message = "--model local-gp has Maclaurin features of the gaussian kernel; leave --map and --kernel out";
+            return Err(Failure::Usage(message.into()));
+        }
+        search.map.insert("map".into(), "fourier".into());
+    }
+    let choice = choose::choose(&search, pipeline, kind.task, &train, &held_out, &progress)?;
+    choose::refine(kind, wishes, wishes.penalty.filter(|_| own_parameter), pipeline, &train, &held_out, choice)
 }
 
 /// What must not change between a checkpoint and its resumption: the request, and the rows as far as sums can tell.
@@ -348,82 +453,44 @@ fn configuration(args: &Args, context: &Context, scan: &Scan) -> Outcome<String>
     Ok(crate::checkpoint::hash(facts.to_string().as_bytes()))
 }
 
-/// A fit from sums over rows.
-struct Sums<'a, R: Real> {
-    ridge: &'a Ridge<DynMap<R>>,
-    job: &'a Job<'a>,
-    pipeline: &'a Pipeline,
-    choice: &'a Choice,
-}
-
-impl<R: Real> Sums<'_, R> {
-    fn outputs(&self) -> usize {
-        match self.job.class_count() {
-            0 => self.pipeline.targets.len(),
-            classes => classes,
+/// A fit from sums over rows: the model without the scored rows and, where memory allows, the one with them.
+fn sum_up<R: Real>(
+    model: &dyn FromSums<R>,
+    source: &mut Prepared<'_>,
+    resumed: Option<Sums<R>>,
+    scored: &Part<R>,
+    checkpoint: &mut Checkpoint<'_>,
+    choice: &Choice,
+    memory: Option<u64>,
+) -> Outcome<(Stored, Option<Stored>)> {
+    let mut sums = match resumed {
+        Some(sums) => sums,
+        None => {
+            let sums = model.begin().map_err(with_remedy)?;
+            checkpoint.save(Some(&sums), choice)?;
+            sums
         }
-    }
-
-    /// Hands out rows with the targets a regression wants.
-    fn each(
-        &self,
-        source: &mut dyn RowSource<R>,
-        visit: &mut dyn FnMut(bochner::rows::RowBlock<'_, R>) -> bochner::Result<()>,
-    ) -> bochner::Result<()> {
-        match self.job.class_count() {
-            0 => source.for_each_block(visit),
-            classes => OneAgainstRest::new(source, classes)?.for_each_block(visit),
+    };
+    source.skip = usize::try_from(sums.count()).unwrap_or(usize::MAX).min(source.len());
+    let ended = model.each(source, &mut |block| {
+        model.push(&mut sums, block)?;
+        checkpoint.now_and_then(&sums, choice).map_err(pipeline::stopped)
+    });
+    if let Err(error) = ended {
+        if matches!(error, bochner::Error::Interrupted) {
+            checkpoint.save(Some(&sums), choice)?;
         }
+        return Err(error.into());
     }
-
-    /// The model without the scored rows and, where memory allows, the one with them.
-    fn fit(
-        &self,
-        source: &mut Prepared<'_>,
-        resumed: Option<bochner::accumulate::Gram<R>>,
-        scored: &Part<R>,
-        checkpoint: &mut Checkpoint<'_>,
-        memory: Option<u64>,
-    ) -> Outcome<(Stored, Option<Stored>)> {
-        let map = self.ridge.map();
-        let mut gram = match resumed {
-            Some(gram) => gram,
-            None => {
-                let gram = self.ridge.accumulator(self.outputs()).map_err(with_remedy)?;
-                checkpoint.save(&gram, self.choice)?;
-                gram
-            }
-        };
-        source.skip = usize::try_from(gram.count()).unwrap_or(usize::MAX).min(source.len());
-        let ended = self.each(source, &mut |block| {
-            gram.push_rows(map, block)?;
-            checkpoint.now_and_then(&gram, self.choice).map_err(pipeline::stopped)
-        });
-        if let Err(error) = ended {
-            if matches!(error, bochner::Error::Interrupted) {
-                checkpoint.save(&gram, self.choice)?;
-            }
-            return Err(error.into());
-        }
-        let room = memory.is_none_or(|memory| choose::bytes::<R>(map.output_dim(), self.outputs()) <= memory);
-        let mut all = None;
-        if scored.rows.nrows() > 0 && room {
-            let mut with = gram.clone();
-            let mut source = InMemory::new(scored.rows.view(), scored.targets.view())?;
-            self.each(&mut source, &mut |block| with.push_rows(map, block))?;
-            all = Some(self.stored(self.ridge.fit_moments(with.finish())?)?);
-        }
-        Ok((self.stored(self.ridge.fit_moments(gram.finish())?)?, all))
+    let room = memory.is_none_or(|memory| model.bytes().saturating_mul(2) <= memory);
+    let mut all = None;
+    if scored.rows.nrows() > 0 && room {
+        let mut with = sums.clone();
+        let mut source = InMemory::new(scored.rows.view(), scored.targets.view())?;
+        model.each(&mut source, &mut |block| model.push(&mut with, block))?;
+        all = Some(model.finish(with)?);
     }
-
-    fn stored(&self, model: RidgeModel<DynMap<R>>) -> Outcome<Stored> {
-        Ok(match &self.job.classes {
-            None => model.to_stored(self.job.map()?)?,
-            Some(classes) => {
-                RidgeClassifierModel::from_regression(model).to_stored(self.job.map()?, Some(classes.clone()))?
-            }
-        })
-    }
+    Ok((model.finish(sums)?, all))
 }
 
 /// A budget that is too small, in the words of the command line.
@@ -444,21 +511,6 @@ pub(crate) fn task_words(task: Task) -> &'static str {
         Task::Regression => "regression",
         Task::Classification => "classification",
     }
-}
-
-/// A map in words: `fourier features (gaussian kernel, orthogonal)`.
-pub(crate) fn map_words(spec: &Spec) -> String {
-    let value = serde_json::to_value(spec).unwrap_or_default();
-    let word = |key: &str| value[key].as_str().map(|w| w.replace('_', " "));
-    let details = [
-        word("kernel").map(|k| format!("{k} kernel")),
-        value["degree"].as_u64().map(|p| format!("degree {p}")),
-        word("sketch"),
-        word("projection"),
-    ];
-    let details: Vec<String> = details.into_iter().flatten().collect();
-    let name = word("map").unwrap_or_default();
-    if details.is_empty() { format!("{name} features") } else { format!("{name} features ({})", details.join(", ")) }
 }
 
 pub(crate) fn figure_words(figure: &Figure) -> String {
@@ -501,13 +553,15 @@ fn summary(fitted: &Fitted, context: &Context) -> String {
         lines.push(format!("  {:<14}{words}", if i == 0 { "rows" } else { "" }));
     }
     lines.push(format!("  model         {}", fitted.kind.words));
-    lines.push(format!("  map           {}", map_words(&choice.spec)));
-    lines.push(format!("  features      {} ({})", human::count(fitted.features), choice.limit));
-    let spec = serde_json::to_value(&choice.spec).unwrap_or_default();
-    if let Some(scale) = spec["length_scale"].as_f64() {
+    lines.push(format!("  map           {}", choice.description.in_words()));
+    if let Some(features) = fitted.features {
+        lines.push(format!("  features      {} ({})", human::count(features), choice.limit));
+    }
+    if let Some(scale) = choice.description.length_scale() {
         lines.push(format!("  length scale  {}", human::significant(scale, 4)));
     }
-    lines.push(format!("  penalty       {}", human::significant(choice.penalty, 3)));
+    let why = choice.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
+    lines.push(format!("  {:<14}{}{why}", fitted.kind.parameter, human::significant(choice.penalty, 3)));
     if !choice.trials.is_empty() {
         lines.push(format!("  chosen on     {} rows held out", human::count(fitted.held_out)));
     }
@@ -536,9 +590,10 @@ fn to_json(fitted: &Fitted, out: &std::path::Path, bytes: usize) -> serde_json::
         "task": fitted.kind.task,
         "reason": fitted.reason,
         "model": fitted.kind.name,
-        "map": fitted.choice.spec,
+        "map": fitted.choice.description,
         "features": fitted.features,
         "penalty": fitted.choice.penalty,
+        "note": fitted.choice.note,
         "limit": fitted.choice.limit,
         "trials": fitted.choice.trials,
         "held_out_rows": fitted.held_out,

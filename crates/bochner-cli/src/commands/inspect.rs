@@ -1,8 +1,8 @@
 use crate::cli::Context;
-use crate::commands::fit::{figure_words, map_words, task_words};
+use crate::commands::fit::{figure_words, task_words};
 use crate::failure::{Failure, Outcome};
 use crate::human;
-use crate::models::{self, Model};
+use crate::models::Model;
 use crate::pipeline::Task;
 use crate::read::Kind;
 use crate::score::Figure;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         });
         return context.print(&format!("{value:#}\n"));
     }
-    let spec = model.spec()?;
+    let description = model.description()?;
     let training = &header.extra["training"];
     let mut lines = vec![format!(
         "{}: {} for {}, {}",
@@ -78,14 +78,18 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         }
         None => add("from", format!("{} columns, as they are", human::count(header.input_dim))),
     }
-    add("map", format!("{}, drawn again from its seed", map_words(&spec)));
-    let features = models::features_of(&spec, header.input_dim)?;
-    add("features", format!("{} of type {}", human::count(features), header.dtype));
-    if let Some(scale) = header.map["length_scale"].as_f64() {
+    match description.features(header.input_dim)? {
+        Some(features) => {
+            add("map", format!("{}, drawn again from its seed", description.in_words()));
+            add("features", format!("{} of type {}", human::count(features), header.dtype));
+        }
+        None => add("map", description.in_words()),
+    }
+    if let Some(scale) = description.length_scale() {
         add("length scale", human::significant(scale, 4));
     }
     if let Some(penalty) = training["penalty"].as_f64() {
-        add("penalty", human::significant(penalty, 3));
+        add(model.kind.parameter, human::significant(penalty, 3));
     }
     for (i, words) in model.fitted.in_words().into_iter().enumerate() {
         add(if i == 0 { "solved" } else { "" }, words);

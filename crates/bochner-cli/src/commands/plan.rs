@@ -1,23 +1,28 @@
 use crate::cli::Context;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::human;
 use crate::progress::Progress;
 use crate::table::{Cell, Format, Table};
-use crate::target::{KernelArgs, SampleArgs, title};
+use crate::target::{KernelArgs, KernelName, Preparation, SampleArgs, Sampled, title};
+use bochner::kernel::Any;
 use bochner::plan::{Plan, Request, plan};
+use bochner::preprocess::{Basis, Shape, SparseTransform, sparsity_at_energy};
 use bochner::random::Seed;
+use bochner::variance::bounds::{CompressiveFourier, SparseFourier};
 
 /// Which map reaches an error on your data, and with how many features
 ///
 /// Computes, from closed-form variances and biases on a sample of the rows, how many features each applicable map needs
 /// for a relative error of the kernel matrix, what that costs in time and memory for the whole file, and verifies the
-/// fastest by drawing it.
+/// fastest by drawing it. With --sparse it measures instead how sparse the rows are in several bases and prints how many
+/// features the theorems about sparse rows ask for.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   bochner plan data.csv --drop label --error 0.05
   bochner plan train-images-idx3-ubyte.gz --kernel polynomial --degree 3 --error 2%
-  bochner plan data.npy --kernel matern --nu 2.5 --error 0.1 --json")]
+  bochner plan data.npy --kernel matern --nu 2.5 --error 0.1 --json
+  bochner plan train-images-idx3-ubyte.gz --sparse --error 0.1 --energy 99%")]
 pub(crate) struct Args {
     #[command(flatten)]
     sample: SampleArgs,
@@ -32,8 +37,36 @@ pub(crate) struct Args {
     /// Draws by which the fastest map is verified
     #[arg(long, default_value_t = 5)]
     draws: usize,
+    /// How sparse the rows are, and the bounds for sparse rows, uniform over all pairs of them (Gaussian kernel)
+    #[arg(long)]
+    sparse: bool,
+    /// Share of a row's energy that its largest coefficients must hold, for --sparse
+    #[arg(long, default_value = "0.99", value_parser = parse_share, requires = "sparse")]
+    energy: f64,
+    /// Probability that the bounds of --sparse may fail with
+    #[arg(long, default_value = "0.05", value_parser = parse_share, requires = "sparse")]
+    failure: f64,
+    /// Rows are images of this height and width, as in 28x28, or a line [default: square images where an array's rows fit]
+    #[arg(long, value_name = "HxW", value_parser = parse_shape, requires = "sparse")]
+    shape: Option<Shape>,
     #[command(flatten)]
     format: Format,
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share = parse_error(text)?;
+    if share < 1.0 { Ok(share) } else { Err(format!("{text} is not a share below 1 or 100 %")) }
+}
+
+fn parse_shape(text: &str) -> Result<Shape, String> {
+    if text == "line" {
+        return Ok(Shape::Line);
+    }
+    let sides = text.split_once(['x', 'X', '×']).and_then(|(h, w)| Some((h.parse().ok()?, w.parse().ok()?)));
+    match sides {
+        Some((height, width)) if height > 0 && width > 0 => Ok(Shape::Image { height, width }),
+        _ => Err(format!("{text} is not a height and a width such as 28x28, nor line")),
+    }
 }
 
 fn parse_error(text: &str) -> Result<f64, String> {
@@ -46,6 +79,9 @@ fn parse_error(text: &str) -> Result<f64, String> {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let seed = Seed::new(context.global.seed);
+    if args.sparse {
+        return sparse(args, context, seed);
+    }
     let sampled = args.sample.read(&args.kernel, seed)?;
     let kernel = args.kernel.resolve(sampled.rows.view(), seed)?;
     let request = Request {
@@ -70,6 +106,93 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     );
     table(&heading, &plan).print(context, args.format)?;
     if args.format.for_programs() { Ok(()) } else { context.print(&remarks(&plan)) }
+}
+
+/// What rows look like where nobody says: images where a row of an array is a square of pixels.
+fn guessed_shape(sampled: &Sampled) -> Shape {
+    let d = sampled.rows.ncols();
+    let side = d.isqrt();
+    if !sampled.table && side * side == d && side >= 8 { Shape::Image { height: side, width: side } } else { Shape::Line }
+}
+
+fn sparse(args: &Args, context: &Context, seed: Seed) -> Outcome {
+    if args.kernel.kernel != KernelName::Gaussian {
+        return Err(Failure::Usage("--sparse: the bounds are those of the Gaussian kernel".into()));
+    }
+    // Centred pixels are not sparse any more.
+    let sampled = args.sample.prepared(Preparation::None, seed)?;
+    let kernel = args.kernel.resolve(sampled.rows.view(), seed)?;
+    let Any::Gaussian(gaussian) = &kernel else { return Err(Failure::Failed("expected the Gaussian kernel".into())) };
+    let (d, scale) = (sampled.rows.ncols(), gaussian.length_scale());
+    let radius = sampled.rows.rows().into_iter().map(|row| row.dot(&row).sqrt()).fold(0.0, f64::max);
+    let shape = args.shape.unwrap_or_else(|| guessed_shape(&sampled));
+    let mut table = Table::new(format!(
+        "{} on rows of {} columns: every pair within {} with probability {}",
+        title(&kernel),
+        human::count(d),
+        human::significant(args.error, 3),
+        human::significant(1.0 - args.failure, 4)
+    ))
+    .words("basis", "basis")
+    .numbers("k_median", "k, median")
+    .numbers("k_most", "k, 95 % of rows")
+    .numbers("k_worst", "k, all rows")
+    .numbers("frequencies", "M")
+    .numbers("frequencies_rigorous", "M, no gaps")
+    .numbers("measurements", "m")
+    .numbers("compressed_frequencies", "M after m");
+    let mut compresses = false;
+    for (basis, name) in [
+        (Basis::Identity, if shape == Shape::Line { "columns" } else { "pixels" }),
+        (Basis::Haar, "Haar wavelets"),
+        (Basis::Daubechies4, "Daubechies wavelets"),
+        (Basis::Dct, "cosines"),
+    ] {
+        let found = sparsity_at_energy(sampled.rows.view(), &SparseTransform::new(basis, shape, d)?, args.energy)?;
+        // Distances do not change with the basis, and neither do the frequencies of a Gaussian kernel.
+        let k = found.worst.max(1);
+        let fourier = SparseFourier::new(d, k, (d as f64).sqrt() / scale, 2.0 * radius)?;
+        let bound = |value: f64| if value < 9e15 { Cell::count(value as usize) } else { Cell::number(value, 3) };
+        let compressive = CompressiveFourier::new(d, k, radius, scale)?;
+        let (measurements, after) = match compressive.measurements(args.error, args.failure) {
+            Ok(m) => {
+                compresses |= m < d as f64;
+                (bound(m), bound(compressive.frequencies(m, args.error, args.failure)?))
+            }
+            Err(bochner::Error::Unsupported { .. }) => (Cell::missing("n/a"), Cell::missing("n/a")),
+            Err(error) => return Err(error.into()),
+        };
+        table.push(vec![
+            Cell::text(name),
+            Cell::count(found.median),
+            Cell::count(found.most),
+            Cell::count(found.worst),
+            bound(fourier.frequencies(args.error, args.failure)?),
+            bound(fourier.rigorous().frequencies(args.error, args.failure)?),
+            measurements,
+            after,
+        ]);
+    }
+    table.print(context, args.format)?;
+    if args.format.for_programs() {
+        return Ok(());
+    }
+    let shape = match shape {
+        Shape::Line => "a line of numbers".to_owned(),
+        Shape::Image { height, width } => format!("an image of {height} x {width}"),
+    };
+    let share = human::significant(100.0 * args.energy, 4);
+    let verdict = match compresses {
+        true => "",
+        false => "\nAt this error the theorem asks for at least as many measurements as there are columns: what compression\n\
+                  really costs is smaller by far, and bochner compare measures it.",
+    };
+    context.print(&format!(
+        "\nA row, taken for {shape} of length up to {}, is k-sparse if its k largest coefficients hold {share} % of its energy.\n\
+         M  frequencies (twice as many features) for k-sparse rows, by the theorem and with the constants of a proof without gaps\n\
+         m  measurements that rows may be compressed to, and the frequencies that are needed afterwards{verdict}\n",
+        human::significant(radius, 3)
+    ))
 }
 
 fn table(heading: &str, plan: &Plan) -> Table {
@@ -122,6 +245,16 @@ fn remarks(plan: &Plan) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shapes_are_lines_or_images() {
+        assert_eq!(parse_shape("line"), Ok(Shape::Line));
+        assert_eq!(parse_shape("4x6"), Ok(Shape::Image { height: 4, width: 6 }));
+        for wrong in ["", "x", "0x3", "4", "4x", "axb"] {
+            assert!(parse_shape(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_share("100%").is_err() && parse_share("99%").is_ok());
+    }
 
     #[test]
     fn errors_are_numbers_or_percentages() {

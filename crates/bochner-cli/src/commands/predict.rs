@@ -30,7 +30,7 @@ pub(crate) struct Args {
     model: PathBuf,
     /// A data file with the columns the model was trained on; - for standard input
     data: PathBuf,
-    /// Where predictions go: a .csv, .tsv or .npy file [default: CSV on standard output]
+    /// Where predictions go: a .csv, .tsv, .npy or .parquet file [default: CSV on standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Add the probability of every class

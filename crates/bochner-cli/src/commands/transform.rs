@@ -1,7 +1,6 @@
-use crate::choose::spec_from;
 use crate::cli::Context;
-use crate::commands::fit::map_words;
 use crate::commands::{inspect, predict};
+use crate::description::{Description, spec_from};
 use crate::failure::{Failure, Outcome};
 use crate::human;
 use crate::map_args::MapArgs;
@@ -32,7 +31,7 @@ Examples:
 pub(crate) struct Args {
     /// A CSV, TSV, Parquet, NPY, NPZ, IDX or LIBSVM file, plain or gzip; - for standard input
     data: PathBuf,
-    /// Where features go: a .npy, .csv or .tsv file [default: CSV on standard output]
+    /// Where features go: a .npy, .parquet, .csv or .tsv file [default: CSV on standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Use the columns, the preparation and the map of this model
@@ -73,7 +72,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
 fn from_model(args: &Args, model: &Model) -> Outcome<(Data, Vec<Preprocess>, Spec)> {
     let data = predict::open(model, &args.data, None, &args.text, false)?;
     let steps = model.pipeline.as_ref().map_or(Vec::new(), |p| p.steps.clone());
-    Ok((data, steps, model.spec()?))
+    Ok((data, steps, model.description()?.spec()?))
 }
 
 fn from_options(args: &Args, context: &Context) -> Outcome<(Data, Vec<Preprocess>, Spec)> {
@@ -120,7 +119,7 @@ fn transform<R: Real>(args: &Args, context: &Context, data: &Data, steps: &[Prep
     sheet.finish()?;
     if let (Some(path), false) = (&args.out, context.global.quiet) {
         let (rows, columns) = (human::count(rows), human::count(map.output_dim()));
-        context.print(&format!("Wrote {rows} rows of {columns} {} to {}\n", map_words(spec), path.display()))?;
+        context.print(&format!("Wrote {rows} rows of {columns} {} to {}\n", Description::Map(spec.clone()).in_words(), path.display()))?;
     }
     if args.out.is_none() && rows == 0 {
         return Err(Failure::Failed("there were no rows".into()));

@@ -1,0 +1,160 @@
+//! The passes of an iterative solver, recorded one by one in a file that only grows: what a run that was killed has
+//! recorded need not be computed again.
+
+use bochner::solve::Journal;
+use bochner::{Error, Result};
+use ndarray::{Array2, ArrayView2};
+use sha2::{Digest, Sha256};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Where a journal is, and what it belongs to.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    path: PathBuf,
+    configuration: String,
+    resume: bool,
+}
+
+impl Place {
+    /// Beside a checkpoint.
+    pub(crate) fn beside(checkpoint: &Path, configuration: &str, resume: bool) -> Self {
+        let mut path = checkpoint.as_os_str().to_owned();
+        path.push(".passes");
+        Place { path: path.into(), configuration: configuration.to_owned(), resume }
+    }
+
+    /// Removes the file of a fit that has ended.
+    pub(crate) fn remove(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+
+    /// Opens the journal of an earlier run, if it was asked for, is there and belongs to the same request; or a new one.
+    pub(crate) fn open(&self) -> Result<Passes> {
+        if self.resume
+            && let Ok(mut file) = OpenOptions::new().read(true).write(true).open(&self.path)
+        {
+            let mut found = vec![0; self.configuration.len()];
+            if file.read_exact(&mut found).is_ok() && found == self.configuration.as_bytes() {
+                let (at, len) = (found.len() as u64, file.metadata()?.len());
+                return Ok(Passes { file, at, len });
+            }
+        }
+        let mut file = File::create(&self.path)?;
+        file.write_all(self.configuration.as_bytes())?;
+        Ok(Passes { file, at: self.configuration.len() as u64, len: 0 })
+    }
+}
+
+/// An open journal: rows and columns, numbers, and a checksum of each product.
+#[derive(Debug)]
+pub(crate) struct Passes {
+    file: File,
+    /// Where the next record begins.
+    at: u64,
+    /// Length of the file when it was opened; what is written later is not recalled.
+    len: u64,
+}
+
+const HEAD: u64 = 16;
+const CHECKSUM: usize = 8;
+
+fn checksum(head: &[u8], body: &[u8]) -> [u8; CHECKSUM] {
+    let digest = Sha256::new().chain_update(head).chain_update(body).finalize();
+    std::array::from_fn(|i| digest[i])
+}
+
+impl Passes {
+    /// A record that is whole; a cut or damaged one ends the part that is believed.
+    fn next(&mut self) -> Option<Array2<f64>> {
+        let mut head = [0; HEAD as usize];
+        if self.at + HEAD > self.len {
+            return None;
+        }
+        self.file.seek(SeekFrom::Start(self.at)).ok()?;
+        self.file.read_exact(&mut head).ok()?;
+        let (rows, columns) = head.split_at(8);
+        let number = |bytes: &[u8]| u64::from_le_bytes(std::array::from_fn(|i| bytes[i]));
+        let bytes = number(rows).checked_mul(number(columns))?.checked_mul(8)?;
+        if bytes > self.len - self.at - HEAD {
+            return None;
+        }
+        let mut body = vec![0; bytes as usize + CHECKSUM];
+        self.file.read_exact(&mut body).ok()?;
+        let (body, found) = body.split_at(bytes as usize);
+        if checksum(&head, body) != found {
+            return None;
+        }
+        self.at += HEAD + bytes + CHECKSUM as u64;
+        let values = body.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
+        Array2::from_shape_vec((number(rows) as usize, number(columns) as usize), values).ok()
+    }
+}
+
+impl Journal for Passes {
+    fn recall(&mut self) -> Result<Option<Array2<f64>>> {
+        let found = self.next();
+        if found.is_none() && self.len > 0 {
+            // From here on the file is written.
+            self.len = 0;
+            self.file.set_len(self.at)?;
+        }
+        Ok(found)
+    }
+
+    fn record(&mut self, product: ArrayView2<'_, f64>) -> Result<()> {
+        let mut bytes = Vec::with_capacity(8 * product.len() + 64);
+        bytes.extend((product.nrows() as u64).to_le_bytes());
+        bytes.extend((product.ncols() as u64).to_le_bytes());
+        product.iter().for_each(|v| bytes.extend(v.to_le_bytes()));
+        let sum = checksum(&bytes[..HEAD as usize], &bytes[HEAD as usize..]);
+        bytes.extend(sum);
+        self.file.seek(SeekFrom::Start(self.at)).map_err(Error::from)?;
+        self.file.write_all(&bytes)?;
+        self.file.sync_data()?;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn what_was_recorded_is_recalled_up_to_the_first_record_that_is_not_whole() {
+        let path = std::env::temp_dir().join(format!("bochner-journal-{}", std::process::id()));
+        let place = |configuration: &str| Place::beside(&path, configuration, true);
+        let file = place("").path;
+        let (first, second) = (array![[1.0, -2.5], [1e-300, f64::MAX]], array![[3.0], [4.0], [5.0]]);
+        let mut journal = place("abc").open().unwrap();
+        assert_eq!(journal.recall().unwrap(), None);
+        journal.record(first.view()).unwrap();
+        journal.record(second.view()).unwrap();
+        let whole = std::fs::read(&file).unwrap();
+        let recalled = |bytes: &[u8], configuration: &str| {
+            std::fs::write(&file, bytes).unwrap();
+            let mut journal = place(configuration).open().unwrap();
+            std::iter::from_fn(|| journal.recall().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(recalled(&whole, "abc"), [first.clone(), second.clone()]);
+        assert!(recalled(&whole, "abd").is_empty(), "another request");
+        for cut in 0..whole.len() {
+            let found = recalled(&whole[..cut], "abc");
+            assert!(found.len() < 2 && found.iter().all(|f| *f == first), "cut at {cut}");
+            let mut damaged = whole.clone();
+            damaged[cut] ^= 4;
+            assert!(recalled(&damaged, "abc").len() < 2, "damaged at {cut}");
+        }
+        // After a cut the rest is written again.
+        std::fs::write(&file, &whole[..whole.len() - 3]).unwrap();
+        let mut journal = place("abc").open().unwrap();
+        assert_eq!(journal.recall().unwrap(), Some(first));
+        assert_eq!(journal.recall().unwrap(), None);
+        journal.record(second.view()).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), whole);
+        std::fs::remove_file(file).unwrap();
+    }
+}
