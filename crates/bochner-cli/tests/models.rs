@@ -629,7 +629,7 @@ fn a_vector_field_is_fitted_with_the_kernel_of_its_kind_and_drawn() {
     folder.write("gradient.csv", field(500, gradient));
     folder.write("turned.csv", field(500, turned));
     let loss = |file: &str, kernel: &str| -> f64 {
-        let fit = ["fit", file, "--target", "u,v", "--kernel", kernel, "--features", "64", "--json"];
+        let fit = ["fit", file, "--target", "u,v", "--kernel", kernel, "--features", "128", "--json"];
         let json: serde_json::Value = serde_json::from_str(&folder.good(&fit)).unwrap();
         assert_eq!(json["model"], "operator_ridge");
         let errors =
@@ -644,7 +644,7 @@ fn a_vector_field_is_fitted_with_the_kernel_of_its_kind_and_drawn() {
         assert!(good < 0.02 && bad > 0.2, "{file}: {good} with {right}, {bad} with {wrong}");
     }
     assert!(loss("turned.csv", "helmholtz") < 0.05 && loss("gradient.csv", "decomposable") < 0.05);
-    let fit = ["fit", "gradient.csv", "--target", "u,v", "--kernel", "curl_free", "--features", "64"];
+    let fit = ["fit", "gradient.csv", "--target", "u,v", "--kernel", "curl_free", "--features", "128"];
     let told = folder.good(&[&fit[..], &["--plot", "field.svg", "--report", "page.html"]].concat());
     assert!(told.contains("curl-free kernel") && told.contains("field.svg"), "{told}");
     let svg = std::fs::read_to_string(folder.path("field.svg")).unwrap();
@@ -682,7 +682,7 @@ fn a_vector_field_is_fitted_with_the_kernel_of_its_kind_and_drawn() {
 #[test]
 fn a_local_process_follows_what_changes_over_short_distances() {
     let folder = Folder::new("local");
-    let exact = |x: f64| (8.0 * x).sin();
+    let exact = |x: f64| (3.0 * x).sin();
     let mut text = String::from("x,y\n");
     for i in 0..800 {
         let x = 6.0 * noise(i, 0);

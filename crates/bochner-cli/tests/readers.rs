@@ -459,6 +459,11 @@ fn columns_of_sparse_files_are_chosen_by_their_indices() {
     let read = |selection: &Selection| read_with(file, selection, &Options::default()).map(|(rows, _)| rows);
     assert_eq!(read(&chosen(Some(&["3", "1"]), &[])).unwrap(), [[3.0, 1.0], [6.0, 4.0]]);
     assert_eq!(read(&chosen(None, &["2"])).unwrap(), [[1.0, 3.0], [4.0, 6.0]]);
+    assert_eq!(read(&chosen(Some(&["3", "2", "1"]), &[])).unwrap(), [[3.0, 2.0, 1.0], [6.0, 0.0, 4.0]]);
+    // The same columns in another order are other rows, of arrays as well.
+    let array = npy(2, 2, |i, j| (10 * i + j) as f64);
+    let turned = read_with(array, &chosen(Some(&["2", "1"]), &[]), &Options::default()).unwrap().0;
+    assert_eq!(turned, [[1.0, 0.0], [11.0, 10.0]]);
     assert!(read(&chosen(None, &["7"])).unwrap_err().to_string().contains("there is no column 7"));
     assert!(read(&targets(&["2"])).unwrap_err().to_string().contains("called label"));
     // A model finds its columns again, whatever else the file holds; one that counts from 0 is another file.

@@ -98,7 +98,7 @@ impl Libsvm {
         }
         let selection = Selection { targets: Vec::new(), ..selection.clone() };
         let chosen = selection.resolve(&input.name, &names)?;
-        let places = match chosen.inputs.len() == extent.columns {
+        let places = match chosen.inputs.iter().copied().eq(0..extent.columns) {
             true => Places::From(extent.base),
             false => {
                 let place = |(at, j): (usize, &usize)| (extent.base + *j as u64, at);

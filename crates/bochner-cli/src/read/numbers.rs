@@ -280,7 +280,7 @@ impl Matrix {
         let gaps = self.gaps.allowed();
         let mut pass = Pass::open(self)?;
         let mut labels = self.labels.as_deref().map(|l| Pass::open(l).map(|p| (l, p))).transpose()?;
-        let all_inputs = self.chosen.inputs.len() == columns;
+        let all_inputs = self.chosen.inputs.iter().copied().eq(0..columns);
         let mut block: Vec<R> = vec![R::ZERO; block_rows * columns];
         let (mut inputs, mut targets): (Vec<R>, Vec<R>) = (Vec::new(), Vec::new());
         for start in (0..rows).step_by(block_rows) {
