@@ -37,6 +37,7 @@ pub mod accumulate;
 pub mod attention;
 pub mod error;
 pub mod feature;
+pub mod interrupt;
 pub mod kernel;
 pub mod linalg;
 pub mod metrics;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 /// number types and the kernels compiled for them, which are one thing in two folders.
 const ORDER: &[&[&str]] = &[
     &["error"],
+    &["interrupt"],
     &["special"],
     &["scalar", "linalg"],
     &["random"],

@@ -1,6 +1,7 @@
 //! All inner products between two sets of rows, panel by panel, in `f64`.
 
-use crate::error::{Result, check_dim};
+use crate::error::{Error, Result, check_dim};
+use crate::interrupt::Flag;
 use crate::linalg::gemm::matmul_nt;
 use crate::linalg::{Tile, TileMut};
 use crate::rows::check_finite;
@@ -130,6 +131,7 @@ pub(crate) fn map_products<R: Real, T: Real>(
     check(x, y)?;
     check_dim("number of rows of the output", x.nrows(), out.nrows())?;
     check_dim("number of columns of the output", y.nrows(), out.ncols())?;
+    let stop = Flag::current();
     let mut wide = Wide::default();
     let mut products = Products::default();
     for (chunk, (x, mut out)) in
@@ -137,6 +139,9 @@ pub(crate) fn map_products<R: Real, T: Real>(
     {
         wide.fill(x, squares);
         let one_panel = |products: &mut Products, panel: usize, y, mut out: ArrayViewMut2<'_, T>| {
+            if stop.raised() {
+                return Err(Error::Interrupted);
+            }
             products.fill(&wide, y, squares)?;
             let rows: Vec<_> = out.axis_iter_mut(Axis(0)).collect();
             let panels = products.panels(&wide, (chunk * CHUNK, panel * CHUNK));

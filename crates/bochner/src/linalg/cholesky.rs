@@ -2,6 +2,7 @@ use super::field::Window;
 use super::lower::Lower;
 use super::tile::{Tile, TileMut};
 use crate::error::{Error, Result, check_dim};
+use crate::interrupt;
 use crate::scalar::{Real, Scalar};
 use rayon::prelude::*;
 
@@ -269,6 +270,7 @@ fn factorise<T: Scalar>(matrix: &mut Lower<T>) -> std::result::Result<(), usize>
     let mut diagonal = Vec::new();
     let mut panels = matrix.panels_mut();
     for j in 0..panels.len() {
+        interrupt::checkpoint();
         let (pivot_panel, below) = panels[j..].split_first_mut().expect("j counts panels");
         let width = pivot_panel.rows();
         let (known, mut pivot) = split(pivot_panel.reborrow(), j * t, width);

@@ -6,6 +6,7 @@ use super::pages::zeroed;
 use super::tile::{Tile, TileMut};
 use super::workspace::Workspace;
 use crate::error::{Result, check_dim};
+use crate::interrupt::{self, Flag};
 use crate::scalar::{Real, Scalar};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -231,9 +232,13 @@ impl<T: Scalar> Lower<T> {
                 tasks.push((window, rows.clone(), q * t..q * t + width));
             }
         }
+        let stop = Flag::current();
         tasks.into_par_iter().for_each_init(Vec::new, |scratch, (window, rows, columns)| {
-            add(rows, columns, window, scratch);
+            if !stop.raised() {
+                add(rows, columns, window, scratch);
+            }
         });
+        interrupt::checkpoint();
     }
 
     /// The panels: panel `p` has its rows and the columns up to the end of its diagonal window.

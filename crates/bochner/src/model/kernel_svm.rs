@@ -1,4 +1,5 @@
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
+use crate::interrupt::Flag;
 use crate::kernel::{Kernel, kernel_matrix, kernel_matrix_into};
 use ndarray::{Array2, ArrayView2, Axis, s};
 use rayon::prelude::*;
@@ -97,6 +98,7 @@ impl<K: Kernel + Clone> KernelSvm<K> {
         // Classes without rows have no part in the vote.
         let pairs: Vec<_> =
             pairs.into_iter().filter(|&(a, b)| !members[a].is_empty() && !members[b].is_empty()).collect();
+        let stop = Flag::current();
         let machines = pairs
             .into_par_iter()
             .map(|(first, second)| {
@@ -104,8 +106,10 @@ impl<K: Kernel + Clone> KernelSvm<K> {
                 let mut signs = vec![1.0; members[first].len()];
                 signs.resize(chosen.len(), -1.0);
                 let subset = rows.select(Axis(0), &chosen);
-                let mut values = Values::new(&self.kernel, subset, self.budget)?;
-                let solved = self.pair(&mut values, &signs)?;
+                let solved = stop.within(|| {
+                    let mut values = Values::new(&self.kernel, subset, self.budget)?;
+                    self.pair(&mut values, &signs, &stop)
+                })?;
                 let coefficients = chosen.iter().zip(solved.coefficients).filter(|(_, c)| *c != 0.0);
                 Ok((coefficients.map(|(&i, c)| (i, c)).collect::<Vec<_>>(), first, second, solved.report))
             })
@@ -129,7 +133,7 @@ impl<K: Kernel + Clone> KernelSvm<K> {
     }
 
     /// Sequential minimal optimisation of one problem.
-    fn pair(&self, values: &mut Values<'_, K>, signs: &[f64]) -> Result<Solved> {
+    fn pair(&self, values: &mut Values<'_, K>, signs: &[f64], stop: &Flag) -> Result<Solved> {
         let (n, c) = (signs.len(), self.c);
         let mut alpha = vec![0.0; n];
         // Fₖ = Σ yₗ αₗ K(xₖ, xₗ) - yₖ: yₖ times the gradient of the dual objective.
@@ -147,6 +151,9 @@ impl<K: Kernel + Clone> KernelSvm<K> {
                 if falls(k, &alpha) {
                     bottom = bottom.min(-f[k]);
                 }
+            }
+            if stop.raised() {
+                return Err(Error::Interrupted);
             }
             let violation = top - bottom;
             if !violation.is_finite() {

@@ -2,6 +2,7 @@ use super::{Fit, Predict};
 use crate::accumulate::Gram;
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::feature::{Describe, DynMap, FeatureMap, MaclaurinKernel, MaclaurinSpec};
+use crate::interrupt;
 use crate::linalg::{Cholesky, Lower, TileMut};
 use crate::preprocess::LengthScale;
 use crate::rows::{RowSource, check_finite};
@@ -220,6 +221,7 @@ fn farthest_points(
     let mut newest = Array1::from(mean.to_vec());
     let mut nearest = vec![f64::INFINITY; rows.nrows()];
     loop {
+        interrupt::checkpoint();
         for (nearest, row) in nearest.iter_mut().zip(rows.axis_iter(Axis(0))) {
             *nearest = nearest.min(distance_sq(row, newest.view(), scale));
         }

@@ -4,6 +4,7 @@ use super::kernel::{BLOCK_ROWS, Instructions, Left, Onto, Sweep};
 use super::pack::take_aligned;
 use super::ranges;
 use crate::error::{Result, check_dim};
+use crate::interrupt::{self, Flag};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::scalar::Real;
 use rayon::prelude::*;
@@ -185,9 +186,13 @@ fn accumulate<R: Real, J: Join<R>>(
             }
         }
         let factors = Packs { blocks, panels, d, padded, depth: rows.len(), lower, instructions };
-        tasks
-            .into_par_iter()
-            .for_each_init(Workspace::new, |work, (i, j, window)| factors.tile::<J>(i, j, window, work));
+        let stop = Flag::current();
+        tasks.into_par_iter().for_each_init(Workspace::new, |work, (i, j, window)| {
+            if !stop.raised() {
+                factors.tile::<J>(i, j, window, work);
+            }
+        });
+        interrupt::checkpoint();
     }
     work.give(blocks_buffer);
     work.give(panels_buffer);
