@@ -73,6 +73,16 @@ impl<T: Scalar> ClassGram<T> {
         self.count
     }
 
+    /// Length of an input row.
+    pub fn input_dim(&self) -> usize {
+        self.input_dim
+    }
+
+    /// Number of features.
+    pub fn dim(&self) -> usize {
+        self.collector.dim()
+    }
+
     /// Length of a row, number of features, and every class.
     pub(crate) fn parts(&self) -> (usize, usize, &[Class<T>]) {
         (self.input_dim, self.collector.dim(), &self.classes)

@@ -1,5 +1,5 @@
-use super::container::{Header, Stored, Values, malformed, save};
-use super::gram::{array, collect, triangle, triangle_len, triangles};
+use super::container::{Array, Header, Stored, Values, bytes, malformed, save};
+use super::gram::{array, check_numbers, collect, triangle, triangle_len, triangles};
 use crate::accumulate::{Class, ClassGram, Products, Totals};
 use crate::error::{Result, check_dim};
 use crate::scalar::{Real, Scalar};
@@ -16,6 +16,20 @@ impl<T: Scalar> ClassGram<T> {
     /// # Errors
     /// What the operating system says.
     pub fn save_with(&self, path: impl AsRef<Path>, note: Value) -> Result<()> {
+        let (header, arrays) = self.document(note);
+        save(path.as_ref(), &header, &arrays)
+    }
+
+    /// The bytes that [`save_with`](Self::save_with) would write: what goes from one process to another.
+    ///
+    /// # Errors
+    /// None known.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let (header, arrays) = self.document(Value::Null);
+        bytes(&header, &arrays)
+    }
+
+    fn document(&self, note: Value) -> (Header, Vec<Array<'_>>) {
         let (input_dim, dim, classes) = self.parts();
         let counts: Vec<u64> = classes.iter().map(|class| class.totals.count).collect();
         let waiting: Vec<usize> = classes.iter().map(|class| class.numbers.len()).collect();
@@ -34,7 +48,7 @@ impl<T: Scalar> ClassGram<T> {
         let wide = |values: &[T::Real]| values.iter().map(|v| Real::to_f64(*v)).collect::<Vec<f64>>();
         let sums: Vec<T::Wide> = classes.iter().flat_map(|class| class.sums.feature_sums.clone()).collect();
         let weights = |class: &Class<T>| [class.totals.weight_sum, class.totals.log_weight_sum];
-        let arrays = [
+        let arrays = vec![
             array("feature_sums", &[classes.len(), dim], sums),
             triangles("gram", classes.iter().map(|class| &class.sums.gram).collect()),
             array::<f64>("weight_sums", &[classes.len(), 2], classes.iter().flat_map(weights).collect()),
@@ -47,7 +61,7 @@ impl<T: Scalar> ClassGram<T> {
             array("waiting_rows", &[all, input_dim], classes.iter().flat_map(|class| wide(&class.rows)).collect()),
             array("waiting_weights", &[all], classes.iter().flat_map(|class| wide(&class.weights)).collect()),
         ];
-        save(path.as_ref(), &header, &arrays)
+        (header, arrays)
     }
 
     /// Loads what [`save_with`](Self::save_with) wrote: the accumulator and its note.
@@ -55,13 +69,21 @@ impl<T: Scalar> ClassGram<T> {
     /// # Errors
     /// [`Error::Format`](crate::Error::Format) for damaged files and for accumulators of another number type.
     pub fn load_with(path: impl AsRef<Path>) -> Result<(Self, Value)> {
-        let stored = Stored::load(path)?;
+        Self::from_stored(&Stored::load(path)?)
+    }
+
+    /// The accumulator whose [`to_bytes`](Self::to_bytes) these are.
+    ///
+    /// # Errors
+    /// As [`load_with`](Self::load_with).
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Ok(Self::from_stored(&Stored::from_bytes(bytes)?)?.0)
+    }
+
+    fn from_stored(stored: &Stored) -> Result<(Self, Value)> {
         stored.expect_kind(KIND)?;
+        check_numbers::<T>(stored)?;
         let (input_dim, extra) = (stored.header.input_dim, &stored.header.extra);
-        let (dtype, complex) = (stored.header.dtype.as_str(), extra["complex"].as_bool());
-        if dtype != T::Real::NAME || complex != Some(T::IS_COMPLEX) {
-            return Err(malformed(format!("holds sums over {dtype} numbers, complex: {complex:?}")));
-        }
         let numbers = |name: &str| -> Result<Vec<u64>> {
             serde_json::from_value(extra[name].clone()).map_err(|e| malformed(format!("`{name}`: {e}")))
         };

@@ -195,9 +195,7 @@ impl Stored {
     /// # Errors
     /// Names that the container cannot hold.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        write_to(&mut bytes, &self.header, &self.arrays())?;
-        Ok(bytes)
+        bytes(&self.header, &self.arrays())
     }
 
     /// Writes the file, whole or not at all.
@@ -353,6 +351,13 @@ fn write_to(out: &mut impl Write, header: &Header, arrays: &[Array<'_>]) -> Resu
         (array.pieces)(&mut |bytes| Ok(out.write_all(bytes)?))?;
     }
     Ok(())
+}
+
+/// The bytes of a file.
+pub(super) fn bytes(header: &Header, arrays: &[Array<'_>]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    write_to(&mut bytes, header, arrays)?;
+    Ok(bytes)
 }
 
 /// Writes beside `path`, flushes to the disk, renames.

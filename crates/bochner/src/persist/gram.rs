@@ -1,6 +1,6 @@
-use super::container::{Array, Header, Stored, malformed, save};
+use super::container::{Array, Header, Stored, bytes, malformed, save};
 use crate::accumulate::{Gram, Moments, Totals};
-use crate::error::{Result, check_dim};
+use crate::error::Result;
 use crate::linalg::{Lower, Tile};
 use crate::scalar::{Real, Scalar};
 use ndarray::Array2;
@@ -36,6 +36,11 @@ pub(super) fn array<'a, T: Scalar<Real = f64>>(name: &str, dims: &[usize], value
     })
 }
 
+pub(super) fn collect<T: Scalar<Real = f64>>(flat: &[f64]) -> Vec<T> {
+    let step = if T::IS_COMPLEX { 2 } else { 1 };
+    flat.chunks_exact(step).map(|c| T::from_parts(c[0], c[step - 1])).collect()
+}
+
 /// Numbers in the lower triangle of a matrix.
 pub(super) fn triangle_len(dim: usize) -> Result<usize> {
     let square = dim.checked_add(1).and_then(|next| dim.checked_mul(next));
@@ -69,9 +74,31 @@ pub(super) fn triangle<W: Scalar<Real = f64>>(order: usize, entries: &[W]) -> Re
     Ok(matrix)
 }
 
-pub(super) fn collect<T: Scalar<Real = f64>>(flat: &[f64]) -> Vec<T> {
-    let step = if T::IS_COMPLEX { 2 } else { 1 };
-    flat.chunks_exact(step).map(|c| T::from_parts(c[0], c[step - 1])).collect()
+/// Refuses sums over other numbers than `T`.
+pub(super) fn check_numbers<T: Scalar>(stored: &Stored) -> Result<()> {
+    let (dtype, complex) = (stored.header.dtype.as_str(), stored.header.extra["complex"].as_bool());
+    if dtype == T::Real::NAME && complex == Some(T::IS_COMPLEX) {
+        return Ok(());
+    }
+    Err(malformed(format!("holds sums over {dtype} numbers, complex: {complex:?}")))
+}
+
+/// Values of an array, which must be as many as expected where that is known.
+pub(super) fn wide<W: Scalar<Real = f64>>(stored: &Stored, name: &str, expected: Option<usize>) -> Result<Vec<W>> {
+    let values: Vec<W> = match stored.tensor(name)?.values() {
+        super::Values::F64(flat) => collect(flat),
+        _ => return Err(malformed(format!("array `{name}` is not of type f64"))),
+    };
+    match expected {
+        Some(expected) if expected != values.len() => {
+            Err(malformed(format!("array `{name}` holds {} numbers, not {expected}", values.len())))
+        }
+        _ => Ok(values),
+    }
+}
+
+fn whole(stored: &Stored, name: &str) -> Result<u64> {
+    stored.header.extra[name].as_u64().ok_or_else(|| malformed(format!("`{name}` is missing")))
 }
 
 impl<T: Scalar> Gram<T> {
@@ -88,6 +115,20 @@ impl<T: Scalar> Gram<T> {
     /// # Errors
     /// What the operating system says.
     pub fn save_with(&self, path: impl AsRef<Path>, note: Value) -> Result<()> {
+        let (header, arrays) = self.document(note);
+        save(path.as_ref(), &header, &arrays)
+    }
+
+    /// The bytes that [`save`](Self::save) would write: what goes from one process to another.
+    ///
+    /// # Errors
+    /// None known.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let (header, arrays) = self.document(Value::Null);
+        bytes(&header, &arrays)
+    }
+
+    fn document(&self, note: Value) -> (Header, Vec<Array<'_>>) {
         let (gram, cross, feature_sums, totals, rows) = self.parts();
         let (dim, outputs) = (self.dim(), self.outputs());
         let pending = rows.features.rows();
@@ -100,20 +141,19 @@ impl<T: Scalar> Gram<T> {
             classes: None,
             extra: serde_json::json!({ "complex": T::IS_COMPLEX, "outputs": outputs, "count": totals.count, "note": note }),
         };
-        let triangle = triangles("gram", vec![gram]);
         let wide =
             |rows: Tile<'_, T>| (0..rows.rows()).flat_map(|i| rows.row(i)).map(|v| v.widen()).collect::<Vec<T::Wide>>();
-        let arrays = [
+        let arrays = vec![
             array("collected", &[pending, dim], wide(rows.features)),
             array("collected_sides", &[pending, outputs + 1], wide(rows.sides)),
             array("cross", &[dim, outputs], cross.iter().copied().collect()),
             array("feature_sums", &[dim], feature_sums.to_vec()),
-            triangle,
+            triangles("gram", vec![gram]),
             array("target_squares", &[outputs], totals.target_squares.clone()),
             array("target_sums", &[outputs], totals.target_sums.clone()),
             array("weight_sums", &[2], vec![totals.weight_sum, totals.log_weight_sum]),
         ];
-        save(path.as_ref(), &header, &arrays)
+        (header, arrays)
     }
 
     /// Loads what [`save`](Self::save) wrote.
@@ -129,52 +169,43 @@ impl<T: Scalar> Gram<T> {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn load_with(path: impl AsRef<Path>) -> Result<(Self, Value)> {
-        let stored = Stored::load(path)?;
+        Self::from_stored(&Stored::load(path)?)
+    }
+
+    /// The accumulator whose [`to_bytes`](Self::to_bytes) these are.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Ok(Self::from_stored(&Stored::from_bytes(bytes)?)?.0)
+    }
+
+    fn from_stored(stored: &Stored) -> Result<(Self, Value)> {
         stored.expect_kind(KIND)?;
-        let extra = &stored.header.extra;
-        let (dtype, complex) = (stored.header.dtype.as_str(), extra["complex"].as_bool());
-        if dtype != T::Real::NAME || complex != Some(T::IS_COMPLEX) {
-            return Err(malformed(format!("holds sums over {dtype} numbers, complex: {complex:?}")));
-        }
-        let (Some(outputs), Some(count)) = (extra["outputs"].as_u64(), extra["count"].as_u64()) else {
-            return Err(malformed("the number of targets or rows is missing"));
-        };
-        let (dim, outputs) = (stored.header.input_dim, outputs as usize);
-        let flat = |name: &str| match stored.tensor(name)?.values() {
-            super::Values::F64(values) => Ok(values.as_slice()),
-            _ => Err(malformed(format!("array `{name}` is not of type f64"))),
-        };
-        let wide = |name: &'static str, expected: Option<usize>| {
-            let values: Vec<T::Wide> = collect(flat(name)?);
-            if let Some(expected) = expected {
-                check_dim(name, expected, values.len())?;
-            }
-            Ok::<_, crate::Error>(values)
-        };
-        let real = |name: &'static str, expected: usize| {
-            let values = flat(name)?;
-            check_dim(name, expected, values.len())?;
-            Ok::<_, crate::Error>(values.to_vec())
-        };
-        let entries = wide("gram", Some(triangle_len(dim)?))?;
-        let gram = triangle(dim, &entries)?;
-        let cross = Array2::from_shape_vec((dim, outputs), wide("cross", dim.checked_mul(outputs))?)
+        check_numbers::<T>(stored)?;
+        let (dim, outputs) = (stored.header.input_dim, whole(stored, "outputs")? as usize);
+        let gram = triangle(dim, &wide::<T::Wide>(stored, "gram", Some(triangle_len(dim)?))?)?;
+        let cross = Array2::from_shape_vec((dim, outputs), wide(stored, "cross", dim.checked_mul(outputs))?)
             .map_err(|e| malformed(e.to_string()))?;
-        let weight_sums = real("weight_sums", 2)?;
+        let weight_sums: Vec<f64> = wide(stored, "weight_sums", Some(2))?;
         let sums = Moments {
             gram,
             cross,
-            feature_sums: wide("feature_sums", Some(dim))?,
+            feature_sums: wide(stored, "feature_sums", Some(dim))?,
             totals: Totals {
-                target_sums: real("target_sums", outputs)?,
-                target_squares: real("target_squares", outputs)?,
+                target_sums: wide(stored, "target_sums", Some(outputs))?,
+                target_squares: wide(stored, "target_squares", Some(outputs))?,
                 weight_sum: weight_sums[0],
                 log_weight_sum: weight_sums[1],
-                count,
+                count: whole(stored, "count")?,
             },
         };
         let narrow = |values: Vec<T::Wide>| values.into_iter().map(T::narrow).collect::<Vec<T>>();
-        let gram = Gram::from_parts(sums, &narrow(wide("collected", None)?), &narrow(wide("collected_sides", None)?))?;
-        Ok((gram, extra["note"].clone()))
+        let gram = Gram::from_parts(
+            sums,
+            &narrow(wide(stored, "collected", None)?),
+            &narrow(wide(stored, "collected_sides", None)?),
+        )?;
+        Ok((gram, stored.header.extra["note"].clone()))
     }
 }

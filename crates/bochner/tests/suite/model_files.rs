@@ -1,10 +1,11 @@
 //! Model files: what is written comes back, and what was damaged does not.
 
 use crate::waves::{data, normals, waves};
-use bochner::accumulate::Gram;
+use bochner::accumulate::{ClassGram, Gram};
+use bochner::feature::{Describe, FourierSpec};
 use bochner::model::{Fit, Predict, Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
 use bochner::persist::{Header, Stored, Tensor, Values};
-use bochner::rows::InMemory;
+use bochner::rows::{InMemory, RowBlock};
 use bochner::scalar::Real;
 use bochner::{Complex, Error};
 use ndarray::{Array2, s};
@@ -185,4 +186,33 @@ fn complex_sums_come_back() {
     gram.save(&path).unwrap();
     let (a, b) = (gram.finish(), Gram::<Complex<f64>>::load(&path).unwrap().finish());
     assert!((0..3).all(|i| a.gram.row(i) == b.gram.row(i)));
+}
+
+#[test]
+fn sums_travel_as_bytes_and_go_on_with_the_same_bits() {
+    let (x, _, w) = data::<f32>(1500, 3, 1);
+    let labels = Array2::from_shape_fn((1500, 1), |(i, _)| (i % 3 / 2) as f32);
+    let map = FourierSpec { n_components: 8, ..FourierSpec::default() }.build::<f32>(3).unwrap();
+    let push = |sums: &mut ClassGram<f32>, r: std::ops::Range<usize>| {
+        let (rows, targets) = (x.slice(s![r.clone(), ..]), labels.slice(s![r.clone(), ..]));
+        sums.push_rows(&map, RowBlock { rows, targets, weights: Some(w.slice(s![r])) }).unwrap();
+    };
+    let mut whole = ClassGram::new(3, 8, 2).unwrap();
+    push(&mut whole, 0..1500);
+    let mut part = ClassGram::new(3, 8, 2).unwrap();
+    push(&mut part, 0..1200);
+    let bytes = part.to_bytes().unwrap();
+    let mut part = ClassGram::<f32>::from_bytes(&bytes).unwrap();
+    assert_eq!((part.count(), part.classes(), part.dim(), part.input_dim()), (1200, 2, 8, 3));
+    push(&mut part, 1200..1500);
+    for (a, b) in whole.finish(&map).unwrap().iter().zip(part.finish(&map).unwrap()) {
+        assert!((0..8).all(|i| a.gram.row(i) == b.gram.row(i)));
+        assert_eq!((&a.feature_sums, &a.totals), (&b.feature_sums, &b.totals));
+    }
+    assert!(matches!(ClassGram::<f64>::from_bytes(&bytes), Err(Error::Format { .. })));
+    assert!(matches!(Gram::<f32>::from_bytes(&bytes), Err(Error::Format { .. })));
+    let mut gram = Gram::<f64>::new(2, 1).unwrap();
+    gram.push(ndarray::array![[1.0, 2.0]].view(), ndarray::array![[3.0]].view(), None).unwrap();
+    let again = Gram::<f64>::from_bytes(&gram.to_bytes().unwrap()).unwrap();
+    assert_eq!(gram.finish().cross, again.finish().cross);
 }
