@@ -3,7 +3,7 @@
 use crate::arrays::{Precision, View};
 use crate::errors::to_python;
 use bochner::scalar::Scalar;
-use bochner::{Error, Result};
+use bochner::{Error, Result, interrupt};
 use ndarray::{ArrayView2, ArrayViewMut2, s};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -21,7 +21,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// What a running job and the Python thread waiting for it share.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
     done: AtomicUsize,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn detached<T: Send>(
             let (finished, wait) = sync_channel::<()>(1);
             let (outcome, watch) = (&mut outcome, &watch);
             scope.spawn(move |_| {
-                *outcome = Some(job(watch));
+                *outcome = Some(interrupt::stoppable(&watch.stop, || job(watch)));
                 // A panic drops the sender instead: the wait ends either way, and the scope passes the panic on.
                 let _ = finished.send(());
             });

@@ -62,7 +62,7 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    fn new(spec: Spec, input_dim: usize, single: bool, complex: bool) -> Result<Self> {
+    pub(crate) fn new(spec: Spec, input_dim: usize, single: bool, complex: bool) -> Result<Self> {
         let mut map = Map { spec, input_dim, output_dim: 0, complex, single: OnceLock::new(), double: OnceLock::new() };
         map.output_dim = if single { map.drawn::<f32>()?.output_dim() } else { map.drawn::<f64>()?.output_dim() };
         Ok(map)
@@ -147,7 +147,7 @@ impl Map {
 
     /// Length of an input row.
     #[getter]
-    fn input_dim(&self) -> usize {
+    pub(crate) fn input_dim(&self) -> usize {
         self.input_dim
     }
 
@@ -205,6 +205,21 @@ impl Map {
     ) -> PyResult<Bound<'py, PyAny>> {
         let matrix = in_precision!(x, |x: R| in_precision!(y, |y: R| detached(py, n_jobs, None, |_| {
             self.spec.variance(x.wide()?.view(), y.wide()?.view())
+        })))?;
+        Ok(to_numpy(py, matrix))
+    }
+
+    /// The variance that as many independent draws would have: a figure to compare with where there is no closed form.
+    #[pyo3(signature = (x, y, n_jobs=None), text_signature = "($self, X, Y, n_jobs=None)")]
+    fn variance_iid<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        y: Rows<'py>,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let matrix = in_precision!(x, |x: R| in_precision!(y, |y: R| detached(py, n_jobs, None, |_| {
+            self.spec.variance_iid(x.wide()?.view(), y.wide()?.view())
         })))?;
         Ok(to_numpy(py, matrix))
     }

@@ -3,13 +3,12 @@
 use crate::arrays::{Rows, Table, to_numpy};
 use crate::detached::detached;
 use crate::errors::{not_understood, to_python};
+use crate::files::ModelFile;
 use bochner::feature::MaclaurinSpec;
 use bochner::model::{LocalGp, LocalGpModel};
-use bochner::persist::Stored;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 /// A fitted local Gaussian process; float64 throughout.
 #[pyclass(frozen, name = "LocalGpModel", module = "bochner._bochner")]
@@ -80,15 +79,18 @@ impl PyLocalGpModel {
         serde_json::to_string(self.model.spec()).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// The model of a file's bytes.
+    /// The model of a file.
     #[staticmethod]
-    fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
-        let stored = Stored::from_bytes(bytes).map_err(to_python)?;
-        Ok(PyLocalGpModel { model: LocalGpModel::from_stored(&stored).map_err(to_python)? })
+    fn from_file(file: &ModelFile) -> PyResult<Self> {
+        Ok(PyLocalGpModel { model: LocalGpModel::from_stored(&file.stored).map_err(to_python)? })
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let bytes = slf.get().model.to_stored().and_then(|stored| stored.to_bytes()).map_err(to_python)?;
-        Ok((slf.get_type().getattr("from_bytes")?, (PyBytes::new(slf.py(), &bytes),)))
+    /// The model as a file.
+    fn to_file(&self) -> PyResult<ModelFile> {
+        Ok(self.model.to_stored().map_err(to_python)?.into())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (ModelFile,))> {
+        Ok((slf.get_type().getattr("from_file")?, (slf.get().to_file()?,)))
     }
 }

@@ -4,62 +4,199 @@ use crate::arrays::{Precision, Rows, Table, Vector, View, is_single, to_numpy};
 use crate::detached::{Watch, blockwise, detached};
 use crate::errors::{not_understood, to_python};
 use crate::features::{Drawable, Map};
+use crate::files::{ModelFile, described};
 use bochner::accumulate::Gram;
 use bochner::feature::{DynMap, FeatureMap};
-use bochner::model::{Fit, Predict, Ridge, RidgeModel};
+use bochner::model::{Fit, Predict, Ridge, RidgeClassifierModel, RidgeModel};
 use bochner::rows::{OneAgainstRest, RowBlock, RowSource, Watched};
-use bochner::solve::{SolveReport, Solver};
+use bochner::solve::{ConjugateGradients, Solver, StochasticGradient};
 use bochner::{Error, Result};
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 /// Rows between two looks for signals; accumulators collect as many anyway.
 const BLOCK_ROWS: usize = 1024;
 
+/// Something in either precision.
+#[derive(Debug, Clone)]
+pub(crate) enum Two<A, B> {
+    Single(A),
+    Double(B),
+}
+
+impl<A, B> Two<A, B> {
+    /// As numpy calls it.
+    pub(crate) fn dtype(&self) -> &'static str {
+        match self {
+            Two::Single(_) => "float32",
+            Two::Double(_) => "float64",
+        }
+    }
+}
+
+/// Runs the body with `$value` the value in either precision.
+macro_rules! either {
+    ($two:expr, |$value:ident| $body:expr) => {
+        match $two {
+            $crate::models::Two::Single($value) => $body,
+            $crate::models::Two::Double($value) => $body,
+        }
+    };
+}
+pub(crate) use either;
+
+/// Runs the body with `$R` the precision that `$single` asks for, and keeps its value.
+macro_rules! in_dtype {
+    ($single:expr, |$R:ident| $body:expr) => {
+        if $single {
+            type $R = f32;
+            $crate::models::Two::Single($body)
+        } else {
+            type $R = f64;
+            $crate::models::Two::Double($body)
+        }
+    };
+}
+pub(crate) use in_dtype;
+
+/// Runs the body with `$data` the rows, targets and weights in their precision `$R`, and keeps its value.
+macro_rules! with_data {
+    ($x:expr, $targets:expr, $weights:expr, |$data:ident: $R:ident| $body:expr) => {
+        match &$x {
+            $crate::arrays::Rows::Single(_) => {
+                #[allow(dead_code)]
+                type $R = f32;
+                let $data = $crate::models::Data::<f32>::new(&$x, &$targets, $weights.as_ref())?;
+                $crate::models::Two::Single($body)
+            }
+            $crate::arrays::Rows::Double(_) => {
+                #[allow(dead_code)]
+                type $R = f64;
+                let $data = $crate::models::Data::<f64>::new(&$x, &$targets, $weights.as_ref())?;
+                $crate::models::Two::Double($body)
+            }
+        }
+    };
+}
+pub(crate) use with_data;
+
+/// JSON that Python has written.
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(json: &str) -> PyResult<T> {
+    serde_json::from_str(json).map_err(|error| not_understood(json, &error))
+}
+
+/// JSON that Python is to read.
+pub(crate) fn json<T: serde::Serialize>(value: &T) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// The core's word for a penalty is Python's `alpha`.
+pub(crate) fn as_alpha(error: Error) -> Error {
+    match error {
+        Error::Parameter { name: "penalty", expected, found } => Error::Parameter { name: "alpha", expected, found },
+        other => other,
+    }
+}
+
+/// The rows of `X`, which must have the precision of the fit.
+pub(crate) fn as_in_fit<'a, R: Modelled>(py: Python<'_>, x: &'a Rows<'_>) -> PyResult<View<'a, R>> {
+    match R::table(x) {
+        Some(table) => table.view(),
+        None => Err(PyTypeError::new_err(format!("X must be of dtype {}, as in fit", R::get_dtype(py)))),
+    }
+}
+
+/// One row of `outputs` values per row of `X`, filled in block by block; features are those of `map`.
+pub(crate) fn values<'py, R: Modelled>(
+    py: Python<'py>,
+    x: &Rows<'py>,
+    n_jobs: Option<i64>,
+    map: &DynMap<R>,
+    outputs: usize,
+    fill: impl Fn(ArrayView2<'_, R>, ArrayViewMut2<'_, R>) -> Result<()> + Send,
+) -> PyResult<Bound<'py, PyAny>> {
+    let rows = as_in_fit::<R>(py, x)?;
+    let values = detached(py, n_jobs, None, |watch| {
+        let mut out = Array2::from_elem((rows.nrows(), outputs), R::ZERO);
+        blockwise(rows, out.view_mut(), map.tile_rows(), map.output_dim(), watch, fill)?;
+        Ok(out)
+    })?;
+    Ok(to_numpy(py, values))
+}
+
 /// What ridge regression is to do, as Python describes it.
-#[derive(Debug, Clone, Copy, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize)]
 struct Plan {
     alpha: f64,
-    solver: Solver,
+    solver: String,
     fit_intercept: bool,
+    tol: Option<f64>,
+    max_iter: Option<usize>,
+    memory_budget: Option<u64>,
     /// Number of classes, where targets are their numbers.
     classes: Option<usize>,
 }
 
 impl Plan {
-    fn parse(json: &str) -> PyResult<Self> {
-        serde_json::from_str(json).map_err(|error| not_understood(json, &error))
+    fn solver(&self) -> Result<Solver> {
+        Ok(match self.solver.as_str() {
+            "auto" => Solver::Auto,
+            "cholesky" => Solver::Cholesky,
+            "dual" => Solver::Dual,
+            "cg" => {
+                let defaults = ConjugateGradients::default();
+                let max_iterations = self.max_iter.unwrap_or(defaults.max_iterations);
+                Solver::ConjugateGradients(ConjugateGradients { tolerance: self.tol, max_iterations, ..defaults })
+            }
+            "sgd" => {
+                let defaults = StochasticGradient::default();
+                let passes = self.max_iter.unwrap_or(defaults.passes);
+                Solver::StochasticGradient(StochasticGradient { passes, ..defaults })
+            }
+            other => {
+                let expected = "\"auto\", \"cholesky\", \"dual\", \"cg\" or \"sgd\"";
+                return Err(Error::parameter("solver", expected, format!("{other:?}")));
+            }
+        })
     }
 
     fn ridge<R: Precision>(&self, map: DynMap<R>) -> Result<Ridge<DynMap<R>>> {
-        let ridge = Ridge::new(map, self.alpha).map_err(|error| match error {
-            Error::Parameter { expected, found, .. } => Error::Parameter { name: "alpha", expected, found },
-            other => other,
-        })?;
-        Ok(ridge.with_intercept(self.fit_intercept).with_solver(self.solver))
+        let ridge = Ridge::new(map, self.alpha).map_err(as_alpha)?;
+        let ridge = ridge.with_intercept(self.fit_intercept).with_solver(self.solver()?);
+        match self.memory_budget {
+            Some(bytes) => ridge.with_memory_budget(bytes),
+            None => Ok(ridge),
+        }
     }
 
     fn fit<R: Precision>(&self, map: DynMap<R>, data: Data<'_, R>, watch: &Watch) -> Result<RidgeModel<DynMap<R>>> {
         let ridge = self.ridge(map)?;
-        self.targets(&mut data.watched(watch), |source| ridge.fit(source))
+        one_against_rest(self.classes, &mut data.watched(watch), |source| ridge.fit(source)).map_err(
+            |error| match error {
+                Error::Parameter { name: "tolerance", expected, found } => {
+                    Error::Parameter { name: "tol", expected, found }
+                }
+                Error::Parameter { name: "max_iterations" | "passes", expected, found } => {
+                    Error::Parameter { name: "max_iter", expected, found }
+                }
+                other => other,
+            },
+        )
     }
+}
 
-    fn push<R: Precision>(&self, gram: &mut Gram<R>, map: &DynMap<R>, data: Data<'_, R>, watch: &Watch) -> Result<()> {
-        self.targets(&mut data.watched(watch), |source| source.for_each_block(&mut |block| gram.push_rows(map, block)))
-    }
-
-    /// Runs `work` on a source of targets: the given ones, or one against the rest for each class.
-    fn targets<R: Precision, T>(
-        &self,
-        source: &mut dyn RowSource<R>,
-        work: impl FnOnce(&mut dyn RowSource<R>) -> Result<T>,
-    ) -> Result<T> {
-        match self.classes {
-            None => work(source),
-            Some(classes) => work(&mut OneAgainstRest::new(source, classes)?),
-        }
+/// Runs `work` on a source of targets: the given ones, or one against the rest for each class.
+fn one_against_rest<R: Precision, T>(
+    classes: Option<usize>,
+    source: &mut dyn RowSource<R>,
+    work: impl FnOnce(&mut dyn RowSource<R>) -> Result<T>,
+) -> Result<T> {
+    match classes {
+        None => work(source),
+        Some(classes) => work(&mut OneAgainstRest::new(source, classes)?),
     }
 }
 
@@ -134,7 +271,6 @@ impl<R: Precision> RowSource<R> for Data<'_, R> {
 pub(crate) trait Modelled: Drawable {
     fn table<'a, 'py>(rows: &'a Rows<'py>) -> Option<&'a Table<'py, Self>>;
     fn vector<'a, 'py>(vector: &'a Vector<'py>) -> Option<&'a PyReadonlyArray1<'py, Self>>;
-    fn fitted(model: RidgeModel<DynMap<Self>>) -> Fitted;
 }
 
 macro_rules! modelled {
@@ -146,39 +282,18 @@ macro_rules! modelled {
             fn vector<'a, 'py>(vector: &'a Vector<'py>) -> Option<&'a PyReadonlyArray1<'py, $real>> {
                 if let Vector::$variant(vector) = vector { Some(vector) } else { None }
             }
-            fn fitted(model: RidgeModel<DynMap<$real>>) -> Fitted {
-                Fitted::$variant(model)
-            }
         }
     };
 }
 modelled!(f32, Single);
 modelled!(f64, Double);
 
-/// Fitted ridge regression in either precision.
-#[derive(Debug)]
-pub(crate) enum Fitted {
-    Single(RidgeModel<DynMap<f32>>),
-    Double(RidgeModel<DynMap<f64>>),
-}
-
-/// Runs the body with `$model` the value of an enum of both precisions.
-macro_rules! either {
-    ($both:ident, $value:expr, |$model:ident| $body:expr) => {
-        match $value {
-            $both::Single($model) => $body,
-            $both::Double($model) => $body,
-        }
-    };
-}
-pub(crate) use either;
-
 /// A fitted ridge regression on features.
 #[pyclass(frozen, name = "RidgeModel", module = "bochner._bochner")]
 #[derive(Debug)]
 pub(crate) struct PyRidgeModel {
     map: Py<Map>,
-    model: Fitted,
+    model: Two<RidgeModel<DynMap<f32>>, RidgeModel<DynMap<f64>>>,
 }
 
 #[pymethods]
@@ -197,104 +312,75 @@ impl PyRidgeModel {
         n_jobs: Option<i64>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let plan = Plan::parse(plan)?;
-        fn run<R: Modelled>(drawn: &Map, data: Data<'_, R>, plan: &Plan, watch: &Watch) -> Result<Fitted> {
-            plan.fit(drawn.real::<R>()?, data, watch).map(R::fitted)
-        }
-        let (drawn, weights) = (map.get(), weights.as_ref());
-        let model = match &x {
-            Rows::Single(_) => {
-                let data = Data::<f32>::new(&x, &targets, weights)?;
-                detached(py, n_jobs, progress, |watch| run(drawn, data, &plan, watch))?
-            }
-            Rows::Double(_) => {
-                let data = Data::<f64>::new(&x, &targets, weights)?;
-                detached(py, n_jobs, progress, |watch| run(drawn, data, &plan, watch))?
-            }
-        };
+        let plan: Plan = parse(plan)?;
+        let drawn = map.get();
+        let model = with_data!(x, targets, weights, |data: R| detached(py, n_jobs, progress, |watch| {
+            plan.fit(drawn.real::<R>()?, data, watch)
+        })?);
         Ok(PyRidgeModel { map, model })
     }
 
-    /// A model from its parts: one row of coefficients per feature, one column per target.
+    /// The model of a file, on the given map or the one that the file describes.
     #[staticmethod]
-    fn from_parts(map: Py<Map>, coefficients: Rows<'_>, intercept: Vector<'_>, report: &str) -> PyResult<Self> {
-        let report: SolveReport = serde_json::from_str(report).map_err(|error| not_understood(report, &error))?;
-        fn run<R: Modelled>(
-            map: &Map,
-            coefficients: &Rows<'_>,
-            intercept: &Vector<'_>,
-            report: SolveReport,
-        ) -> PyResult<Fitted> {
-            match (R::table(coefficients), R::vector(intercept)) {
-                (Some(Table::Dense(coefficients)), Some(intercept)) => {
-                    let (coefficients, intercept) =
-                        (coefficients.as_array().to_owned(), intercept.as_array().to_owned());
-                    let map = map.real::<R>().map_err(to_python)?;
-                    RidgeModel::from_parts(map, coefficients, intercept, report).map(R::fitted).map_err(to_python)
+    #[pyo3(signature = (file, map=None))]
+    fn from_file(py: Python<'_>, file: &ModelFile, map: Option<Py<Map>>) -> PyResult<Self> {
+        let (map, classified) = (file.map(py, map)?, file.kind() == "ridge_classifier");
+        let model = in_dtype!(file.single()?, |R| {
+            let load = || -> Result<RidgeModel<DynMap<R>>> {
+                let map = map.get().real::<R>()?;
+                if classified {
+                    Ok(RidgeClassifierModel::from_stored(&file.stored, map)?.regression().clone())
+                } else {
+                    RidgeModel::from_stored(&file.stored, map)
                 }
-                _ => Err(PyTypeError::new_err("coefficients and intercept must be arrays of one dtype")),
-            }
-        }
-        let model = match &coefficients {
-            Rows::Single(_) => run::<f32>(map.get(), &coefficients, &intercept, report)?,
-            Rows::Double(_) => run::<f64>(map.get(), &coefficients, &intercept, report)?,
-        };
+            };
+            load().map_err(to_python)?
+        });
         Ok(PyRidgeModel { map, model })
+    }
+
+    /// The model as a file; of a classifier if `classifier`.
+    #[pyo3(signature = (classifier=false))]
+    fn to_file(&self, classifier: bool) -> PyResult<ModelFile> {
+        let described = described(self.map.get()).map_err(to_python)?;
+        let stored = either!(&self.model, |model| if classifier {
+            RidgeClassifierModel::from_regression(model.clone()).to_stored(described, None)
+        } else {
+            model.to_stored(described)
+        });
+        Ok(stored.map_err(to_python)?.into())
     }
 
     /// Values predicted for the rows of `X`, one column per target or class; `X` has the dtype of the fit.
     #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
     fn predict<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        fn run<'py, R: Modelled>(
-            py: Python<'py>,
-            model: &RidgeModel<DynMap<R>>,
-            x: &Rows<'py>,
-            n_jobs: Option<i64>,
-        ) -> PyResult<Bound<'py, PyAny>> {
-            let rows = match R::table(x) {
-                Some(table) => table.view()?,
-                None => {
-                    return Err(PyTypeError::new_err(format!("X must be of dtype {}, as in fit", R::get_dtype(py))));
-                }
-            };
-            let map = model.map();
-            let values = detached(py, n_jobs, None, |watch| {
-                let mut out = Array2::from_elem((rows.nrows(), model.output_dim()), R::ZERO);
-                let fill = |rows: ArrayView2<'_, R>, out: ArrayViewMut2<'_, R>| model.predict_into(rows, out);
-                blockwise(rows, out.view_mut(), map.tile_rows(), map.output_dim(), watch, fill)?;
-                Ok(out)
-            })?;
-            Ok(to_numpy(py, values))
-        }
-        either!(Fitted, &self.model, |model| run(py, model, &x, n_jobs))
+        either!(&self.model, |model| {
+            values(py, &x, n_jobs, model.map(), model.output_dim(), |rows, out| model.predict_into(rows, out))
+        })
     }
 
     /// One row of coefficients per feature, one column per target.
     #[getter]
     fn coefficients<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        either!(Fitted, &self.model, |model| PyArray2::from_array(py, &model.coefficients()).into_any())
+        either!(&self.model, |model| PyArray2::from_array(py, &model.coefficients()).into_any())
     }
 
     /// One number per target.
     #[getter]
     fn intercept<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        either!(Fitted, &self.model, |model| PyArray1::from_array(py, &model.intercept()).into_any())
+        either!(&self.model, |model| PyArray1::from_array(py, &model.intercept()).into_any())
     }
 
     /// How the solution was found, as JSON.
     #[getter]
     fn report(&self) -> PyResult<String> {
-        let report = either!(Fitted, &self.model, |model| model.report());
-        serde_json::to_string(report).map_err(|error| PyValueError::new_err(error.to_string()))
+        json(either!(&self.model, |model| model.report()))
     }
 
     /// Precision of the model.
     #[getter]
     fn dtype(&self) -> &'static str {
-        match self.model {
-            Fitted::Single(_) => "float32",
-            Fitted::Double(_) => "float64",
-        }
+        self.model.dtype()
     }
 
     /// The map whose features the model is linear in.
@@ -303,96 +389,121 @@ impl PyRidgeModel {
         self.map.clone_ref(py)
     }
 
-    #[allow(clippy::type_complexity)]
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Py<Map>, Bound<'py, PyAny>, Bound<'py, PyAny>, String))> {
-        let (py, model) = (slf.py(), slf.get());
-        let parts = (model.map(py), model.coefficients(py), model.intercept(py), model.report()?);
-        Ok((slf.get_type().getattr("from_parts")?, parts))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (ModelFile, Py<Map>))> {
+        let model = slf.get();
+        Ok((slf.get_type().getattr("from_file")?, (model.to_file(false)?, model.map(slf.py()))))
     }
-}
-
-/// Sums over features and targets in either precision.
-#[derive(Debug)]
-enum Sums {
-    Single(Gram<f32>),
-    Double(Gram<f64>),
 }
 
 /// Sums over features and targets, from which ridge models are solved: rows may come in any number of calls.
 #[pyclass(module = "bochner._bochner")]
 #[derive(Debug)]
-pub(crate) struct Accumulator {
+pub(crate) struct RidgeSums {
     map: Py<Map>,
-    sums: Sums,
+    classes: Option<usize>,
+    sums: Two<Gram<f32>, Gram<f64>>,
 }
 
 #[pymethods]
-impl Accumulator {
-    /// No rows yet, for `outputs` targets of type `dtype`.
+impl RidgeSums {
+    /// No rows yet, for `outputs` targets of type `dtype`, or for numbers of `classes` classes.
     #[new]
-    fn new(map: Py<Map>, outputs: usize, dtype: &str) -> PyResult<Self> {
+    #[pyo3(signature = (map, outputs, dtype, classes=None))]
+    fn new(map: Py<Map>, outputs: usize, dtype: &str, classes: Option<usize>) -> PyResult<Self> {
         let features = map.get().real_output_dim();
-        let sums = if is_single(dtype)? {
-            Gram::new(features, outputs).map(Sums::Single)
-        } else {
-            Gram::new(features, outputs).map(Sums::Double)
-        };
-        Ok(Accumulator { map, sums: sums.map_err(to_python)? })
+        let outputs = classes.unwrap_or(outputs);
+        let sums = in_dtype!(is_single(dtype)?, |R| Gram::<R>::new(features, outputs).map_err(to_python)?);
+        Ok(RidgeSums { map, classes, sums })
     }
 
     /// Adds rows with their targets and weights. After an error the sums hold part of them and are of no use.
-    #[pyo3(signature = (x, targets, weights, plan, n_jobs=None, progress=None))]
-    #[pyo3(text_signature = "($self, X, targets, weights, plan, n_jobs=None, progress=None)")]
+    #[pyo3(signature = (x, targets, weights, n_jobs=None, progress=None))]
+    #[pyo3(text_signature = "($self, X, targets, weights, n_jobs=None, progress=None)")]
     fn push(
         &mut self,
         py: Python<'_>,
         x: Rows<'_>,
         targets: Rows<'_>,
         weights: Option<Vector<'_>>,
-        plan: &str,
         n_jobs: Option<i64>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let plan = Plan::parse(plan)?;
-        let (drawn, weights) = (self.map.get(), weights.as_ref());
-        match &mut self.sums {
-            Sums::Single(gram) => {
-                let data = Data::new(&x, &targets, weights)?;
-                detached(py, n_jobs, progress, |watch| plan.push(gram, &drawn.real()?, data, watch))
-            }
-            Sums::Double(gram) => {
-                let data = Data::new(&x, &targets, weights)?;
-                detached(py, n_jobs, progress, |watch| plan.push(gram, &drawn.real()?, data, watch))
-            }
+        let (drawn, weights, classes) = (self.map.get(), weights.as_ref(), self.classes);
+        fn push<R: Modelled>(
+            gram: &mut Gram<R>,
+            drawn: &Map,
+            classes: Option<usize>,
+            data: Data<'_, R>,
+            watch: &Watch,
+        ) -> Result<()> {
+            let map = drawn.real::<R>()?;
+            one_against_rest(classes, &mut data.watched(watch), |source| {
+                source.for_each_block(&mut |block| gram.push_rows(&map, block))
+            })
         }
+        either!(&mut self.sums, |gram| {
+            let data = Data::new(&x, &targets, weights)?;
+            detached(py, n_jobs, progress, |watch| push(gram, drawn, classes, data, watch))
+        })
     }
 
-    /// Adds the rows of another accumulator of the same map.
+    /// Adds the rows of other sums over the same map.
     fn merge(&mut self, other: &Self) -> PyResult<()> {
         match (&mut self.sums, &other.sums) {
-            (Sums::Single(sums), Sums::Single(other)) => sums.merge(other).map_err(to_python),
-            (Sums::Double(sums), Sums::Double(other)) => sums.merge(other).map_err(to_python),
-            _ => Err(PyTypeError::new_err("accumulators must be of one dtype")),
+            (Two::Single(sums), Two::Single(other)) => sums.merge(other).map_err(to_python),
+            (Two::Double(sums), Two::Double(other)) => sums.merge(other).map_err(to_python),
+            _ => Err(one_dtype()),
         }
     }
 
     /// Number of rows added.
     #[getter]
     fn count(&self) -> u64 {
-        either!(Sums, &self.sums, |gram| gram.count())
+        either!(&self.sums, |gram| gram.count())
     }
 
     /// The model of all rows so far; the sums stay.
     #[pyo3(signature = (plan, n_jobs=None))]
     fn solve(&self, py: Python<'_>, plan: &str, n_jobs: Option<i64>) -> PyResult<PyRidgeModel> {
-        let plan = Plan::parse(plan)?;
+        let plan: Plan = parse(plan)?;
         let drawn = self.map.get();
-        fn run<R: Modelled>(drawn: &Map, gram: &Gram<R>, plan: &Plan) -> Result<Fitted> {
-            plan.ridge(drawn.real::<R>()?)?.fit_moments(gram.clone().finish()).map(R::fitted)
+        fn run<R: Modelled>(drawn: &Map, gram: &Gram<R>, plan: &Plan) -> Result<RidgeModel<DynMap<R>>> {
+            plan.ridge(drawn.real::<R>()?)?.fit_moments(gram.clone().finish())
         }
-        let model = either!(Sums, &self.sums, |gram| detached(py, n_jobs, None, |_| run(drawn, gram, &plan)))?;
+        let model = match &self.sums {
+            Two::Single(gram) => Two::Single(detached(py, n_jobs, None, |_| run(drawn, gram, &plan))?),
+            Two::Double(gram) => Two::Double(detached(py, n_jobs, None, |_| run(drawn, gram, &plan))?),
+        };
         Ok(PyRidgeModel { map: self.map.clone_ref(py), model })
     }
+
+    fn __copy__(&self, py: Python<'_>) -> Self {
+        RidgeSums { map: self.map.clone_ref(py), classes: self.classes, sums: self.sums.clone() }
+    }
+
+    /// The sums that were pickled as bytes.
+    #[staticmethod]
+    fn from_bytes(map: Py<Map>, bytes: &[u8], dtype: &str, classes: Option<usize>) -> PyResult<Self> {
+        let sums = in_dtype!(is_single(dtype)?, |R| Gram::<R>::from_bytes(bytes).map_err(to_python)?);
+        Ok(RidgeSums { map, classes, sums })
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Py<Map>, Bound<'py, PyBytes>, &'static str, Option<usize>))> {
+        let (py, own) = (slf.py(), slf.borrow());
+        let bytes = either!(&own.sums, |gram| gram.to_bytes()).map_err(to_python)?;
+        let parts = (own.map.clone_ref(py), PyBytes::new(py, &bytes), own.sums.dtype(), own.classes);
+        Ok((slf.get_type().getattr("from_bytes")?, parts))
+    }
+}
+
+pub(crate) fn one_dtype() -> PyErr {
+    PyTypeError::new_err("sums must be of one dtype and kind to be added")
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<RidgeSums>()?;
+    module.add_class::<PyRidgeModel>()
 }

@@ -1,22 +1,23 @@
 //! Models of several outputs that are one function, their kernels and codes.
 
-use crate::arrays::{Precision, Rows, Vector, to_numpy};
-use crate::detached::{Watch, blockwise, detached};
-use crate::errors::{not_understood, to_python};
-use crate::models::{Data, Modelled, either};
-use bochner::feature::{Directions, FeatureMap, OperatorSpec};
+use crate::arrays::{Precision, Rows, Vector, is_single, to_numpy};
+use crate::detached::{Watch, detached};
+use crate::errors::to_python;
+use crate::files::ModelFile;
+use crate::models::{Data, Modelled, Two, as_alpha, either, in_dtype, json, one_dtype, parse, values, with_data};
+use bochner::accumulate::Gram;
+use bochner::feature::{Directions, OperatorSpec};
 use bochner::kernel::{Any, OperatorKernel, OutputMatrix};
 use bochner::model::{
-    ExactOperatorRidge, ExactOperatorRidgeModel, Fit, OperatorRidge, OperatorRidgeModel, OperatorSolver, Predict,
-    RidgeModel, target_covariance,
+    ExactOperatorRidge, ExactOperatorRidgeModel, Fit, OperatorRidge, OperatorRidgeClassifierModel, OperatorRidgeModel,
+    OperatorSolver, Predict, target_covariance,
 };
 use bochner::rows::{Coded, Coding, Lagged, RowSource, simplex_codes};
-use bochner::solve::SolveReport;
+use bochner::solve::{SolveReport, learn_outputs};
 use bochner::{Error, Result};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 /// An exact kernel whose values are matrices.
 #[pyclass(frozen, name = "OperatorKernel", module = "bochner._bochner")]
@@ -30,7 +31,7 @@ impl PyOperatorKernel {
     /// The kernel described by `spec` (JSON).
     #[new]
     fn new(spec: &str) -> PyResult<Self> {
-        let kernel = serde_json::from_str(spec).map_err(|error| not_understood(spec, &error))?;
+        let kernel = parse(spec)?;
         Ok(PyOperatorKernel { kernel })
     }
 
@@ -110,54 +111,76 @@ impl Plan {
         let (n_components, projection, seed) = (self.n_components, self.projection, self.seed);
         let features = OperatorSpec { kernel, n_components, projection, seed }.build(input_dim)?;
         OperatorRidge::new(features, self.alpha)
-            .map_err(|error| match error {
-                Error::Parameter { expected, found, .. } => Error::Parameter { name: "alpha", expected, found },
-                other => other,
-            })?
+            .map_err(as_alpha)?
             .with_intercept(self.fit_intercept)
             .with_solver(self.solver()?)
     }
 
-    fn fit<R: Modelled>(&self, data: Data<'_, R>, watch: &Watch) -> Result<OperatorRidgeModel<R>> {
-        let mut source = data.watched(watch);
+    /// Runs `work` on a source of targets: the given ones, or codes of classes.
+    fn targets<R: Precision, T>(
+        &self,
+        source: &mut dyn RowSource<R>,
+        work: impl FnOnce(&mut dyn RowSource<R>) -> Result<T>,
+    ) -> Result<T> {
         match (self.classes, self.coding) {
-            (Some(classes), Some(coding)) => self.fit_source(&mut Coded::new(&mut source, classes, coding)?),
-            _ => self.fit_source(&mut source),
+            (Some(classes), Some(coding)) => work(&mut Coded::new(source, classes, coding)?),
+            _ => work(source),
         }
     }
 
-    fn fit_source<R: Modelled>(&self, source: &mut dyn RowSource<R>) -> Result<OperatorRidgeModel<R>> {
-        let (d, p) = (source.input_dim(), source.target_dim());
-        let kernel = match self.kernel.clone() {
-            Kernel::Whole(kernel) => kernel,
-            Kernel::Decomposable { base, outputs } => {
-                let with = |outputs| OperatorKernel::decomposable(base.clone(), outputs);
-                match outputs {
-                    Outputs::Given(outputs) => with(outputs)?,
-                    Outputs::Found(Found::Identity) => with(OutputMatrix::identity(p)?)?,
-                    Outputs::Found(Found::Covariance) => with(OutputMatrix::new(target_covariance(source)?.view())?)?,
-                    Outputs::Found(Found::Learned) => {
-                        let plain = self.ridge::<R>(with(OutputMatrix::identity(p)?)?, d)?;
-                        with(plain.learn_outputs(STEPS, source)?.outputs)?
-                    }
-                }
-            }
-        };
-        self.ridge(kernel, d)?.fit(source)
+    fn fit<R: Modelled>(&self, data: Data<'_, R>, watch: &Watch) -> Result<OperatorRidgeModel<R>> {
+        self.targets(&mut data.watched(watch), |source| {
+            let (d, p) = (source.input_dim(), source.target_dim());
+            let kernel = self.find_kernel(|found| match found {
+                Found::Identity => OutputMatrix::identity(p),
+                Found::Covariance => OutputMatrix::new(target_covariance(source)?.view()),
+                Found::Learned => Ok(self.ridge::<R>(self.unrelated(p)?, d)?.learn_outputs(STEPS, source)?.outputs),
+            })?;
+            self.ridge(kernel, d)?.fit(source)
+        })
     }
-}
 
-#[derive(Debug)]
-enum Fitted {
-    Single(OperatorRidgeModel<f32>),
-    Double(OperatorRidgeModel<f64>),
+    /// The kernel; `find` finds the matrix of its outputs where it is not given.
+    fn find_kernel(&self, find: impl FnOnce(Found) -> Result<OutputMatrix>) -> Result<OperatorKernel> {
+        match self.kernel.clone() {
+            Kernel::Whole(kernel) => Ok(kernel),
+            Kernel::Decomposable { base, outputs } => {
+                let outputs = match outputs {
+                    Outputs::Given(outputs) => outputs,
+                    Outputs::Found(found) => find(found)?,
+                };
+                OperatorKernel::decomposable(base, outputs)
+            }
+        }
+    }
+
+    /// The kernel with outputs that have nothing to do with each other: its scalar features are those of all of them.
+    fn unrelated(&self, p: usize) -> Result<OperatorKernel> {
+        self.find_kernel(|_| OutputMatrix::identity(p))
+    }
+
+    /// Solves from sums over the scalar features.
+    fn solve<R: Modelled>(&self, gram: &Gram<R>, input_dim: usize) -> Result<OperatorRidgeModel<R>> {
+        let (moments, p) = (gram.clone().finish(), gram.outputs());
+        let kernel = self.find_kernel(|found| match found {
+            Found::Identity => OutputMatrix::identity(p),
+            Found::Learned => {
+                Ok(learn_outputs(moments.clone(), self.alpha, self.fit_intercept, STEPS).map_err(as_alpha)?.outputs)
+            }
+            Found::Covariance => Err(Error::Unsupported {
+                what: "A=\"covariance\"",
+                reason: "the sums do not hold it; give it as a matrix".into(),
+            }),
+        })?;
+        self.ridge(kernel, input_dim)?.fit_moments(moments)
+    }
 }
 
 /// A fitted regression of several outputs that are one function.
 #[pyclass(frozen, module = "bochner._bochner")]
 #[derive(Debug)]
 pub(crate) struct OperatorModel {
-    model: Fitted,
+    model: Two<OperatorRidgeModel<f32>, OperatorRidgeModel<f64>>,
 }
 
 #[pymethods]
@@ -175,84 +198,50 @@ impl OperatorModel {
         n_jobs: Option<i64>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let plan: Plan = serde_json::from_str(plan).map_err(|error| not_understood(plan, &error))?;
-        let weights = weights.as_ref();
-        let model = match &x {
-            Rows::Single(_) => {
-                let data = Data::<f32>::new(&x, &targets, weights)?;
-                Fitted::Single(detached(py, n_jobs, progress, |watch| plan.fit(data, watch))?)
-            }
-            Rows::Double(_) => {
-                let data = Data::<f64>::new(&x, &targets, weights)?;
-                Fitted::Double(detached(py, n_jobs, progress, |watch| plan.fit(data, watch))?)
-            }
-        };
+        let plan: Plan = parse(plan)?;
+        let model = with_data!(x, targets, weights, |data: R| {
+            detached(py, n_jobs, progress, |watch| plan.fit::<R>(data, watch))?
+        });
         Ok(OperatorModel { model })
     }
 
-    /// A model from its parts: the description of its features, one row of coefficients per scalar feature, one column per
-    /// output.
+    /// The model of a file.
     #[staticmethod]
-    fn from_parts(
-        spec: &str,
-        input_dim: usize,
-        coefficients: Rows<'_>,
-        intercept: Vector<'_>,
-        report: &str,
-    ) -> PyResult<Self> {
-        let spec: OperatorSpec = serde_json::from_str(spec).map_err(|error| not_understood(spec, &error))?;
-        let report: SolveReport = serde_json::from_str(report).map_err(|error| not_understood(report, &error))?;
-        fn run<R: Precision>(
-            spec: &OperatorSpec,
-            input_dim: usize,
-            coefficients: ArrayView2<'_, R>,
-            intercept: &PyReadonlyArray1<'_, R>,
-            report: SolveReport,
-        ) -> PyResult<OperatorRidgeModel<R>> {
-            let features = spec.build(input_dim).map_err(to_python)?;
-            let (coefficients, intercept) = (coefficients.to_owned(), intercept.as_array().to_owned());
-            RidgeModel::from_parts(features.map().clone(), coefficients, intercept, report)
-                .and_then(|ridge| OperatorRidgeModel::from_parts(features, ridge))
-                .map_err(to_python)
-        }
-        use crate::arrays::Table::Dense;
-        let model = match (&coefficients, &intercept) {
-            (Rows::Single(Dense(c)), Vector::Single(b)) => {
-                Fitted::Single(run(&spec, input_dim, c.as_array(), b, report)?)
-            }
-            (Rows::Double(Dense(c)), Vector::Double(b)) => {
-                Fitted::Double(run(&spec, input_dim, c.as_array(), b, report)?)
-            }
-            _ => return Err(PyTypeError::new_err("coefficients and intercept must be arrays of one dtype")),
-        };
+    fn from_file(file: &ModelFile) -> PyResult<Self> {
+        let classified = file.kind() == "operator_ridge_classifier";
+        let model = in_dtype!(file.single()?, |R| {
+            let load = || -> Result<OperatorRidgeModel<R>> {
+                if classified {
+                    Ok(OperatorRidgeClassifierModel::from_stored(&file.stored)?.regression().clone())
+                } else {
+                    OperatorRidgeModel::from_stored(&file.stored)
+                }
+            };
+            load().map_err(to_python)?
+        });
         Ok(OperatorModel { model })
+    }
+
+    /// The model as a file; of a classifier if its code is given.
+    #[pyo3(signature = (coding=None))]
+    fn to_file(&self, coding: Option<&str>) -> PyResult<ModelFile> {
+        let coding: Option<Coding> = coding.map(|name| parse(&format!("{name:?}"))).transpose()?;
+        let stored = either!(&self.model, |model| match coding {
+            Some(coding) => OperatorRidgeClassifierModel::from_regression(model.clone(), coding)
+                .and_then(|classifier| classifier.to_stored(None)),
+            None => model.to_stored(),
+        });
+        Ok(stored.map_err(to_python)?.into())
     }
 
     /// Values predicted for the rows of `X`, one column per output; `X` has the dtype of the fit.
     #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
     fn predict<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        fn run<'py, R: Modelled>(
-            py: Python<'py>,
-            model: &OperatorRidgeModel<R>,
-            x: &Rows<'py>,
-            n_jobs: Option<i64>,
-        ) -> PyResult<Bound<'py, PyAny>> {
-            let rows = match R::table(x) {
-                Some(table) => table.view()?,
-                None => {
-                    return Err(PyTypeError::new_err(format!("X must be of dtype {}, as in fit", R::get_dtype(py))));
-                }
-            };
-            let map = model.features().map();
-            let values = detached(py, n_jobs, None, |watch| {
-                let mut out = Array2::from_elem((rows.nrows(), model.output_dim()), R::from_f64(0.0));
-                let fill = |rows: ArrayView2<'_, R>, out: ArrayViewMut2<'_, R>| model.predict_into(rows, out);
-                blockwise(rows, out.view_mut(), map.tile_rows(), map.output_dim(), watch, fill)?;
-                Ok(out)
-            })?;
-            Ok(to_numpy(py, values))
-        }
-        either!(Fitted, &self.model, |model| run(py, model, &x, n_jobs))
+        either!(&self.model, |model| {
+            let fill =
+                |rows: ndarray::ArrayView2<'_, _>, out: ndarray::ArrayViewMut2<'_, _>| model.predict_into(rows, out);
+            values(py, &x, n_jobs, model.features().map(), model.output_dim(), fill)
+        })
     }
 
     /// Derivatives of outputs by inputs at the rows of `X`, of shape (rows, outputs, inputs).
@@ -265,11 +254,11 @@ impl OperatorModel {
     ) -> PyResult<Bound<'py, PyAny>> {
         let x = x.as_array();
         let jacobian = match &self.model {
-            Fitted::Single(model) => {
+            Two::Single(model) => {
                 let x = x.mapv(|v| v as f32);
                 detached(py, n_jobs, None, |_| model.jacobian(x.view()))?
             }
-            Fitted::Double(model) => detached(py, n_jobs, None, |_| model.jacobian(x))?,
+            Two::Double(model) => detached(py, n_jobs, None, |_| model.jacobian(x))?,
         };
         Ok(jacobian.to_pyarray(py).into_any())
     }
@@ -277,46 +266,154 @@ impl OperatorModel {
     /// One row of coefficients per scalar feature, one column per output.
     #[getter]
     fn coefficients<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        either!(Fitted, &self.model, |model| PyArray2::from_array(py, &model.scalar().coefficients()).into_any())
+        either!(&self.model, |model| PyArray2::from_array(py, &model.scalar().coefficients()).into_any())
     }
 
     /// One number per output.
     #[getter]
     fn intercept<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        either!(Fitted, &self.model, |model| PyArray1::from_array(py, &model.scalar().intercept()).into_any())
+        either!(&self.model, |model| PyArray1::from_array(py, &model.scalar().intercept()).into_any())
     }
 
     /// How the solution was found, as JSON.
     #[getter]
     fn report(&self) -> PyResult<String> {
-        let report = either!(Fitted, &self.model, |model| model.report());
-        serde_json::to_string(report).map_err(|error| PyValueError::new_err(error.to_string()))
+        json(either!(&self.model, |model| model.report()))
     }
 
     /// Description of the features, as JSON.
     #[getter]
     fn spec(&self) -> PyResult<String> {
-        let spec = either!(Fitted, &self.model, |model| model.features().spec());
-        serde_json::to_string(spec).map_err(|error| PyValueError::new_err(error.to_string()))
+        json(either!(&self.model, |model| model.features().spec()))
     }
 
     /// Precision of the model.
     #[getter]
     fn dtype(&self) -> &'static str {
-        match self.model {
-            Fitted::Single(_) => "float32",
-            Fitted::Double(_) => "float64",
+        self.model.dtype()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (ModelFile,))> {
+        Ok((slf.get_type().getattr("from_file")?, (slf.get().to_file(None)?,)))
+    }
+}
+
+/// Sums over scalar features and outputs, from which regressions are solved: rows may come in any number of calls.
+#[pyclass(module = "bochner._bochner")]
+#[derive(Debug, Clone)]
+pub(crate) struct OperatorSums {
+    plan: String,
+    input_dim: usize,
+    ridge: Two<OperatorRidge<f32>, OperatorRidge<f64>>,
+    sums: Two<Gram<f32>, Gram<f64>>,
+}
+
+impl OperatorSums {
+    fn start(plan: &str, input_dim: usize, outputs: usize, single: bool) -> PyResult<Self> {
+        let parsed: Plan = parse(plan)?;
+        let ridge = in_dtype!(single, |R| {
+            let ridge = || parsed.ridge::<R>(parsed.unrelated(outputs)?, input_dim);
+            ridge().map_err(to_python)?
+        });
+        let sums = match &ridge {
+            Two::Single(ridge) => Two::Single(ridge.accumulator().map_err(to_python)?),
+            Two::Double(ridge) => Two::Double(ridge.accumulator().map_err(to_python)?),
+        };
+        Ok(OperatorSums { plan: plan.to_owned(), input_dim, ridge, sums })
+    }
+}
+
+#[pymethods]
+impl OperatorSums {
+    /// No rows yet of `input_dim` inputs and `outputs` outputs of type `dtype`; `plan` is JSON.
+    #[new]
+    fn new(plan: &str, input_dim: usize, outputs: usize, dtype: &str) -> PyResult<Self> {
+        Self::start(plan, input_dim, outputs, is_single(dtype)?)
+    }
+
+    /// Adds rows with their targets and weights. After an error the sums hold part of them and are of no use.
+    #[pyo3(signature = (x, targets, weights, n_jobs=None, progress=None))]
+    #[pyo3(text_signature = "($self, X, targets, weights, n_jobs=None, progress=None)")]
+    fn push(
+        &mut self,
+        py: Python<'_>,
+        x: Rows<'_>,
+        targets: Rows<'_>,
+        weights: Option<Vector<'_>>,
+        n_jobs: Option<i64>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let plan: Plan = parse(&self.plan)?;
+        fn push<R: Modelled>(
+            plan: &Plan,
+            ridge: &OperatorRidge<R>,
+            gram: &mut Gram<R>,
+            data: Data<'_, R>,
+            watch: &Watch,
+        ) -> Result<()> {
+            plan.targets(&mut data.watched(watch), |source| {
+                source.for_each_block(&mut |block| gram.push_rows(ridge.features().map(), block))
+            })
         }
+        match (&self.ridge, &mut self.sums) {
+            (Two::Single(ridge), Two::Single(gram)) => {
+                let data = Data::new(&x, &targets, weights.as_ref())?;
+                detached(py, n_jobs, progress, |watch| push(&plan, ridge, gram, data, watch))
+            }
+            (Two::Double(ridge), Two::Double(gram)) => {
+                let data = Data::new(&x, &targets, weights.as_ref())?;
+                detached(py, n_jobs, progress, |watch| push(&plan, ridge, gram, data, watch))
+            }
+            _ => Err(one_dtype()),
+        }
+    }
+
+    /// Adds the rows of other sums over the same features.
+    fn merge(&mut self, other: &Self) -> PyResult<()> {
+        match (&mut self.sums, &other.sums) {
+            (Two::Single(sums), Two::Single(other)) => sums.merge(other).map_err(to_python),
+            (Two::Double(sums), Two::Double(other)) => sums.merge(other).map_err(to_python),
+            _ => Err(one_dtype()),
+        }
+    }
+
+    /// Number of rows added.
+    #[getter]
+    fn count(&self) -> u64 {
+        either!(&self.sums, |gram| gram.count())
+    }
+
+    /// The model of all rows so far; the sums stay.
+    #[pyo3(signature = (plan, n_jobs=None))]
+    fn solve(&self, py: Python<'_>, plan: &str, n_jobs: Option<i64>) -> PyResult<OperatorModel> {
+        let plan: Plan = parse(plan)?;
+        let model = match &self.sums {
+            Two::Single(gram) => Two::Single(detached(py, n_jobs, None, |_| plan.solve(gram, self.input_dim))?),
+            Two::Double(gram) => Two::Double(detached(py, n_jobs, None, |_| plan.solve(gram, self.input_dim))?),
+        };
+        Ok(OperatorModel { model })
+    }
+
+    fn __copy__(&self) -> Self {
+        self.clone()
+    }
+
+    /// The sums that were pickled as bytes.
+    #[staticmethod]
+    fn from_bytes(plan: &str, input_dim: usize, bytes: &[u8], dtype: &str) -> PyResult<Self> {
+        let sums = in_dtype!(is_single(dtype)?, |R| Gram::<R>::from_bytes(bytes).map_err(to_python)?);
+        let outputs = either!(&sums, |gram| gram.outputs());
+        Ok(OperatorSums { sums, ..Self::start(plan, input_dim, outputs, is_single(dtype)?)? })
     }
 
     #[allow(clippy::type_complexity)]
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (String, usize, Bound<'py, PyAny>, Bound<'py, PyAny>, String))> {
-        let (py, model) = (slf.py(), slf.get());
-        let input_dim = either!(Fitted, &model.model, |model| model.input_dim());
-        let parts = (model.spec()?, input_dim, model.coefficients(py), model.intercept(py), model.report()?);
-        Ok((slf.get_type().getattr("from_parts")?, parts))
+    ) -> PyResult<(Bound<'py, PyAny>, (String, usize, Bound<'py, PyBytes>, &'static str))> {
+        let own = slf.borrow();
+        let bytes = either!(&own.sums, |gram| gram.to_bytes()).map_err(to_python)?;
+        let parts = (own.plan.clone(), own.input_dim, PyBytes::new(slf.py(), &bytes), own.sums.dtype());
+        Ok((slf.get_type().getattr("from_bytes")?, parts))
     }
 }
 
@@ -340,15 +437,10 @@ impl ExactOperatorModel {
         alpha: f64,
         n_jobs: Option<i64>,
     ) -> PyResult<Self> {
-        let kernel: OperatorKernel = serde_json::from_str(kernel).map_err(|error| not_understood(kernel, &error))?;
+        let kernel: OperatorKernel = parse(kernel)?;
         let (x, targets) = (x.as_array(), targets.as_array());
         let model = detached(py, n_jobs, None, |_| {
-            ExactOperatorRidge::new(kernel, alpha)
-                .map_err(|error| match error {
-                    Error::Parameter { expected, found, .. } => Error::Parameter { name: "alpha", expected, found },
-                    other => other,
-                })?
-                .fit_arrays(x.to_owned(), targets)
+            ExactOperatorRidge::new(kernel, alpha).map_err(as_alpha)?.fit_arrays(x.to_owned(), targets)
         })?;
         Ok(ExactOperatorModel { model })
     }
@@ -361,8 +453,7 @@ impl ExactOperatorModel {
         dual: PyReadonlyArray2<'_, f64>,
         report: &str,
     ) -> PyResult<Self> {
-        let kernel: OperatorKernel = serde_json::from_str(kernel).map_err(|error| not_understood(kernel, &error))?;
-        let report: SolveReport = serde_json::from_str(report).map_err(|error| not_understood(report, &error))?;
+        let (kernel, report): (OperatorKernel, SolveReport) = (parse(kernel)?, parse(report)?);
         let (rows, dual) = (rows.as_array().to_owned(), dual.as_array().to_owned());
         let model = ExactOperatorRidgeModel::from_parts(kernel, rows, dual, report).map_err(to_python)?;
         Ok(ExactOperatorModel { model })
@@ -389,7 +480,7 @@ impl ExactOperatorModel {
     /// How the solution was found, as JSON.
     #[getter]
     fn report(&self) -> PyResult<String> {
-        serde_json::to_string(self.model.report()).map_err(|error| PyValueError::new_err(error.to_string()))
+        json(self.model.report())
     }
 
     #[allow(clippy::type_complexity)]
@@ -397,7 +488,7 @@ impl ExactOperatorModel {
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (String, Bound<'py, PyAny>, Bound<'py, PyAny>, String))> {
         let (py, own) = (slf.py(), slf.get());
-        let kernel = serde_json::to_string(own.model.kernel()).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let kernel = json(own.model.kernel())?;
         let rows = PyArray2::from_array(py, &own.model.rows()).into_any();
         Ok((slf.get_type().getattr("from_parts")?, (kernel, rows, own.dual(py), own.report()?)))
     }
@@ -430,6 +521,7 @@ fn py_graph_outputs<'py>(py: Python<'py>, weights: PyReadonlyArray2<'py, f64>) -
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyOperatorKernel>()?;
     module.add_class::<OperatorModel>()?;
+    module.add_class::<OperatorSums>()?;
     module.add_class::<ExactOperatorModel>()?;
     module.add_function(wrap_pyfunction!(py_simplex_codes, module)?)?;
     module.add_function(wrap_pyfunction!(py_lagged_rows, module)?)?;

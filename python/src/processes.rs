@@ -1,26 +1,28 @@
 //! Gaussian processes on features, and the exact references.
 
-use crate::arrays::{Precision, Rows, Vector, in_precision, to_numpy};
+use crate::arrays::{Precision, Rows, Vector, View, in_precision, is_single, to_numpy};
 use crate::detached::{Watch, detached};
-use crate::errors::{not_understood, to_python};
+use crate::errors::to_python;
 use crate::features::{Drawn, Map};
+use crate::files::{ModelFile, described};
 use crate::kernels::PyKernel;
-use crate::models::{Data, Modelled};
-use bochner::accumulate::Gram;
+use crate::models::{Data, Two, as_alpha, as_in_fit, either, in_dtype, one_dtype, parse, with_data};
+use bochner::accumulate::{ClassGram, Gram};
 use bochner::feature::{DynComplexMap, DynMap, Spec};
 use bochner::kernel::Kernel;
 use bochner::model::exact::{
     ExactGpClassifier, ExactGpClassifierModel, ExactGpRegressor, ExactGpRegressorModel, KernelRidge, KernelRidgeModel,
 };
-use bochner::model::{Fit, GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel, Predict};
-use bochner::persist::Stored;
+use bochner::model::{
+    Fit, GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel, Predict, SviClassifier, SviClassifierModel,
+};
 use bochner::random::Seed;
 use bochner::rows::{InMemory, RowSource};
 use bochner::tune::{EvidenceSearch, Scales};
-use bochner::{Error, Result};
+use bochner::{Complex, Error, Result};
 use ndarray::{Array2, ArrayView2};
 use numpy::PyArray3;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::Arc;
@@ -43,6 +45,16 @@ struct Classification {
     seed: u64,
 }
 
+/// What a variational classification is to do.
+#[derive(Debug, Clone, serde::Deserialize)]
+struct Variational {
+    signal: f64,
+    classes: usize,
+    max_iter: usize,
+    learning_rate: f64,
+    seed: u64,
+}
+
 /// How hyperparameters are searched for.
 #[derive(Debug, Clone, serde::Deserialize)]
 struct Tuning {
@@ -55,10 +67,6 @@ struct Tuning {
     max_iter: usize,
 }
 
-fn parse<T: serde::de::DeserializeOwned>(json: &str) -> PyResult<T> {
-    serde_json::from_str(json).map_err(|error| not_understood(json, &error))
-}
-
 /// The core's names of arguments in Python's words.
 fn renamed(error: Error) -> Error {
     match error {
@@ -68,9 +76,33 @@ fn renamed(error: Error) -> Error {
         Error::Parameter { name: "signal variance", expected, found } => {
             Error::Parameter { name: "signal", expected, found }
         }
+        Error::Parameter { name: "passes", expected, found } => Error::Parameter { name: "max_iter", expected, found },
+        Error::Parameter { name: "rate", expected, found } => {
+            Error::Parameter { name: "learning_rate", expected, found }
+        }
         other => other,
     }
 }
+
+impl Variational {
+    fn fit<R: Precision>(
+        &self,
+        map: DynMap<R>,
+        data: Data<'_, R>,
+        watch: &Watch,
+    ) -> Result<SviClassifierModel<DynMap<R>>> {
+        SviClassifier::new(map, self.signal)
+            .and_then(|process| process.with_classes(self.classes))
+            .and_then(|process| process.with_passes(self.max_iter))
+            .and_then(|process| process.with_rate(self.learning_rate))
+            .and_then(|process| process.with_draws(DRAWS, Seed::new(self.seed)))
+            .and_then(|process| process.fit(&mut data.watched(watch)))
+            .map_err(renamed)
+    }
+}
+
+/// Draws of a latent value in a step.
+const DRAWS: usize = 8;
 
 impl Regression {
     fn on<M: bochner::feature::FeatureMap>(&self, map: M) -> Result<GpRegressor<M>> {
@@ -108,7 +140,7 @@ impl Classification {
 }
 
 /// A generic type in both precisions and for both kinds of features.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Four<A, B, C, D> {
     Single(A),
     Double(B),
@@ -128,7 +160,17 @@ type Classifier = Four<
     GpClassifierModel<DynComplexMap<f32>>,
     GpClassifierModel<DynComplexMap<f64>>,
 >;
-type Sums = Four<Gram<f32>, Gram<f64>, Gram<bochner::Complex<f32>>, Gram<bochner::Complex<f64>>>;
+type Grams = Four<Gram<f32>, Gram<f64>, Gram<Complex<f32>>, Gram<Complex<f64>>>;
+type ClassGrams = Four<ClassGram<f32>, ClassGram<f64>, ClassGram<Complex<f32>>, ClassGram<Complex<f64>>>;
+
+impl<A, B, C, D> Four<A, B, C, D> {
+    fn dtype(&self) -> &'static str {
+        match self {
+            Four::Single(_) | Four::ComplexSingle(_) => "float32",
+            Four::Double(_) | Four::ComplexDouble(_) => "float64",
+        }
+    }
+}
 
 /// Runs the body with `$value` the value of any of the four, and `$R` its precision.
 macro_rules! each {
@@ -175,11 +217,52 @@ macro_rules! make {
     };
 }
 
-fn dense<'a, R: Modelled>(py: Python<'_>, x: &'a Rows<'_>) -> PyResult<crate::arrays::View<'a, R>> {
-    match R::table(x) {
-        Some(table) => table.view(),
-        None => Err(PyTypeError::new_err(format!("X must be of dtype {}, as in fit", R::get_dtype(py)))),
-    }
+/// Fits `$plan` to rows on a map's features, whatever their numbers are.
+macro_rules! fitted {
+    ($plan:expr, $map:expr, $data:expr, $watch:expr, $R:ident, $real:ident, $complex:ident) => {
+        Ok(match $map.drawn::<$R>()? {
+            Drawn::Real(map) => Four::$real($plan.on(map.clone())?.fit(&mut $data.watched($watch))?),
+            Drawn::Complex(map) => Four::$complex($plan.on(map.clone())?.fit(&mut $data.watched($watch))?),
+        })
+    };
+}
+
+/// Runs the body with sums and the map of the same numbers, and keeps its value.
+macro_rules! paired {
+    ($map:expr, $sums:expr, |$gram:ident, $drawn:ident| $body:expr) => {
+        match $sums {
+            Four::Single($gram) => {
+                let Drawn::Real($drawn) = $map.drawn::<f32>()? else { return Err(other_numbers()) };
+                Four::Single($body)
+            }
+            Four::Double($gram) => {
+                let Drawn::Real($drawn) = $map.drawn::<f64>()? else { return Err(other_numbers()) };
+                Four::Double($body)
+            }
+            Four::ComplexSingle($gram) => {
+                let Drawn::Complex($drawn) = $map.drawn::<f32>()? else { return Err(other_numbers()) };
+                Four::ComplexSingle($body)
+            }
+            Four::ComplexDouble($gram) => {
+                let Drawn::Complex($drawn) = $map.drawn::<f64>()? else { return Err(other_numbers()) };
+                Four::ComplexDouble($body)
+            }
+        }
+    };
+}
+
+/// Runs the body with a map of the named precision and kind of numbers.
+macro_rules! with_map {
+    ($map:expr, $R:ident, $kind:ident, |$drawn:ident| $body:expr) => {
+        match $map.drawn::<$R>()? {
+            Drawn::$kind($drawn) => $body,
+            _ => Err(other_numbers()),
+        }
+    };
+}
+
+fn other_numbers() -> Error {
+    Error::Unsupported { what: "sums", reason: "they are of another kind of numbers".into() }
 }
 
 /// Rows handled between two looks for signals.
@@ -187,7 +270,7 @@ const PIECE: usize = 1024;
 
 /// Calls `job` with pieces of the rows, looking for signals in between.
 fn pieces<R: Precision>(
-    rows: crate::arrays::View<'_, R>,
+    rows: View<'_, R>,
     watch: &Watch,
     mut job: impl FnMut(std::ops::Range<usize>, ArrayView2<'_, R>) -> Result<()>,
 ) -> Result<()> {
@@ -212,11 +295,6 @@ pub(crate) struct PyGpRegressor {
     model: Regressor,
 }
 
-fn described(map: &Map) -> Result<serde_json::Value> {
-    let text = serde_json::to_value(&map.spec);
-    text.map_err(|error| Error::Format { what: "description of a map", detail: error.to_string() })
-}
-
 #[pymethods]
 impl PyGpRegressor {
     /// Fits to rows, targets and weights of one dtype; `plan` is JSON, `progress` is called with the rows read.
@@ -233,50 +311,42 @@ impl PyGpRegressor {
         n_jobs: Option<i64>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let plan: Regression = parse(plan)?;
-        let (drawn, weights) = (map.get(), weights.as_ref());
-        macro_rules! fit {
-            ($R:ident, $real:ident, $complex:ident) => {{
-                let data = Data::<$R>::new(&x, &targets, weights)?;
-                detached(py, n_jobs, progress, |watch| {
-                    Ok::<Regressor, Error>(match drawn.drawn::<$R>()? {
-                        Drawn::Real(map) => Four::$real(plan.on(map.clone())?.fit(&mut data.watched(watch))?),
-                        Drawn::Complex(map) => Four::$complex(plan.on(map.clone())?.fit(&mut data.watched(watch))?),
-                    })
-                })?
-            }};
-        }
-        let model = match &x {
-            Rows::Single(_) => fit!(f32, Single, ComplexSingle),
-            Rows::Double(_) => fit!(f64, Double, ComplexDouble),
-        };
+        let (plan, drawn): (Regression, _) = (parse(plan)?, map.get());
+        let model: Regressor = match with_data!(x, targets, weights, |data: R| data) {
+            Two::Single(data) => {
+                detached(py, n_jobs, progress, |watch| fitted!(plan, drawn, data, watch, f32, Single, ComplexSingle))
+            }
+            Two::Double(data) => {
+                detached(py, n_jobs, progress, |watch| fitted!(plan, drawn, data, watch, f64, Double, ComplexDouble))
+            }
+        }?;
         Ok(PyGpRegressor { map, model })
     }
 
-    /// The model that `to_bytes` wrote.
+    /// The model of a file, on the given map or the one that the file describes.
     #[staticmethod]
-    fn from_bytes(map: Py<Map>, bytes: &[u8]) -> PyResult<Self> {
-        let stored = Stored::from_bytes(bytes).map_err(to_python)?;
-        let single = stored.header.dtype == "f32";
+    #[pyo3(signature = (file, map=None))]
+    fn from_file(py: Python<'_>, file: &ModelFile, map: Option<Py<Map>>) -> PyResult<Self> {
+        let (map, single) = (file.map(py, map)?, file.single()?);
         let load = || -> Result<Regressor> {
-            Ok(make!(map.get(), single, |drawn| GpRegressorModel::from_stored(&stored, drawn.clone())?))
+            Ok(make!(map.get(), single, |drawn| GpRegressorModel::from_stored(&file.stored, drawn.clone())?))
         };
         let model = load().map_err(to_python)?;
         Ok(PyGpRegressor { map, model })
     }
 
-    /// The model as the bytes of a model file.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    /// The model as a file.
+    fn to_file(&self) -> PyResult<ModelFile> {
         let description = described(self.map.get()).map_err(to_python)?;
-        let stored = each!(&self.model, |model: R| model.to_stored(description)).map_err(to_python)?;
-        Ok(PyBytes::new(py, &stored.to_bytes().map_err(to_python)?))
+        let stored = each!(&self.model, |model: R| model.to_stored(description));
+        Ok(stored.map_err(to_python)?.into())
     }
 
     /// Means at the rows of `X`, one column per target; `X` has the dtype of the fit.
     #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
     fn predict<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         each!(&self.model, |model: R| {
-            let rows = dense::<R>(py, &x)?;
+            let rows = as_in_fit::<R>(py, &x)?;
             let mean = detached(py, n_jobs, None, |watch| {
                 let mut mean = Array2::zeros((rows.nrows(), model.output_dim()));
                 pieces(rows, watch, |range, rows| model.predict_into(rows, mean.slice_mut(ndarray::s![range, ..])))?;
@@ -295,7 +365,7 @@ impl PyGpRegressor {
         n_jobs: Option<i64>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         each!(&self.model, |model: R| {
-            let rows = dense::<R>(py, &x)?;
+            let rows = as_in_fit::<R>(py, &x)?;
             let (mean, variance) = detached(py, n_jobs, None, |watch| {
                 let shape = (rows.nrows(), model.output_dim());
                 let (mut mean, mut variance) = (Array2::<R>::zeros(shape), Array2::<R>::zeros(shape));
@@ -321,7 +391,7 @@ impl PyGpRegressor {
         n_jobs: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         each!(&self.model, |model: R| {
-            let rows = dense::<R>(py, &x)?;
+            let rows = as_in_fit::<R>(py, &x)?;
             let matrix = detached(py, n_jobs, None, |_| {
                 let mut buffer = Vec::new();
                 model.covariance(rows.rows(0..rows.nrows(), &mut buffer)?, target)
@@ -341,7 +411,7 @@ impl PyGpRegressor {
         n_jobs: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         each!(&self.model, |model: R| {
-            let rows = dense::<R>(py, &x)?;
+            let rows = as_in_fit::<R>(py, &x)?;
             let samples = detached(py, n_jobs, None, |_| {
                 let mut buffer = Vec::new();
                 model.sample(rows.rows(0..rows.nrows(), &mut buffer)?, n_samples, Seed::new(seed))
@@ -365,10 +435,7 @@ impl PyGpRegressor {
     /// Precision of the model.
     #[getter]
     fn dtype(&self) -> &'static str {
-        match self.model {
-            Four::Single(_) | Four::ComplexSingle(_) => "float32",
-            Four::Double(_) | Four::ComplexDouble(_) => "float64",
-        }
+        self.model.dtype()
     }
 
     /// The map.
@@ -377,30 +444,43 @@ impl PyGpRegressor {
         self.map.clone_ref(py)
     }
 
-    #[allow(clippy::type_complexity)]
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Py<Map>, Bound<'py, PyBytes>))> {
-        let (py, model) = (slf.py(), slf.get());
-        Ok((slf.get_type().getattr("from_bytes")?, (model.map(py), model.to_bytes(py)?)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (ModelFile, Py<Map>))> {
+        let model = slf.get();
+        Ok((slf.get_type().getattr("from_file")?, (model.to_file()?, model.map(slf.py()))))
     }
 }
 
-/// Sums over features and targets, from which regressions are solved: rows may come in any number of calls.
+/// What is kept of rows: sums over features and targets, or over the features of every class.
+#[derive(Debug, Clone)]
+enum Kept {
+    Targets(Grams),
+    Classes(ClassGrams),
+}
+
+/// Sums from which processes are solved: rows may come in any number of calls.
 #[pyclass(module = "bochner._bochner")]
 #[derive(Debug)]
 pub(crate) struct GpSums {
     map: Py<Map>,
-    sums: Sums,
+    kept: Kept,
 }
 
 #[pymethods]
 impl GpSums {
-    /// No rows yet, for `outputs` targets of type `dtype`.
+    /// No rows yet, for `outputs` targets of type `dtype`, or for numbers of `classes` classes.
     #[new]
-    fn new(map: Py<Map>, outputs: usize, dtype: &str) -> PyResult<Self> {
-        let (single, dim) = (crate::arrays::is_single(dtype)?, map.get().output_dim());
-        let make = || -> Result<Sums> { Ok(make!(map.get(), single, |_drawn| Gram::new(dim, outputs)?)) };
-        let sums = make().map_err(to_python)?;
-        Ok(GpSums { map, sums })
+    #[pyo3(signature = (map, outputs, dtype, classes=None))]
+    fn new(map: Py<Map>, outputs: usize, dtype: &str, classes: Option<usize>) -> PyResult<Self> {
+        let (single, drawn) = (is_single(dtype)?, map.get());
+        let (inputs, dim) = (drawn.input_dim(), drawn.output_dim());
+        let make = || -> Result<Kept> {
+            Ok(match classes {
+                Some(classes) => Kept::Classes(make!(drawn, single, |_drawn| ClassGram::new(inputs, dim, classes)?)),
+                None => Kept::Targets(make!(drawn, single, |_drawn| Gram::new(dim, outputs)?)),
+            })
+        };
+        let kept = make().map_err(to_python)?;
+        Ok(GpSums { map, kept })
     }
 
     /// Adds rows with their targets and weights. After an error the sums hold part of them and are of no use.
@@ -421,49 +501,153 @@ impl GpSums {
                 let drawn = self.map.get();
                 detached(py, n_jobs, progress, |watch| match drawn.drawn::<$R>()? {
                     Drawn::$kind(map) => data.watched(watch).for_each_block(&mut |block| $gram.push_rows(map, block)),
-                    _ => Err(Error::Unsupported { what: "sums", reason: "they are of another kind of numbers".into() }),
+                    _ => Err(other_numbers()),
                 })
             }};
         }
-        match &mut self.sums {
-            Four::Single(gram) => push!(gram, f32, Real),
-            Four::Double(gram) => push!(gram, f64, Real),
-            Four::ComplexSingle(gram) => push!(gram, f32, Complex),
-            Four::ComplexDouble(gram) => push!(gram, f64, Complex),
+        macro_rules! push_to {
+            ($four:expr) => {
+                match $four {
+                    Four::Single(gram) => push!(gram, f32, Real),
+                    Four::Double(gram) => push!(gram, f64, Real),
+                    Four::ComplexSingle(gram) => push!(gram, f32, Complex),
+                    Four::ComplexDouble(gram) => push!(gram, f64, Complex),
+                }
+            };
+        }
+        match &mut self.kept {
+            Kept::Targets(four) => push_to!(four),
+            Kept::Classes(four) => push_to!(four),
+        }
+    }
+
+    /// Adds the rows of other sums over the same map.
+    fn merge(&mut self, other: &Self) -> PyResult<()> {
+        let drawn = self.map.get();
+        macro_rules! same {
+            ($own:expr, $other:expr, |$a:ident, $b:ident| $body:expr) => {
+                match ($own, $other) {
+                    (Four::Single($a), Four::Single($b)) => $body,
+                    (Four::Double($a), Four::Double($b)) => $body,
+                    (Four::ComplexSingle($a), Four::ComplexSingle($b)) => $body,
+                    (Four::ComplexDouble($a), Four::ComplexDouble($b)) => $body,
+                    _ => return Err(one_dtype()),
+                }
+            };
+        }
+        match (&mut self.kept, &other.kept) {
+            (Kept::Targets(own), Kept::Targets(other)) => same!(own, other, |a, b| a.merge(b)).map_err(to_python),
+            (Kept::Classes(own), Kept::Classes(other)) => {
+                let merged = || -> Result<()> {
+                    match (own, other) {
+                        (Four::Single(a), Four::Single(b)) => with_map!(drawn, f32, Real, |map| a.merge(map, b)),
+                        (Four::Double(a), Four::Double(b)) => with_map!(drawn, f64, Real, |map| a.merge(map, b)),
+                        (Four::ComplexSingle(a), Four::ComplexSingle(b)) => {
+                            with_map!(drawn, f32, Complex, |map| a.merge(map, b))
+                        }
+                        (Four::ComplexDouble(a), Four::ComplexDouble(b)) => {
+                            with_map!(drawn, f64, Complex, |map| a.merge(map, b))
+                        }
+                        _ => Err(other_numbers()),
+                    }
+                };
+                merged().map_err(to_python)
+            }
+            _ => Err(one_dtype()),
         }
     }
 
     /// Number of rows added.
     #[getter]
     fn count(&self) -> u64 {
-        each!(&self.sums, |gram: R| gram.count())
+        match &self.kept {
+            Kept::Targets(four) => each!(four, |gram: R| gram.count()),
+            Kept::Classes(four) => each!(four, |gram: R| gram.count()),
+        }
     }
 
-    /// The model of all rows so far; the sums stay.
+    /// The regression of all rows so far; the sums stay.
     #[pyo3(signature = (plan, n_jobs=None))]
-    fn solve(&self, py: Python<'_>, plan: &str, n_jobs: Option<i64>) -> PyResult<PyGpRegressor> {
-        let plan: Regression = parse(plan)?;
-        let drawn = self.map.get();
-        let other = || Error::Unsupported { what: "sums", reason: "they are of another kind of numbers".into() };
+    fn regressor(&self, py: Python<'_>, plan: &str, n_jobs: Option<i64>) -> PyResult<PyGpRegressor> {
+        let (plan, drawn): (Regression, _) = (parse(plan)?, self.map.get());
+        let Kept::Targets(sums) = &self.kept else { return Err(one_dtype()) };
         let model = detached(py, n_jobs, None, |_| {
-            Ok::<Regressor, Error>(match (&self.sums, drawn.drawn::<f32>(), drawn.drawn::<f64>()) {
-                (Four::Single(gram), Ok(Drawn::Real(map)), _) => {
-                    Four::Single(plan.on(map.clone())?.fit_moments(gram.clone().finish())?)
-                }
-                (Four::Double(gram), _, Ok(Drawn::Real(map))) => {
-                    Four::Double(plan.on(map.clone())?.fit_moments(gram.clone().finish())?)
-                }
-                (Four::ComplexSingle(gram), Ok(Drawn::Complex(map)), _) => {
-                    Four::ComplexSingle(plan.on(map.clone())?.fit_moments(gram.clone().finish())?)
-                }
-                (Four::ComplexDouble(gram), _, Ok(Drawn::Complex(map))) => {
-                    Four::ComplexDouble(plan.on(map.clone())?.fit_moments(gram.clone().finish())?)
-                }
-                _ => return Err(other()),
-            })
+            Ok::<Regressor, Error>(paired!(drawn, sums, |gram, map| {
+                plan.on(map.clone())?.fit_moments(gram.clone().finish())?
+            }))
         })?;
         Ok(PyGpRegressor { map: self.map.clone_ref(py), model })
     }
+
+    /// The classification of all rows so far; the sums stay.
+    #[pyo3(signature = (plan, n_jobs=None))]
+    fn classifier(&self, py: Python<'_>, plan: &str, n_jobs: Option<i64>) -> PyResult<PyGpClassifier> {
+        let (plan, drawn): (Classification, _) = (parse(plan)?, self.map.get());
+        let Kept::Classes(sums) = &self.kept else { return Err(one_dtype()) };
+        let model = detached(py, n_jobs, None, |_| {
+            Ok::<Classifier, Error>(paired!(drawn, sums, |gram, map| {
+                plan.on(map.clone())?.fit_moments(gram.clone().finish(map)?)?
+            }))
+        })?;
+        Ok(PyGpClassifier { map: self.map.clone_ref(py), model: Classified::Dirichlet(model) })
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> Self {
+        GpSums { map: self.map.clone_ref(py), kept: self.kept.clone() }
+    }
+
+    /// The sums that were pickled as bytes.
+    #[staticmethod]
+    fn from_bytes(map: Py<Map>, bytes: &[u8], dtype: &str, classes: bool) -> PyResult<Self> {
+        let (single, drawn) = (is_single(dtype)?, map.get());
+        let load = || -> Result<Kept> {
+            Ok(match classes {
+                true => Kept::Classes(make!(drawn, single, |_drawn| ClassGram::from_bytes(bytes)?)),
+                false => Kept::Targets(make!(drawn, single, |_drawn| Gram::from_bytes(bytes)?)),
+            })
+        };
+        let kept = load().map_err(to_python)?;
+        Ok(GpSums { map, kept })
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Py<Map>, Bound<'py, PyBytes>, &'static str, bool))> {
+        let (py, own) = (slf.py(), slf.borrow());
+        let (bytes, dtype, classes) = match &own.kept {
+            Kept::Targets(four) => (each!(four, |gram: R| gram.to_bytes()), four.dtype(), false),
+            Kept::Classes(four) => (each!(four, |gram: R| gram.to_bytes()), four.dtype(), true),
+        };
+        let bytes = PyBytes::new(py, &bytes.map_err(to_python)?);
+        Ok((slf.get_type().getattr("from_bytes")?, (own.map.clone_ref(py), bytes, dtype, classes)))
+    }
+}
+
+/// A classification by either kind of inference.
+#[derive(Debug)]
+enum Classified {
+    Dirichlet(Classifier),
+    Variational(Two<SviClassifierModel<DynMap<f32>>, SviClassifierModel<DynMap<f64>>>),
+}
+
+/// Runs the body with `$model` whatever classification it is, in precision `$R`.
+macro_rules! classified {
+    ($model:expr, |$value:ident: $R:ident| $body:expr) => {
+        match $model {
+            Classified::Dirichlet(four) => each!(four, |$value: $R| $body),
+            Classified::Variational(Two::Single($value)) => {
+                #[allow(dead_code)]
+                type $R = f32;
+                $body
+            }
+            Classified::Variational(Two::Double($value)) => {
+                #[allow(dead_code)]
+                type $R = f64;
+                $body
+            }
+        }
+    };
 }
 
 /// A fitted Gaussian-process classification on features.
@@ -471,7 +655,7 @@ impl GpSums {
 #[derive(Debug)]
 pub(crate) struct PyGpClassifier {
     map: Py<Map>,
-    model: Classifier,
+    model: Classified,
 }
 
 #[pymethods]
@@ -490,24 +674,37 @@ impl PyGpClassifier {
         n_jobs: Option<i64>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let plan: Classification = parse(plan)?;
-        let (drawn, weights) = (map.get(), weights.as_ref());
-        macro_rules! fit {
-            ($R:ident, $real:ident, $complex:ident) => {{
-                let data = Data::<$R>::new(&x, &labels, weights)?;
-                detached(py, n_jobs, progress, |watch| {
-                    Ok::<Classifier, Error>(match drawn.drawn::<$R>()? {
-                        Drawn::Real(map) => Four::$real(plan.on(map.clone())?.fit(&mut data.watched(watch))?),
-                        Drawn::Complex(map) => Four::$complex(plan.on(map.clone())?.fit(&mut data.watched(watch))?),
-                    })
-                })?
-            }};
-        }
-        let model = match &x {
-            Rows::Single(_) => fit!(f32, Single, ComplexSingle),
-            Rows::Double(_) => fit!(f64, Double, ComplexDouble),
-        };
-        Ok(PyGpClassifier { map, model })
+        let (plan, drawn): (Classification, _) = (parse(plan)?, map.get());
+        let model: Classifier = match with_data!(x, labels, weights, |data: R| data) {
+            Two::Single(data) => {
+                detached(py, n_jobs, progress, |watch| fitted!(plan, drawn, data, watch, f32, Single, ComplexSingle))
+            }
+            Two::Double(data) => {
+                detached(py, n_jobs, progress, |watch| fitted!(plan, drawn, data, watch, f64, Double, ComplexDouble))
+            }
+        }?;
+        Ok(PyGpClassifier { map, model: Classified::Dirichlet(model) })
+    }
+
+    /// As `fit`, by stochastic variational inference on real features.
+    #[staticmethod]
+    #[pyo3(signature = (map, x, labels, weights, plan, n_jobs=None, progress=None))]
+    #[pyo3(text_signature = "(map, X, labels, weights, plan, n_jobs=None, progress=None)")]
+    fn fit_variational(
+        py: Python<'_>,
+        map: Py<Map>,
+        x: Rows<'_>,
+        labels: Rows<'_>,
+        weights: Option<Vector<'_>>,
+        plan: &str,
+        n_jobs: Option<i64>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let (plan, drawn): (Variational, _) = (parse(plan)?, map.get());
+        let model = with_data!(x, labels, weights, |data: R| detached(py, n_jobs, progress, |watch| {
+            plan.fit(drawn.real::<R>()?, data, watch)
+        })?);
+        Ok(PyGpClassifier { map, model: Classified::Variational(model) })
     }
 
     /// Mean negative log likelihoods of held-out labels for several values of alpha.
@@ -546,30 +743,38 @@ impl PyGpClassifier {
         }
     }
 
-    /// The model that `to_bytes` wrote.
+    /// The model of a file, on the given map or the one that the file describes.
     #[staticmethod]
-    fn from_bytes(map: Py<Map>, bytes: &[u8]) -> PyResult<Self> {
-        let stored = Stored::from_bytes(bytes).map_err(to_python)?;
-        let single = stored.header.dtype == "f32";
-        let load = || -> Result<Classifier> {
-            Ok(make!(map.get(), single, |drawn| GpClassifierModel::from_stored(&stored, drawn.clone())?))
+    #[pyo3(signature = (file, map=None))]
+    fn from_file(py: Python<'_>, file: &ModelFile, map: Option<Py<Map>>) -> PyResult<Self> {
+        let (map, single) = (file.map(py, map)?, file.single()?);
+        let stored = &file.stored;
+        let model = if file.kind() == "svi_classifier" {
+            Classified::Variational(in_dtype!(single, |R| {
+                let load = || SviClassifierModel::from_stored(stored, map.get().real::<R>()?);
+                load().map_err(to_python)?
+            }))
+        } else {
+            let load = || -> Result<Classifier> {
+                Ok(make!(map.get(), single, |drawn| GpClassifierModel::from_stored(stored, drawn.clone())?))
+            };
+            Classified::Dirichlet(load().map_err(to_python)?)
         };
-        let model = load().map_err(to_python)?;
         Ok(PyGpClassifier { map, model })
     }
 
-    /// The model as the bytes of a model file.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    /// The model as a file.
+    fn to_file(&self) -> PyResult<ModelFile> {
         let description = described(self.map.get()).map_err(to_python)?;
-        let stored = each!(&self.model, |model: R| model.to_stored(description, None)).map_err(to_python)?;
-        Ok(PyBytes::new(py, &stored.to_bytes().map_err(to_python)?))
+        let stored = classified!(&self.model, |model: R| model.to_stored(description, None));
+        Ok(stored.map_err(to_python)?.into())
     }
 
     /// Probabilities of classes at the rows of `X`, in float64.
     #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
     fn probabilities<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        each!(&self.model, |model: R| {
-            let rows = dense::<R>(py, &x)?;
+        classified!(&self.model, |model: R| {
+            let rows = as_in_fit::<R>(py, &x)?;
             let found = detached(py, n_jobs, None, |watch| {
                 let mut out = Array2::<f64>::zeros((rows.nrows(), model.classes()));
                 pieces(rows, watch, |range, rows| {
@@ -590,8 +795,8 @@ impl PyGpClassifier {
         x: Rows<'py>,
         n_jobs: Option<i64>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        each!(&self.model, |model: R| {
-            let rows = dense::<R>(py, &x)?;
+        classified!(&self.model, |model: R| {
+            let rows = as_in_fit::<R>(py, &x)?;
             let (mean, variance) = detached(py, n_jobs, None, |_| {
                 let mut buffer = Vec::new();
                 model.latents(rows.rows(0..rows.nrows(), &mut buffer)?)
@@ -600,18 +805,21 @@ impl PyGpClassifier {
         })
     }
 
-    /// Log marginal likelihood of the transformed labels.
+    /// Log marginal likelihood of the transformed labels, or a lower bound of that of the labels.
     #[getter]
     fn log_marginal_likelihood(&self) -> f64 {
-        each!(&self.model, |model: R| model.log_marginal_likelihood())
+        match &self.model {
+            Classified::Dirichlet(four) => each!(four, |model: R| model.log_marginal_likelihood()),
+            Classified::Variational(two) => either!(two, |model| model.bound()),
+        }
     }
 
     /// Precision of the model.
     #[getter]
     fn dtype(&self) -> &'static str {
-        match self.model {
-            Four::Single(_) | Four::ComplexSingle(_) => "float32",
-            Four::Double(_) | Four::ComplexDouble(_) => "float64",
+        match &self.model {
+            Classified::Dirichlet(four) => four.dtype(),
+            Classified::Variational(two) => two.dtype(),
         }
     }
 
@@ -621,10 +829,9 @@ impl PyGpClassifier {
         self.map.clone_ref(py)
     }
 
-    #[allow(clippy::type_complexity)]
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Py<Map>, Bound<'py, PyBytes>))> {
-        let (py, model) = (slf.py(), slf.get());
-        Ok((slf.get_type().getattr("from_bytes")?, (model.map(py), model.to_bytes(py)?)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (ModelFile, Py<Map>))> {
+        let model = slf.get();
+        Ok((slf.get_type().getattr("from_file")?, (model.to_file()?, model.map(slf.py()))))
     }
 }
 
@@ -738,7 +945,7 @@ impl PyExact {
         let model = match kind {
             "ridge" => {
                 let plan: Ridge = parse(plan)?;
-                let mut ridge = KernelRidge::new(exact, plan.alpha).map_err(to_python)?;
+                let mut ridge = KernelRidge::new(exact, plan.alpha).map_err(as_alpha).map_err(to_python)?;
                 if let Some(budget) = plan.memory_budget {
                     ridge = ridge.with_memory_budget(budget).map_err(to_python)?;
                 }
@@ -757,29 +964,28 @@ impl PyExact {
         Ok(PyExact { kernel: kernel.to_owned(), model: model? })
     }
 
-    /// The model that `to_bytes` wrote.
+    /// The model of a file.
     #[staticmethod]
-    fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
-        let stored = Stored::from_bytes(bytes).map_err(to_python)?;
-        let kernel = stored.header.map.to_string();
+    fn from_file(py: Python<'_>, file: &ModelFile) -> PyResult<Self> {
+        let (stored, kernel) = (&file.stored, file.stored.header.map.to_string());
         let exact = kernel_of(&kernel)?;
-        let model = match stored.header.kind.as_str() {
-            "exact_kernel_ridge" => KernelRidgeModel::from_stored(&stored, exact).map(Exact::Ridge),
-            "exact_gp_regressor" => ExactGpRegressorModel::from_stored(&stored, exact).map(Exact::Regressor),
-            _ => ExactGpClassifierModel::from_stored(&stored, exact).map(Exact::Classifier),
-        };
-        Ok(PyExact { kernel, model: model.map_err(to_python)? })
+        let model = detached(py, None, None, |_| match stored.header.kind.as_str() {
+            "exact_kernel_ridge" => KernelRidgeModel::from_stored(stored, exact).map(Exact::Ridge),
+            "exact_gp_regressor" => ExactGpRegressorModel::from_stored(stored, exact).map(Exact::Regressor),
+            _ => ExactGpClassifierModel::from_stored(stored, exact).map(Exact::Classifier),
+        })?;
+        Ok(PyExact { kernel, model })
     }
 
-    /// The model as the bytes of a model file.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    /// The model as a file.
+    fn to_file(&self) -> PyResult<ModelFile> {
         let kernel: serde_json::Value = parse(&self.kernel)?;
         let stored = match &self.model {
             Exact::Ridge(model) => model.to_stored(kernel),
             Exact::Regressor(model) => model.to_stored(kernel),
             Exact::Classifier(model) => model.to_stored(kernel, None),
         };
-        Ok(PyBytes::new(py, &stored.and_then(|stored| stored.to_bytes()).map_err(to_python)?))
+        Ok(stored.map_err(to_python)?.into())
     }
 
     /// Predictions at the rows of `X`: values or means, or numbers of classes.
@@ -859,8 +1065,8 @@ impl PyExact {
         }
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py())?,)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (ModelFile,))> {
+        Ok((slf.get_type().getattr("from_file")?, (slf.get().to_file()?,)))
     }
 }
 

@@ -1,18 +1,18 @@
-//! Support vector machines over feature maps.
+//! Support vector machines: over feature maps, and the exact ones.
 
-use crate::arrays::{Precision, Rows, Table, Vector, to_numpy};
-use crate::detached::{Watch, blockwise, detached};
-use crate::errors::{not_understood, to_python};
+use crate::arrays::{Precision, Rows, Vector, in_precision, to_numpy};
+use crate::detached::{Watch, detached};
+use crate::errors::to_python;
 use crate::features::Map;
-use crate::models::{Data, Modelled, either};
+use crate::files::{ModelFile, described};
+use crate::kernels::PyKernel;
+use crate::models::{Data, Two, either, in_dtype, json, parse, values, with_data};
 use bochner::Result;
-use bochner::feature::{DynMap, FeatureMap};
-use bochner::model::{Svm, SvmModel};
+use bochner::feature::DynMap;
+use bochner::model::{KernelSvm, Svm, SvmModel};
 use bochner::random::Seed;
-use bochner::solve::{GapReport, Hinge};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use bochner::solve::Hinge;
 use numpy::{PyArray1, PyArray2};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 /// What the machine is to do, as Python describes it.
@@ -46,36 +46,12 @@ impl Plan {
     }
 }
 
-/// A precision that machines are fitted in.
-trait Separable: Modelled {
-    fn machine(model: SvmModel<DynMap<Self>>) -> Machine;
-}
-
-/// A fitted machine in either precision.
-#[derive(Debug)]
-enum Machine {
-    Single(SvmModel<DynMap<f32>>),
-    Double(SvmModel<DynMap<f64>>),
-}
-
-impl Separable for f32 {
-    fn machine(model: SvmModel<DynMap<f32>>) -> Machine {
-        Machine::Single(model)
-    }
-}
-
-impl Separable for f64 {
-    fn machine(model: SvmModel<DynMap<f64>>) -> Machine {
-        Machine::Double(model)
-    }
-}
-
 /// A fitted support vector machine on features.
 #[pyclass(frozen, name = "SvmModel", module = "bochner._bochner")]
 #[derive(Debug)]
 pub(crate) struct PySvmModel {
     map: Py<Map>,
-    model: Machine,
+    model: Two<SvmModel<DynMap<f32>>, SvmModel<DynMap<f64>>>,
 }
 
 #[pymethods]
@@ -94,118 +70,69 @@ impl PySvmModel {
         n_jobs: Option<i64>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let plan: Plan = serde_json::from_str(plan).map_err(|error| not_understood(plan, &error))?;
-        fn run<R: Separable>(drawn: &Map, data: Data<'_, R>, plan: &Plan, watch: &Watch) -> Result<Machine> {
-            plan.fit(drawn.real::<R>()?, data, watch).map(R::machine)
-        }
-        let (drawn, weights) = (map.get(), weights.as_ref());
-        let model = match &x {
-            Rows::Single(_) => {
-                let data = Data::<f32>::new(&x, &labels, weights)?;
-                detached(py, n_jobs, progress, |watch| run(drawn, data, &plan, watch))?
-            }
-            Rows::Double(_) => {
-                let data = Data::<f64>::new(&x, &labels, weights)?;
-                detached(py, n_jobs, progress, |watch| run(drawn, data, &plan, watch))?
-            }
-        };
+        let plan: Plan = parse(plan)?;
+        let drawn = map.get();
+        let model = with_data!(x, labels, weights, |data: R| detached(py, n_jobs, progress, |watch| {
+            plan.fit(drawn.real::<R>()?, data, watch)
+        })?);
         Ok(PySvmModel { map, model })
     }
 
-    /// A model from its parts: one row of coefficients per feature, one column per problem.
+    /// The model of a file, on the given map or the one that the file describes.
     #[staticmethod]
-    fn from_parts(
-        map: Py<Map>,
-        coefficients: Rows<'_>,
-        intercept: Vector<'_>,
-        classes: usize,
-        reports: &str,
-    ) -> PyResult<Self> {
-        let reports: Vec<GapReport> = serde_json::from_str(reports).map_err(|error| not_understood(reports, &error))?;
-        fn run<R: Separable>(
-            map: &Map,
-            coefficients: &Rows<'_>,
-            intercept: &Vector<'_>,
-            classes: usize,
-            reports: Vec<GapReport>,
-        ) -> PyResult<Machine> {
-            match (R::table(coefficients), R::vector(intercept)) {
-                (Some(Table::Dense(coefficients)), Some(intercept)) => {
-                    let (coefficients, intercept) =
-                        (coefficients.as_array().to_owned(), intercept.as_array().to_owned());
-                    let map = map.real::<R>().map_err(to_python)?;
-                    let model = SvmModel::from_parts(map, coefficients, intercept, classes, reports);
-                    model.map(R::machine).map_err(to_python)
-                }
-                _ => Err(PyTypeError::new_err("coefficients and intercept must be arrays of one dtype")),
-            }
-        }
-        let model = match &coefficients {
-            Rows::Single(_) => run::<f32>(map.get(), &coefficients, &intercept, classes, reports)?,
-            Rows::Double(_) => run::<f64>(map.get(), &coefficients, &intercept, classes, reports)?,
-        };
+    #[pyo3(signature = (file, map=None))]
+    fn from_file(py: Python<'_>, file: &ModelFile, map: Option<Py<Map>>) -> PyResult<Self> {
+        let map = file.map(py, map)?;
+        let model = in_dtype!(file.single()?, |R| {
+            let load = || SvmModel::from_stored(&file.stored, map.get().real::<R>()?);
+            load().map_err(to_python)?
+        });
         Ok(PySvmModel { map, model })
+    }
+
+    /// The model as a file.
+    fn to_file(&self) -> PyResult<ModelFile> {
+        let described = described(self.map.get()).map_err(to_python)?;
+        let stored = either!(&self.model, |model| model.to_stored(described, None));
+        Ok(stored.map_err(to_python)?.into())
     }
 
     /// Decision values of the rows of `X`, one column per problem; `X` has the dtype of the fit.
     #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
     fn decide<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        fn run<'py, R: Separable>(
-            py: Python<'py>,
-            model: &SvmModel<DynMap<R>>,
-            x: &Rows<'py>,
-            n_jobs: Option<i64>,
-        ) -> PyResult<Bound<'py, PyAny>> {
-            let rows = match R::table(x) {
-                Some(table) => table.view()?,
-                None => {
-                    return Err(PyTypeError::new_err(format!("X must be of dtype {}, as in fit", R::get_dtype(py))));
-                }
-            };
-            let map = model.map();
-            let values = detached(py, n_jobs, None, |watch| {
-                let mut out = Array2::from_elem((rows.nrows(), model.reports().len()), R::ZERO);
-                let fill = |rows: ArrayView2<'_, R>, out: ArrayViewMut2<'_, R>| model.decide_into(rows, out);
-                blockwise(rows, out.view_mut(), map.tile_rows(), map.output_dim(), watch, fill)?;
-                Ok(out)
-            })?;
-            Ok(to_numpy(py, values))
-        }
-        either!(Machine, &self.model, |model| run(py, model, &x, n_jobs))
+        either!(&self.model, |model| {
+            values(py, &x, n_jobs, model.map(), model.reports().len(), |rows, out| model.decide_into(rows, out))
+        })
     }
 
     /// One row of coefficients per feature, one column per problem.
     #[getter]
     fn coefficients<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        either!(Machine, &self.model, |model| PyArray2::from_array(py, &model.coefficients()).into_any())
+        either!(&self.model, |model| PyArray2::from_array(py, &model.coefficients()).into_any())
     }
 
     /// One number per problem.
     #[getter]
     fn intercept<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        either!(Machine, &self.model, |model| PyArray1::from_array(py, &model.intercept()).into_any())
+        either!(&self.model, |model| PyArray1::from_array(py, &model.intercept()).into_any())
     }
 
     /// Number of classes.
     #[getter]
     fn classes(&self) -> usize {
-        either!(Machine, &self.model, |model| model.classes())
+        either!(&self.model, |model| model.classes())
     }
 
     /// Objectives and passes of every problem, as JSON.
     #[getter]
     fn reports(&self) -> PyResult<String> {
-        let reports = either!(Machine, &self.model, |model| model.reports());
-        serde_json::to_string(reports).map_err(|error| PyValueError::new_err(error.to_string()))
+        json(&either!(&self.model, |model| model.reports()))
     }
 
     /// Precision of the model.
     #[getter]
     fn dtype(&self) -> &'static str {
-        match self.model {
-            Machine::Single(_) => "float32",
-            Machine::Double(_) => "float64",
-        }
+        self.model.dtype()
     }
 
     /// The map whose features the model is linear in.
@@ -214,12 +141,61 @@ impl PySvmModel {
         self.map.clone_ref(py)
     }
 
-    #[allow(clippy::type_complexity)]
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Py<Map>, Bound<'py, PyAny>, Bound<'py, PyAny>, usize, String))> {
-        let (py, model) = (slf.py(), slf.get());
-        let parts = (model.map(py), model.coefficients(py), model.intercept(py), model.classes(), model.reports()?);
-        Ok((slf.get_type().getattr("from_parts")?, parts))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (ModelFile, Py<Map>))> {
+        let model = slf.get();
+        Ok((slf.get_type().getattr("from_file")?, (model.to_file()?, model.map(slf.py()))))
     }
+}
+
+/// Fits the exact machine with the kernel described by `kernel` (JSON): numbers of the support vectors, their coefficients
+/// (one column per pair of classes), the constants of the pairs, and their reports as JSON.
+#[pyfunction]
+#[pyo3(signature = (kernel, x, labels, plan, n_jobs=None), text_signature = "(kernel, X, labels, plan, n_jobs=None)")]
+#[allow(clippy::type_complexity)]
+fn kernel_svm<'py>(
+    py: Python<'py>,
+    kernel: &str,
+    x: Rows<'py>,
+    labels: Vec<usize>,
+    plan: &str,
+    n_jobs: Option<i64>,
+) -> PyResult<(Vec<usize>, Bound<'py, PyAny>, Vec<f64>, String)> {
+    #[derive(serde::Deserialize)]
+    struct Plan {
+        #[serde(rename = "C")]
+        c: f64,
+        tol: f64,
+        max_iter: Option<usize>,
+        memory_budget: Option<u64>,
+    }
+    let (kernel, plan): (_, Plan) = (PyKernel::parse(kernel)?, parse(plan)?);
+    let rows = in_precision!(x, |rows: R| rows.wide().map_err(to_python)?);
+    let model = detached(py, n_jobs, None, |_| {
+        let mut svm = KernelSvm::new(kernel, plan.c)?.with_tolerance(plan.tol).map_err(|error| match error {
+            bochner::Error::Parameter { expected, found, .. } => {
+                bochner::Error::Parameter { name: "tol", expected, found }
+            }
+            other => other,
+        })?;
+        if let Some(steps) = plan.max_iter {
+            svm = svm.with_max_steps(steps)?;
+        }
+        if let Some(bytes) = plan.memory_budget {
+            svm = svm.with_memory_budget(bytes)?;
+        }
+        svm.fit(rows.view(), &labels)
+    })?;
+    let reports: Vec<_> = model.reports().collect();
+    let told: Vec<_> = reports
+        .iter()
+        .map(|r| serde_json::json!({ "primal": r.primal, "dual": r.dual, "steps": r.steps, "converged": r.converged }))
+        .collect();
+    let intercepts = reports.iter().map(|report| report.intercept).collect();
+    let coefficients = to_numpy(py, model.coefficients().to_owned());
+    Ok((model.support().to_vec(), coefficients, intercepts, json(&told)?))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PySvmModel>()?;
+    module.add_function(wrap_pyfunction!(kernel_svm, module)?)
 }

@@ -307,3 +307,59 @@ def test_progress_is_shown_where_asked_for(model, data, capsys):
     assert capsys.readouterr().err == ""
     clone(model).set_params(verbose=1).fit(X, labels_of(model, Y))
     assert type(model).__name__ in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "dual", "cg"])
+@pytest.mark.parametrize("classify", [False, True])
+def test_every_solver_finds_the_same_coefficients(data, solver, classify):
+    X, Y, weights = data
+    X, y, weights = X[:300], Y[:300, 0], weights[:300]
+    estimator = FeatureRidgeClassifier if classify else FeatureRidge
+    y = np.digitize(y, [-0.5, 0.5]) if classify else y
+    features = FourierFeatures(128, random_state=1)
+    expected = Ridge(alpha=0.1).fit(
+        features.fit(X).transform(X), 2.0 * (y[:, np.newaxis] == np.unique(y)) - 1 if classify else y, weights
+    )
+    model = estimator(features, alpha=0.1, solver=solver, tol=1e-13).fit(X, y, weights)
+    assert model.solver_ == solver
+    assert model.solver_reason_ == "asked for"
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+    assert (model.n_iter_ > 1) == (solver == "cg")
+
+
+def test_stochastic_gradients_come_close(data):
+    X, Y, _ = data
+    features = FourierFeatures(64, random_state=1)
+    exact = FeatureRidge(features, alpha=1.0, solver="cholesky").fit(X, Y)
+    near = FeatureRidge(features, alpha=1.0, solver="sgd", max_iter=20).fit(X, Y)
+    assert near.solver_ == "sgd"
+    # A few per cent of the spread of the targets; the exact coefficients differ from the mean by all of it.
+    assert np.abs(near.predict(X) - exact.predict(X)).max() < 0.05 * Y.std()
+
+
+def test_the_automatic_solver_says_why(data):
+    X, Y, _ = data
+    y = Y[:, 0]
+    few = FeatureRidge(FourierFeatures(64, random_state=1)).fit(X[:30], y[:30])
+    assert few.solver_ == "dual"
+    assert "30 rows are fewer than 64 features" in few.solver_reason_
+    many = FeatureRidge(FourierFeatures(64, random_state=1)).fit(X, y)
+    assert many.solver_ == "cholesky"
+    assert "the Gram matrix of 64 features fits" in many.solver_reason_
+    wide = FourierFeatures(2048, random_state=1)
+    tight = FeatureRidge(wide, memory_budget=60_000_000, max_iter=3, tol=0.5, solver="auto")
+    with pytest.raises((MemoryError, RuntimeError)):
+        tight.set_params(memory_budget=1000).fit(X, y)
+    tight.set_params(memory_budget=45_000_000).fit(X, y)
+    assert tight.solver_ == "cg"
+    assert "beyond a budget of 45 MB" in tight.solver_reason_
+
+
+def test_solvers_are_named_in_complaints(data):
+    X, Y, _ = data
+    with pytest.raises(ValueError, match='solver must be "auto", "cholesky", "dual", "cg" or "sgd", got "svd"'):
+        FeatureRidge(FourierFeatures(16), solver="svd").fit(X, Y)
+    with pytest.raises(ValueError, match="tol must be"):
+        FeatureRidge(FourierFeatures(16), solver="cg", tol=-1.0).fit(X, Y)
+    with pytest.raises(ValueError, match="max_iter must be"):
+        FeatureRidge(FourierFeatures(16), solver="sgd", max_iter=0).fit(X, Y)

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import bochner
 from bochner import FeatureRidge, FourierFeatures, OperatorRidge, OperatorRidgeClassifier, exact, kernels
@@ -151,3 +152,31 @@ def test_a_rotation_is_learned_from_its_past():
     assert X.shape == (298, 4) and y.shape == (298, 2)
     np.testing.assert_array_equal(X[0], [np.cos(0.1), np.sin(0.1), 1.0, 0.0])
     assert OperatorRidge(length_scale=2.0, alpha=1e-6, random_state=0).fit(X, y).score(X, y) > 0.9999
+
+
+@pytest.mark.parametrize("A", [None, "learned", "covariance", [[2.0, 0.5], [0.5, 1.0]]], ids=str)
+def test_an_operator_regression_may_see_its_rows_in_parts(rng, A):
+    X = rng.normal(size=(2500, 2))
+    y = np.stack([np.sin(X[:, 0]), np.cos(X[:, 1])], axis=1)
+    model = OperatorRidge(n_components=64, A=A, alpha=0.1, random_state=0)
+    whole = clone(model).fit(X, y)
+    parts = clone(model)
+    for piece in np.array_split(np.arange(2500), 5):
+        parts.partial_fit(X[piece], y[piece])
+    if A == "covariance":
+        # That of the first rows.
+        np.testing.assert_allclose(parts.A_, np.cov(y[:500], rowvar=False, bias=True))
+        whole = clone(model).set_params(A=parts.A_).fit(X, y)
+    np.testing.assert_allclose(parts.predict(X), whole.predict(X), atol=1e-9)
+    assert "fits" in parts.solver_reason_
+
+
+def test_an_operator_classifier_may_see_its_rows_in_parts(rng):
+    X = rng.normal(size=(600, 2))
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    model = OperatorRidgeClassifier(n_components=64, alpha=0.1, random_state=0)
+    parts = clone(model)
+    for piece in np.array_split(np.arange(600), 3):
+        parts.partial_fit(X[piece], y[piece], classes=["a", "b", "c"])
+    expected = clone(model).fit(X, y).decision_function(X)
+    np.testing.assert_allclose(parts.decision_function(X), expected, atol=1e-9)

@@ -4,9 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bochner import FeatureGPClassifier, FeatureGPRegressor, FourierFeatures, PolynomialSketch, exact
 from bochner.kernels import Gaussian
@@ -120,3 +124,89 @@ def test_classification_is_calibrated_and_chooses_alpha(rng):
 def test_values_out_of_range_are_named(model, message, rows):
     with pytest.raises(ValueError, match=message):
         model.fit(rows, np.arange(len(rows)) % 3)
+
+
+VARIATIONAL = FeatureGPClassifier(FourierFeatures(64), inference="variational", max_iter=10)
+
+
+def not_for_batches(estimator):
+    """Checks that stochastic inference cannot pass."""
+    reason = "batches of repeated rows are other batches than those of weighted ones"
+    return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
+
+
+@parametrize_with_checks([VARIATIONAL], expected_failed_checks=not_for_batches)
+def test_variational_inference_follows_the_protocol(estimator, check):
+    check(estimator)
+
+
+def test_variational_inference_finds_rings(rng):
+    X = rng.normal(size=(1500, 2))
+    y = np.array(["centre", "ring", "outside"])[np.digitize(np.hypot(*X.T), [0.8, 1.6])]
+    # Sorted by label: rows are shuffled before they are cut into batches.
+    order = np.argsort(y)
+    features = FourierFeatures(256, random_state=0)
+    model = FeatureGPClassifier(features, inference="variational", random_state=0).fit(X[order], y[order])
+    exact_labels = FeatureGPClassifier(features, random_state=0).fit(X, y)
+    test = rng.normal(size=(1000, 2))
+    truth = np.array(["centre", "ring", "outside"])[np.digitize(np.hypot(*test.T), [0.8, 1.6])]
+    right, reference = model.score(test, truth), exact_labels.score(test, truth)
+    # Two binomial standard errors of the difference.
+    assert right > reference - 2 * np.sqrt(2 * reference * (1 - reference) / 1000) - 0.01
+    assert np.allclose(model.predict_proba(test).sum(axis=1), 1.0)
+    assert model.log_marginal_likelihood_value_ < 0
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(test), model.predict_proba(test))
+    with pytest.raises(ValueError, match='partial_fit needs inference="dirichlet"'):
+        clone(model).partial_fit(X, y, classes=np.unique(y))
+    with pytest.raises(ValueError, match='inference must be "dirichlet" or "variational", got "mcmc"|\'mcmc\''):
+        clone(model).set_params(inference="mcmc").fit(X, y)
+
+
+@pytest.mark.parametrize("form", ["cos_sin", "complex"])
+def test_a_classifier_may_see_its_rows_in_parts(rng, form):
+    X = rng.normal(size=(2500, 3))
+    y = np.digitize(X[:, 0] * X[:, 1], [-0.3, 0.3])
+    weights = rng.uniform(0.5, 2.0, size=2500)
+    model = FeatureGPClassifier(FourierFeatures(32, form=form, random_state=0), random_state=1)
+    whole = clone(model).fit(X, y, weights)
+    parts = clone(model)
+    for piece in np.array_split(np.arange(2500), 7):
+        parts.partial_fit(X[piece], y[piece], classes=[0, 1, 2], sample_weight=weights[piece])
+    # The same rows in the same order are the same bits.
+    assert np.array_equal(parts.predict_proba(X), whole.predict_proba(X))
+    assert parts.log_marginal_likelihood_value_ == whole.log_marginal_likelihood_value_
+
+
+def test_the_exact_machine_agrees_with_libsvm(rng):
+    X = rng.normal(size=(400, 3))
+    y = np.array(["low", "middle", "high"])[np.digitize(X[:, 0] * X[:, 1] + X[:, 2], [-0.5, 0.5])]
+    test = rng.normal(size=(300, 3))
+    for labels in (y, np.where(y == "low", "a", "b")):
+        ours = exact.KernelSVC(Gaussian(1.3), C=3.0, tol=1e-8).fit(X, labels)
+        theirs = SVC(C=3.0, gamma=0.5 / 1.3**2, tol=1e-8, decision_function_shape="ovo").fit(X, labels)
+        expected = theirs.decision_function(test)
+        found = ours._pairs(test) if expected.ndim > 1 else ours.decision_function(test)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        # Votes may be tied, which libsvm breaks in the same way.
+        assert np.array_equal(ours.predict(test), theirs.predict(test))
+        assert set(ours.support_) == set(theirs.support_)
+        copy = pickle.loads(pickle.dumps(ours))
+        assert np.array_equal(copy.decision_function(test), ours.decision_function(test))
+    with pytest.warns(ConvergenceWarning, match="raise max_iter or tol"):
+        exact.KernelSVC(max_iter=1).fit(X, y)
+    with pytest.raises(ValueError, match="C must be positive"):
+        exact.KernelSVC(C=0.0).fit(X, y)
+
+
+@parametrize_with_checks([exact.KernelSVC()])
+def test_the_exact_machine_follows_the_protocol(estimator, check):
+    check(estimator)
+
+
+def test_independent_draws_give_a_figure_to_compare_with(rows):
+    plain = FourierFeatures(64, projection="gaussian", random_state=0).fit(rows)
+    assert np.array_equal(plain.variance_iid(rows[:5]), plain.variance(rows[:5]))
+    structured = FourierFeatures(64, projection="sorf", random_state=0).fit(rows)
+    with pytest.raises(ValueError, match="variance_iid"):
+        structured.variance(rows[:5])
+    assert np.array_equal(structured.variance_iid(rows[:5]), plain.variance(rows[:5]))

@@ -134,3 +134,36 @@ def test_many_fits_do_not_grow_memory():
     )
     # Kilobytes; one fit allocates about 400 of them.
     assert int(grown) < 4000
+
+
+def test_two_threads_transform_with_one_estimator(rng):
+    rows = rng.normal(size=(3000, 20))
+    features = FourierFeatures(512, random_state=0).fit(rows)
+    halves = [rows[:1500], rows[1500:].astype(np.float32)]
+    expected = [features.transform(half) for half in halves]
+    fresh = FourierFeatures(512, random_state=0).fit(rows)
+    start, found = threading.Barrier(4), {}
+
+    def work(place):
+        start.wait()
+        # The weights in single precision are drawn here, by whoever comes first.
+        found[place] = [fresh.transform(halves[place % 2]) for _ in range(5)]
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for place, answers in found.items():
+        assert all(np.array_equal(answer, expected[place % 2]) for answer in answers)
+
+
+def test_optional_packages_stay_outside_until_they_are_asked_for():
+    loaded = run(
+        """
+        import sys
+        import bochner
+        print([name for name in ("dask", "matplotlib", "tqdm", "pandas") if name in sys.modules])
+        """
+    )
+    assert loaded == "[]"

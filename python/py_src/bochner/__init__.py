@@ -9,6 +9,7 @@ from bochner._attention import PositiveFeatures, linear_attention, softmax_atten
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
 from bochner._compressive import CompressiveFeatures, OrthoProjection
 from bochner._features import FourierFeatures, PolynomialSketch
+from bochner._files import load
 from bochner._maclaurin import LocalGPRegressor, MaclaurinFeatures
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
 from bochner._optical import OpticalFeatures
@@ -44,6 +45,7 @@ __all__ = [
     "kernels",
     "lagged_rows",
     "linear_attention",
+    "load",
     "metrics",
     "plan",
     "simplex_codes",

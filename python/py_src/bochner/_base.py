@@ -202,6 +202,26 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         return self._pairwise("variance", X, Y)
 
+    def variance_iid(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[np.float64]:
+        """The variance that as many independent draws would have.
+
+        It is `variance` itself for maps of independent draws, and a figure to compare with for structured ones that have
+        no closed form.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+            Rows.
+        Y : array-like of shape (n_samples_Y, n_features), default=None
+            Other rows; the rows of X if not given.
+
+        Returns
+        -------
+        V : ndarray of shape (n_samples_X, n_samples_Y)
+            Variances in float64.
+        """
+        return self._pairwise("variance_iid", X, Y)
+
     def _pairwise(self, quantity: str, X: ArrayLike, Y: ArrayLike | None) -> NDArray[Any]:
         check_is_fitted(self)
         x = check_rows(self, X, reset=False)

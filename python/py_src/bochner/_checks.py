@@ -51,15 +51,8 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, *, reset: bool, **options
 
     Rows met after fitting are searched for NaN by the core while it reads them anyway (:func:`explained`).
     """
-    return validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=[np.float64, np.float32],
-        accept_sparse="csr",
-        ensure_all_finite=reset,
-        **options,
-    )
+    checks = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", "ensure_all_finite": reset, **options}
+    return validate_data(estimator, X, reset=reset, **checks)
 
 
 @contextmanager

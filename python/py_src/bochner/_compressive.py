@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from bochner._base import FeatureTransformer
 from bochner._checks import RandomState

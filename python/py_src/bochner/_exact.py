@@ -3,62 +3,47 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import asdict
+from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted
 
+from bochner import _bochner
 from bochner._bochner import ExactModel
-from bochner._checks import RandomState, check_rows, explained, forget, plain, seed_of
+from bochner._checks import RandomState, explained, plain, seed_of
+from bochner._models import Classification, Model, Regression, predict_process
 from bochner.kernels import Gaussian, Kernel
 
 
-class _Exact(BaseEstimator):
+class _Exact(Model):
     _kind: ClassVar[str]
+    _target_dtype = np.float64
 
     kernel: Kernel | None
-    n_jobs: int | None
 
-    def _fit(self, rows: Any, targets: NDArray[Any], plan: dict[str, Any]) -> None:
+    def _described(self) -> str:
         kernel = Gaussian() if self.kernel is None else self.kernel
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel must be one of bochner.kernels, got {type(kernel).__name__}")
         fields = {name: plain(name, value) for name, value in asdict(kernel).items()}
-        described = json.dumps({"kernel": kernel._name, **fields})
+        return json.dumps({"kernel": kernel._name, **fields})
+
+    def _fit(self, rows: Any, targets: NDArray[Any], plan: dict[str, Any]) -> Self:
         text = json.dumps({name: plain(name, value) for name, value in plan.items()})
         with explained(self, ("X", rows)):
-            self.model_ = ExactModel.fit(self._kind, described, rows, targets, None, text, n_jobs=self.n_jobs)
-
-    def _rows(self, X: ArrayLike) -> Any:
-        check_is_fitted(self)
-        return check_rows(self, X, reset=False)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+            self.model_ = ExactModel.fit(
+                self._kind, self._described(), rows, targets, None, text, n_jobs=self.n_jobs
+            )
+        return self
 
 
-class _ExactRegression(MultiOutputMixin, RegressorMixin, _Exact):
-    def _checked(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
-        forget(self)
-        rows, targets = check_rows(self, X, y=y, reset=True, multi_output=True, y_numeric=True)
-        self.target_shape_ = targets.shape[1:]
-        return rows, np.ascontiguousarray(targets.reshape(len(targets), -1), dtype=np.float64)
-
-    def _shaped(self, values: NDArray[Any]) -> NDArray[Any]:
-        return values.reshape(len(values), *self.target_shape_)
-
-
-class KernelRidge(_ExactRegression):
+class KernelRidge(_Exact, Regression):
     """Kernel ridge regression, ``(K + alpha) c = y``: what :class:`bochner.FeatureRidge` without a constant tends to.
 
     Parameters
@@ -120,9 +105,8 @@ class KernelRidge(_ExactRegression):
         self : object
             The fitted model.
         """
-        rows, targets = self._checked(X, y)
-        self._fit(rows, targets, {"alpha": self.alpha, "memory_budget": self.memory_budget})
-        return self
+        rows, targets = self._targets(X, y)
+        return self._fit(rows, targets, {"alpha": self.alpha, "memory_budget": self.memory_budget})
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predict targets.
@@ -137,12 +121,10 @@ class KernelRidge(_ExactRegression):
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predictions.
         """
-        rows = self._rows(X)
-        with explained(self, ("X", rows)):
-            return self._shaped(self.model_.predict(rows, n_jobs=self.n_jobs))
+        return self._shaped(self._values(X))
 
 
-class GPRegressor(_ExactRegression):
+class GPRegressor(_Exact, Regression):
     """Gaussian-process regression with an exact kernel: what :class:`bochner.FeatureGPRegressor` approximates.
 
     Parameters
@@ -210,9 +192,9 @@ class GPRegressor(_ExactRegression):
         self : object
             The fitted model.
         """
-        rows, targets = self._checked(X, y)
-        self._fit(rows, targets, {"noise": self.noise, "signal": self.signal, "normalize_y": self.normalize_y})
-        return self
+        rows, targets = self._targets(X, y)
+        plan = {"noise": self.noise, "signal": self.signal, "normalize_y": self.normalize_y}
+        return self._fit(rows, targets, plan)
 
     def predict(self, X: ArrayLike, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predict targets.
@@ -237,26 +219,15 @@ class GPRegressor(_ExactRegression):
         """
         if return_std and return_cov:
             raise ValueError("at most one of return_std and return_cov can be True")
-        rows = self._rows(X)
-        with explained(self, ("X", rows)):
-            if return_std:
-                mean, variance = self.model_.predict_with_variance(rows, n_jobs=self.n_jobs)
-                return self._shaped(mean), np.sqrt(self._shaped(variance))
-            mean = self._shaped(self.model_.predict(rows, n_jobs=self.n_jobs))
-            if not return_cov:
-                return mean
-            targets = len(self.model_.observation_variances)
-            matrices = [self.model_.covariance(rows, target, n_jobs=self.n_jobs) for target in range(targets)]
-            return mean, np.stack(matrices, axis=-1) if self.target_shape_ else matrices[0]
+        return predict_process(self, X, return_std, return_cov)
 
     @property
     def log_marginal_likelihood_value_(self) -> float:
         """Log marginal likelihood of the training targets."""
-        check_is_fitted(self)
-        return self.model_.log_marginal_likelihood
+        return self._model().log_marginal_likelihood
 
 
-class GPClassifier(ClassifierMixin, _Exact):
+class GPClassifier(_Exact, Classification):
     """Gaussian-process classification with an exact kernel: what :class:`bochner.FeatureGPClassifier` approximates.
 
     Parameters
@@ -327,11 +298,7 @@ class GPClassifier(ClassifierMixin, _Exact):
         self : object
             The fitted model.
         """
-        forget(self)
-        rows, labels = check_rows(self, X, y=y, reset=True)
-        labels = column_or_1d(labels, warn=True)
-        check_classification_targets(labels)
-        self.classes_, numbers = np.unique(labels, return_inverse=True)
+        rows, numbers = self._labels(X, y)
         plan = {
             "alpha": self.alpha,
             "signal": self.signal,
@@ -339,8 +306,7 @@ class GPClassifier(ClassifierMixin, _Exact):
             "n_samples": self.n_draws,
             "seed": seed_of(self.random_state),
         }
-        self._fit(rows, np.ascontiguousarray(numbers.reshape(-1, 1), dtype=np.float64), plan)
-        return self
+        return self._fit(rows, numbers, plan)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probabilities of classes.
@@ -355,9 +321,10 @@ class GPClassifier(ClassifierMixin, _Exact):
         p : ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of `classes_`.
         """
-        rows = self._rows(X)
+        model = self._model()
+        rows = self._rows(X, model)
         with explained(self, ("X", rows)):
-            return self.model_.probabilities(rows, n_jobs=self.n_jobs)
+            return model.probabilities(rows, n_jobs=self.n_jobs)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable label of each row.
@@ -372,5 +339,178 @@ class GPClassifier(ClassifierMixin, _Exact):
         y : ndarray of shape (n_samples,)
             Labels.
         """
+        probabilities = self.predict_proba(X)
+        return self._winners(probabilities)
+
+
+class KernelSVC(_Exact, Classification):
+    """Kernel support vector machine with an exact kernel: what :class:`bochner.FeatureSVC` approximates.
+
+    One class against another, by steps in two variables of the dual problem, as libsvm; each pair of classes has one
+    vote, and the first of the classes with most votes wins.
+
+    Parameters
+    ----------
+    kernel : kernel, default=None
+        One of :mod:`bochner.kernels`; None stands for ``Gaussian()``.
+    C : float, default=1.0
+        Price of a violated margin.
+    tol : float, default=1e-3
+        Violation of the optimality conditions at which a pair is solved.
+    max_iter : int, default=None
+        Most steps for a pair of classes; None means ten million.
+    memory_budget : int, default=None
+        Bytes of kernel values kept for a pair of classes; None means 1 GiB.
+    n_jobs : int, default=None
+        Threads; None and -1 mean all processors.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    support_ : ndarray of shape (n_support,)
+        Numbers of the rows that support a plane.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        These rows.
+    dual_coef_ : ndarray of shape (n_support, n_pairs)
+        Their coefficients, positive for the first class of a pair; pairs are (0, 1), (0, 2), ..., (1, 2), ...
+    intercept_ : ndarray of shape (n_pairs,)
+        The constants of the pairs.
+    n_iter_ : int
+        Steps of the pair with most.
+    n_features_in_ : int
+        Columns of the rows seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where they had any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner.exact import KernelSVC
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> y = np.where(np.hypot(*X.T) < 1, "inside", "outside")
+    >>> KernelSVC(C=10.0).fit(X, y).predict([[0.0, 0.0], [2.0, 1.0]])
+    array(['inside', 'outside'], dtype='<U7')
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        *,
+        C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        memory_budget: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit to rows and labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels. A single one is predicted always.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+        """
+        rows, numbers = self._labels(X, y)
+        described = self._described()
+        names = ("C", "tol", "max_iter", "memory_budget")
+        plan = json.dumps({name: plain(name, getattr(self, name)) for name in names})
+        with explained(self, ("X", rows)):
+            support, coefficients, intercepts, reports = _bochner.kernel_svm(
+                described, rows, numbers[:, 0].astype(int).tolist(), plan, n_jobs=self.n_jobs
+            )
+        self.support_ = np.array(support, dtype=int)
+        vectors = rows[self.support_]
+        self.support_vectors_ = np.asarray(vectors.toarray() if hasattr(vectors, "toarray") else vectors)
+        self.dual_coef_, self.intercept_ = coefficients, np.array(intercepts)
+        told = json.loads(reports)
+        self.n_iter_ = max([1, *(report["steps"] for report in told)])
+        if not all(report["converged"] for report in told):
+            warnings.warn(
+                f"no convergence after {self.n_iter_} steps; raise max_iter or tol", ConvergenceWarning, stacklevel=2
+            )
+        self.model_ = _bochner.Kernel(described)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "model_" in state:
+            state["model_"] = self._described()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if isinstance(vars(self).get("model_"), str):
+            self.model_ = _bochner.Kernel(self.model_)
+
+    def _pairs(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Decision values, one column per pair of classes, positive for its first."""
         check_is_fitted(self)
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        rows = self._rows(X, self.model_).astype(np.float64, copy=False)
+        values = np.zeros((rows.shape[0], len(self.intercept_)))
+        vectors = np.ascontiguousarray(self.support_vectors_, dtype=np.float64)
+        with explained(self, ("X", rows)):
+            # A few rows at a time: the kernel between all rows and all support vectors may not fit.
+            for batch in gen_batches(rows.shape[0], 4096):
+                kernel = self.model_.matrix(rows[batch], vectors, n_jobs=self.n_jobs)
+                values[batch] = kernel @ self.dual_coef_ + self.intercept_
+        return values
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Votes of the pairs, and by how much they were won.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes the distance, up to scale, from the plane, positive for the second. For more, votes plus a
+            fraction below one half that grows with the distances.
+        """
+        values = self._pairs(X)
+        if len(self.classes_) <= 2:
+            return -values[:, 0] if values.shape[1] else np.zeros(len(values))
+        votes = np.zeros((len(values), len(self.classes_)))
+        sums = np.zeros_like(votes)
+        for column, (first, second) in enumerate(combinations(range(len(self.classes_)), 2)):
+            won = values[:, column] > 0
+            votes[:, first] += won
+            votes[:, second] += ~won
+            sums[:, first] += values[:, column]
+            sums[:, second] -= values[:, column]
+        return votes + sums / (3 * (np.abs(sums) + 1))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels.
+        """
+        values = self.decision_function(X)
+        if len(self.classes_) > 2:
+            return self._winners(values)
+        return self.classes_[np.where(values > 0, len(self.classes_) - 1, 0)]

@@ -8,13 +8,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bochner._base import FeatureTransformer, KernelParameter
 from bochner._bochner import LocalGpModel, Map
-from bochner._checks import RandomState, explained, forget, plain, seed_of
+from bochner._checks import RandomState, explained, plain, seed_of
+from bochner._models import Regression
 
 
 class MaclaurinFeatures(FeatureTransformer):
@@ -160,7 +158,7 @@ class MaclaurinFeatures(FeatureTransformer):
         return self.weights == "complex"
 
 
-class LocalGPRegressor(RegressorMixin, BaseEstimator):
+class LocalGPRegressor(Regression):
     r"""Gaussian process regression with the Gaussian kernel, for length scales short against the spread of the rows.
 
     Maclaurin features estimate the kernel well near their origin only. The kernel does not change when all rows are
@@ -218,6 +216,8 @@ class LocalGPRegressor(RegressorMixin, BaseEstimator):
     True
     """
 
+    _row_checks = {"accept_sparse": False, "dtype": np.float64}
+
     def __init__(
         self,
         n_components: int = 256,
@@ -262,14 +262,9 @@ class LocalGPRegressor(RegressorMixin, BaseEstimator):
         self : object
             The fitted model.
         """
-        forget(self)
-        rows, targets = validate_data(
-            self, X, y=y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
-        )
-        targets = np.asarray(targets, dtype=np.float64)
-        self.target_shape_ = targets.shape[1:]
-        targets = targets.reshape(len(targets), -1)
-        self.target_mean_ = targets.mean(axis=0) if self.normalize_y else np.zeros(targets.shape[1])
+        rows, targets = self._targets(X, y, ensure_min_samples=2)
+        mean = targets.mean(axis=0) if self.normalize_y else np.zeros(targets.shape[1])
+        self.target_units_ = (mean, np.ones_like(mean))
         names = ("n_components", "length_scale", "sketch", "weights", "max_degree")
         description = {name: plain(name, getattr(self, name)) for name in names}
         if self.n_components in (1, 2):
@@ -278,7 +273,7 @@ class LocalGPRegressor(RegressorMixin, BaseEstimator):
         self.model_ = LocalGpModel.fit(
             json.dumps({"seed": seed_of(self.random_state), **description}),
             rows,
-            targets - self.target_mean_,
+            targets - mean,
             self.noise,
             self.signal_variance,
             self.threshold,
@@ -308,18 +303,12 @@ class LocalGPRegressor(RegressorMixin, BaseEstimator):
         std : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Standard deviations, the same for all targets; only if `return_std`.
         """
-        check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        model = self._model()
+        rows = self._rows(X, model)
         with explained(self, ("X", rows)):
-            mean, variance = self.model_.predict(rows, n_jobs=self.n_jobs)
-        mean = (mean + self.target_mean_).reshape(len(mean), *self.target_shape_)
+            mean, variance = model.predict(rows, n_jobs=self.n_jobs)
+        mean = self._shaped(mean)
         if not return_std:
             return mean
-        std = np.sqrt(variance)
-        return mean, np.broadcast_to(std.reshape(-1, *[1] * (mean.ndim - 1)), mean.shape).copy()
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.single_output = False
-        tags.target_tags.multi_output = True
-        return tags
+        std = np.broadcast_to(np.sqrt(variance)[:, np.newaxis], (len(mean), len(self.target_units_[0])))
+        return mean, self._shaped(std.copy(), spread=True)

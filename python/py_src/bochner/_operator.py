@@ -7,15 +7,13 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils import Tags, check_array
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
+from sklearn.utils import check_array
 
 from bochner import _bochner
 from bochner._base import _sample
-from bochner._bochner import Map, OperatorModel
-from bochner._checks import RandomState, check_rows, explained, forget, plain, seed_of
+from bochner._bochner import Map, OperatorModel, OperatorSums
+from bochner._checks import RandomState, explained, plain, seed_of
+from bochner._models import Accumulating, AccumulatingClassification, AccumulatingRegression
 from bochner._progress import progress
 from bochner.kernels import OperatorKernel
 
@@ -79,7 +77,7 @@ def lagged_rows(series: ArrayLike, n_lags: int = 1) -> tuple[NDArray[np.float64]
     return _bochner.lagged_rows(check_array(series, dtype=np.float64, input_name="series"), n_lags)
 
 
-class _OperatorRidge(BaseEstimator):
+class _OperatorRidge(Accumulating):
     """What regression and classification share."""
 
     kernel: Any
@@ -120,49 +118,69 @@ class _OperatorRidge(BaseEstimator):
             _bochner.OperatorKernel(json.dumps({"kernel": "decomposable", "base": base, "matrix": outputs}))
         return {"base": base, "outputs": outputs}
 
-    def _fit(self, X: Any, targets: NDArray[Any], sample_weight: ArrayLike | None, **classes: Any) -> Self:
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-        seed = seed_of(self.random_state)
+    def _checks(self) -> dict[str, Any]:
+        return {"ensure_min_samples": 2 if isinstance(self.length_scale, str) else 1}
+
+    def _describe(self, rows: Any) -> None:
+        """Finds the kernel for rows like these, with a seed."""
+        self.seed_ = seed_of(self.random_state)
+        self.kernel_ = self._kernel(rows, self.seed_)
+
+    def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
+        self._describe(rows)
+        with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, rows.shape[0]) as report:
+            self.model_ = OperatorModel.fit(
+                rows, targets, weights, self._plan(), n_jobs=self.n_jobs, progress=report
+            )
+        return self
+
+    def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
+        self._describe(rows)
+        if self.kernel_.get("outputs") == "covariance":
+            self.kernel_["outputs"] = self._covariance(targets)
+        self.n_outputs_ = self._codes(targets).shape[1]
+
+    def _empty(self) -> OperatorSums:
+        return OperatorSums(self._plan(), self.n_features_in_, self.n_outputs_, self.dtype_.name)
+
+    def _codes(self, targets: NDArray[Any]) -> NDArray[Any]:
+        """What is regressed."""
+        return targets
+
+    def _covariance(self, targets: NDArray[Any], weights: NDArray[Any] | None = None) -> list[list[float]]:
+        codes = self._codes(targets).astype(np.float64)
+        return np.atleast_2d(np.cov(codes, rowvar=False, bias=True, aweights=weights)).tolist()
+
+    def _plan(self) -> str:
         names = ("n_components", "projection", "alpha", "fit_intercept", "solver")
         plan = {name: plain(name, getattr(self, name)) for name in names}
         if plan["n_components"] == 1:
             # A cosine comes with its sine.
             plan["n_components"] = 2
-        plan |= {"kernel": self._kernel(X, seed), "seed": seed, "classes": None, "coding": None, **classes}
-        with explained(self, ("X", X)), progress(self.verbose, type(self).__name__, X.shape[0]) as report:
-            self.model_ = OperatorModel.fit(
-                X, targets, weights, json.dumps(plan), n_jobs=self.n_jobs, progress=report
-            )
-        return self
+        return json.dumps({**plan, "kernel": self.kernel_, "seed": self.seed_, **self._coded()})
 
-    def _values(self, X: ArrayLike) -> NDArray[Any]:
-        check_is_fitted(self)
-        rows = check_rows(self, X, reset=False)
-        with explained(self, ("X", rows)):
-            return self.model_.predict(rows.astype(self.model_.dtype, copy=False), n_jobs=self.n_jobs)
+    def _coded(self) -> dict[str, Any]:
+        """How many classes there are, and the code they have."""
+        return {"classes": None, "coding": None}
 
     @property
     def solver_(self) -> str:
         """Solver used."""
-        check_is_fitted(self)
-        return json.loads(self.model_.report)["solver"]
+        return json.loads(self._model().report)["solver"]
+
+    @property
+    def solver_reason_(self) -> str:
+        """Why this solver."""
+        return json.loads(self._model().report)["reason"]
 
     @property
     def A_(self) -> NDArray[np.float64] | None:
         """The output matrix of a decomposable kernel."""
-        check_is_fitted(self)
-        matrix = json.loads(self.model_.spec)["kernel"].get("matrix")
+        matrix = json.loads(self._model().spec)["kernel"].get("matrix")
         return None if matrix is None else np.array(matrix)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
-
-class OperatorRidge(MultiOutputMixin, RegressorMixin, _OperatorRidge):
+class OperatorRidge(_OperatorRidge, AccumulatingRegression):
     """Ridge regression of several outputs that are one function, on random features of a matrix-valued kernel.
 
     Outputs may be related by a matrix (``"decomposable"``), be the gradient of a potential (``"curl_free"``) or a flow
@@ -207,6 +225,8 @@ class OperatorRidge(MultiOutputMixin, RegressorMixin, _OperatorRidge):
         The constants.
     solver_ : str
         Solver used.
+    solver_reason_ : str
+        Why this one.
     n_features_in_ : int
         Columns of the rows seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -253,48 +273,6 @@ class OperatorRidge(MultiOutputMixin, RegressorMixin, _OperatorRidge):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to rows and targets.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets; as many as there are features for curl-free and divergence-free kernels.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        self : object
-            The fitted model.
-        """
-        forget(self)
-        least = 2 if isinstance(self.length_scale, str) else 1
-        rows, targets = check_rows(
-            self, X, y=y, reset=True, multi_output=True, y_numeric=True, ensure_min_samples=least
-        )
-        self.target_shape_ = targets.shape[1:]
-        targets = np.ascontiguousarray(targets.reshape(len(targets), -1), dtype=rows.dtype)
-        return self._fit(rows, targets, sample_weight)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict targets.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Predictions, in the dtype of the rows seen in `fit`.
-        """
-        values = self._values(X)
-        return values.reshape(len(values), *self.target_shape_)
-
     def jacobian(self, X: ArrayLike) -> NDArray[np.float64]:
         """Derivatives of the fitted function, exactly.
 
@@ -308,24 +286,22 @@ class OperatorRidge(MultiOutputMixin, RegressorMixin, _OperatorRidge):
         J : ndarray of shape (n_samples, n_targets, n_features)
             Derivatives of targets by features: symmetric for curl-free and of trace 0 for divergence-free kernels.
         """
-        check_is_fitted(self)
+        model = self._model()
         rows = check_array(X, dtype=np.float64, input_name="X")
-        return self.model_.jacobian(rows, n_jobs=self.n_jobs)
+        return model.jacobian(rows, n_jobs=self.n_jobs)
 
     @property
     def coef_(self) -> NDArray[Any]:
         """Coefficients of the cosines, then of the sines."""
-        check_is_fitted(self)
-        return self.model_.coefficients.T
+        return self._model().coefficients.T
 
     @property
     def intercept_(self) -> NDArray[Any]:
         """The constants."""
-        check_is_fitted(self)
-        return self.model_.intercept
+        return self._model().intercept
 
 
-class OperatorRidgeClassifier(ClassifierMixin, _OperatorRidge):
+class OperatorRidgeClassifier(_OperatorRidge, AccumulatingClassification):
     """Classification by regression of codes, with a decomposable kernel.
 
     A class is a corner of a regular simplex: one output less than there are classes, none of them preferred. The class
@@ -364,6 +340,8 @@ class OperatorRidgeClassifier(ClassifierMixin, _OperatorRidge):
         The output matrix.
     solver_ : str
         Solver used.
+    solver_reason_ : str
+        Why this one.
     n_features_in_ : int
         Columns of the rows seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -408,36 +386,24 @@ class OperatorRidgeClassifier(ClassifierMixin, _OperatorRidge):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to rows and labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Labels: numbers, strings or booleans.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        self : object
-            The fitted model.
-        """
-        forget(self)
-        least = 2 if isinstance(self.length_scale, str) else 1
-        rows, labels = check_rows(self, X, y=y, reset=True, ensure_min_samples=least)
-        labels = column_or_1d(labels, warn=True)
-        check_classification_targets(labels)
+    def _labels(self, X: ArrayLike, y: ArrayLike, **options: Any) -> tuple[Any, NDArray[Any]]:
         if self.coding not in ("simplex", "one_hot"):
             raise ValueError(f'coding must be "simplex" or "one_hot", got {self.coding!r}')
-        classes, numbers = np.unique(labels, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"at least 2 classes are needed to tell them apart, got 1 class: {classes[0]}")
-        self.classes_ = classes
-        targets = numbers.reshape(-1, 1).astype(rows.dtype)
-        return self._fit(rows, targets, sample_weight, classes=len(classes), coding=self.coding)
+        rows, numbers = super()._labels(X, y, **options)
+        if len(self.classes_) < 2:
+            raise ValueError(f"at least 2 classes are needed to tell them apart, got 1 class: {self.classes_[0]}")
+        return rows, numbers
+
+    def _coded(self) -> dict[str, Any]:
+        return {"classes": len(self.classes_), "coding": self.coding}
+
+    def _corners(self) -> NDArray[np.float64]:
+        """The codes, one row per class."""
+        count = len(self.classes_)
+        return np.eye(count) if self.coding == "one_hot" else simplex_codes(count)
+
+    def _codes(self, targets: NDArray[Any]) -> NDArray[Any]:
+        return self._corners()[targets[:, 0].astype(int)]
 
     def _scores(self, X: ArrayLike) -> NDArray[Any]:
         values = self._values(X)
@@ -460,19 +426,3 @@ class OperatorRidgeClassifier(ClassifierMixin, _OperatorRidge):
         """
         scores = self._scores(X)
         return scores if len(self.classes_) > 2 else 0.5 * (scores[:, 1] - scores[:, 0])
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Labels.
-        """
-        scores = self._scores(X)
-        return self.classes_[np.argmax(scores, axis=1)]

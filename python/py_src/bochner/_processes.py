@@ -7,37 +7,16 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
-from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from bochner._base import FeatureTransformer
 from bochner._bochner import GpClassifierModel, GpRegressorModel, GpSums, Map, maximise_evidence
-from bochner._checks import RandomState, check_rows, explained, forget, plain, seed_of
+from bochner._checks import RandomState, explained, plain, seed_of
+from bochner._models import AccumulatingClassification, AccumulatingRegression, FeatureModel, predict_process
 from bochner._progress import progress
-from bochner._ridge import _FeatureRidge
 
 
-class _FeatureProcess(BaseEstimator):
-    """What regression and classification share with ridge regression: how features are drawn and rows are weighted."""
-
-    _draw = _FeatureRidge._draw
-    _weights = _FeatureRidge._weights
-
-    features: FeatureTransformer | None
-    random_state: Any
-    n_jobs: int | None
-    verbose: int
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-class FeatureGPRegressor(MultiOutputMixin, RegressorMixin, _FeatureProcess):
+class FeatureGPRegressor(FeatureModel, AccumulatingRegression):
     """Gaussian-process regression on random features, in one pass over the rows.
 
     The process has covariance ``signal * <phi(x), phi(y)>``, which estimates ``signal * k(x, y)``, and is seen through
@@ -129,26 +108,7 @@ class FeatureGPRegressor(MultiOutputMixin, RegressorMixin, _FeatureProcess):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to rows and targets.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows: the variance of a row's noise is divided by its weight.
-
-        Returns
-        -------
-        self : object
-            The fitted model.
-        """
-        forget(self)
-        rows, targets = self._check(X, y, first=True)
-        weights = self._weights(rows, sample_weight)
+    def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
         features = self._prepare(rows, targets)
         with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, rows.shape[0]) as report:
             self.model_ = GpRegressorModel.fit(
@@ -157,51 +117,15 @@ class FeatureGPRegressor(MultiOutputMixin, RegressorMixin, _FeatureProcess):
         self.features_ = features
         return self
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Add rows to those of earlier calls; the result is that of one `fit` to all of them.
+    def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
+        self.features_ = self._prepare(rows, targets)
+        self.n_outputs_ = targets.shape[1]
 
-        Hyperparameters are searched for, where asked for, on the rows of the first call. After `fit`, and in a pickled
-        copy, there are no sums to add to: it starts anew, with a warning.
+    def _empty(self) -> GpSums:
+        return GpSums(self.features_.map_, self.n_outputs_, self.dtype_.name)
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            More rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Their targets.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Their weights.
-
-        Returns
-        -------
-        self : object
-            The fitted model.
-        """
-        rows, targets = self._check(X, y, first=_FeatureRidge._starts(self))  # type: ignore[arg-type]
-        weights = self._weights(rows, sample_weight)
-        if not hasattr(self, "sums_"):
-            self.features_ = self._prepare(rows, targets)
-            self.sums_ = GpSums(self.features_.map_, targets.shape[1], targets.dtype.name)
-        try:
-            with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, rows.shape[0]) as report:
-                self.sums_.push(rows, targets, weights, n_jobs=self.n_jobs, progress=report)
-        except BaseException:
-            # Part of the rows may have been added: better nothing than something between two states.
-            forget(self)
-            raise
-        if hasattr(self, "model_"):
-            del self.model_
-        return self
-
-    def _check(self, X: ArrayLike, y: ArrayLike, *, first: bool) -> tuple[Any, NDArray[Any]]:
-        rows, targets = check_rows(self, X, y=y, reset=first, multi_output=True, y_numeric=True)
-        if first:
-            self.dtype_ = rows.dtype
-            self.target_shape_ = targets.shape[1:]
-        elif targets.shape[1:] != self.target_shape_:
-            raise ValueError(f"y has shape {targets.shape}, but the first rows had {self.target_shape_} targets")
-        targets = np.ascontiguousarray(targets.reshape(len(targets), -1), dtype=self.dtype_)
-        return rows.astype(self.dtype_, copy=False), targets
+    def _solved(self) -> GpRegressorModel:
+        return self.sums_.regressor(self._plan(), n_jobs=self.n_jobs)
 
     def _prepare(self, rows: Any, targets: NDArray[Any]) -> FeatureTransformer:
         """Features, and hyperparameters if they are to be searched for."""
@@ -218,9 +142,11 @@ class FeatureGPRegressor(MultiOutputMixin, RegressorMixin, _FeatureProcess):
             "max_rows": plain("max_rows", self.max_rows),
             "max_iter": plain("max_iter", self.max_iter),
         }
-        found = json.loads(
-            maximise_evidence(features.map_.spec, rows, targets, json.dumps(plan), n_jobs=self.n_jobs)
-        )
+        spec, steps = features.map_.spec, plan["max_iter"]
+        with progress(self.verbose, f"{type(self).__name__} search", steps, unit="evaluations") as report:
+            found = json.loads(
+                maximise_evidence(spec, rows, targets, json.dumps(plan), n_jobs=self.n_jobs, progress=report)
+            )
         self.noise_, self.signal_ = found["noise"], found["signal"]
         self.n_iter_ = max(1, int(found.get("evaluations", 1)))
         drawn = features.map_
@@ -232,13 +158,6 @@ class FeatureGPRegressor(MultiOutputMixin, RegressorMixin, _FeatureProcess):
         parameters["signal"] = self.signal_ if hasattr(self, "signal_") else self.signal
         plan = {name: plain(name, value) for name, value in parameters.items()}
         return json.dumps({**plan, "normalize_y": plain("normalize_y", self.normalize_y)})
-
-    def _model(self) -> GpRegressorModel:
-        """The fitted model, solved from the sums if rows were added since."""
-        check_is_fitted(self)
-        if not hasattr(self, "model_"):
-            self.model_ = self.sums_.solve(self._plan(), n_jobs=self.n_jobs)
-        return self.model_
 
     def predict(self, X: ArrayLike, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predict targets.
@@ -262,20 +181,7 @@ class FeatureGPRegressor(MultiOutputMixin, RegressorMixin, _FeatureProcess):
         cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_targets)
             Covariances, if asked for.
         """
-        if return_std and return_cov:
-            raise ValueError("at most one of return_std and return_cov can be True")
-        model = self._model()
-        rows = check_rows(self, X, reset=False).astype(model.dtype, copy=False)
-        with explained(self, ("X", rows)):
-            if return_std:
-                mean, variance = model.predict_with_variance(rows, n_jobs=self.n_jobs)
-                return self._shaped(mean), np.sqrt(self._shaped(variance))
-            mean = self._shaped(model.predict(rows, n_jobs=self.n_jobs))
-            if not return_cov:
-                return mean
-            targets = len(model.observation_variances)
-            matrices = [model.covariance(rows, target, n_jobs=self.n_jobs) for target in range(targets)]
-            return mean, np.stack(matrices, axis=-1) if self.target_shape_ else matrices[0]
+        return predict_process(self, X, return_std, return_cov)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: RandomState = 0) -> NDArray[Any]:
         """Draw functions from the posterior and evaluate them.
@@ -295,13 +201,10 @@ class FeatureGPRegressor(MultiOutputMixin, RegressorMixin, _FeatureProcess):
             Values of the functions.
         """
         model = self._model()
-        rows = check_rows(self, X, reset=False).astype(model.dtype, copy=False)
+        rows = self._rows(X, model)
         with explained(self, ("X", rows)):
             samples = model.sample(rows, n_samples, seed_of(random_state), n_jobs=self.n_jobs)
         return samples if self.target_shape_ else samples[:, 0]
-
-    def _shaped(self, values: NDArray[Any]) -> NDArray[Any]:
-        return values.reshape(len(values), *self.target_shape_)
 
     @property
     def log_marginal_likelihood_value_(self) -> float:
@@ -314,23 +217,14 @@ class FeatureGPRegressor(MultiOutputMixin, RegressorMixin, _FeatureProcess):
         variances = np.asarray(self._model().observation_variances)
         return variances if self.target_shape_ else float(variances[0])
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The model without the sums of `partial_fit`: a pickle predicts, and cannot be added to."""
-        if hasattr(self, "sums_"):
-            self._model()
-        state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("sums_", None)
-        return state
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_") or hasattr(self, "sums_")
+class FeatureGPClassifier(FeatureModel, AccumulatingClassification):
+    """Gaussian-process classification on random features.
 
-
-class FeatureGPClassifier(ClassifierMixin, _FeatureProcess):
-    """Gaussian-process classification on random features by the Dirichlet transform, in one pass over the rows.
-
-    Every class has a process of its own for the logarithm of its share (Milios et al. 2018); probabilities are averages
-    over draws from their posteriors.
+    Every class has a process of its own for the logarithm of its share; probabilities are averages over draws from their
+    posteriors. By the Dirichlet transform (Milios et al. 2018) these are regressions, solved in one pass over the rows
+    with a matrix of features by features for every class. Variational inference with mini-batches and Adam takes many
+    passes and no such matrix: it is for more features than one could be made of.
 
     Parameters
     ----------
@@ -340,9 +234,16 @@ class FeatureGPClassifier(ClassifierMixin, _FeatureProcess):
         Concentration of the labels' Dirichlet law: small values trust labels. Of several values the one with the
         lowest negative log likelihood of held-out labels is taken.
     signal : float, default=None
-        Variance of the processes; None takes the variance of the transformed labels.
+        Variance of the processes; None takes the variance of the transformed labels, and 30 for variational inference.
+    inference : {"dirichlet", "variational"}, default="dirichlet"
+        How posteriors are found. Variational inference has no use for `alpha`, takes real features, and has no
+        `partial_fit`.
     n_draws : int, default=512
-        Draws from the posteriors for probabilities.
+        Draws from the posteriors for probabilities; variational inference has 512.
+    max_iter : int, default=20
+        Passes of variational inference over the rows, in their order but shuffled once before the first.
+    learning_rate : float, default=0.02
+        Size of its steps, which shrink to nothing over the last third.
     validation_fraction : float, default=0.1
         Share of the rows held out to choose between several values of alpha.
     random_state : int, Generator, RandomState or None, default=None
@@ -363,7 +264,9 @@ class FeatureGPClassifier(ClassifierMixin, _FeatureProcess):
     validation_losses_ : ndarray of shape (n_alphas,)
         Negative log likelihood of held-out labels for each of several values of alpha.
     log_marginal_likelihood_value_ : float
-        Log marginal likelihood of the transformed labels.
+        Log marginal likelihood of the transformed labels; a lower bound of that of the labels for variational inference.
+    n_iter_ : int
+        Passes over the rows that learned something: 1 by the Dirichlet transform.
     n_features_in_ : int
         Columns of the rows seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -386,7 +289,10 @@ class FeatureGPClassifier(ClassifierMixin, _FeatureProcess):
         *,
         alpha: float | ArrayLike = 0.01,
         signal: float | None = None,
+        inference: Literal["dirichlet", "variational"] = "dirichlet",
         n_draws: int = 512,
+        max_iter: int = 20,
+        learning_rate: float = 0.02,
         validation_fraction: float = 0.1,
         random_state: RandomState = None,
         n_jobs: int | None = None,
@@ -395,45 +301,71 @@ class FeatureGPClassifier(ClassifierMixin, _FeatureProcess):
         self.features = features
         self.alpha = alpha
         self.signal = signal
+        self.inference = inference
         self.n_draws = n_draws
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to rows and labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows: the variance of a row's noise is divided by its weight.
-
-        Returns
-        -------
-        self : object
-            The fitted model.
-        """
-        forget(self)
-        rows, labels = check_rows(self, X, y=y, reset=True)
-        labels = column_or_1d(labels, warn=True)
-        check_classification_targets(labels)
-        self.classes_, numbers = np.unique(labels, return_inverse=True)
-        weights = self._weights(rows, sample_weight)
+    def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
+        if self._variational():
+            return self._climb(rows, targets, weights)
         features = self._draw(rows)
-        seed = seed_of(self.random_state)
-        numbers = np.ascontiguousarray(numbers.reshape(-1, 1), dtype=rows.dtype)
-        self.alpha_ = self._choose(features, rows, numbers, seed)
+        self.seed_ = seed_of(self.random_state)
+        self.alpha_ = self._choose(features, rows, targets, self.seed_)
         with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, rows.shape[0]) as report:
             self.model_ = GpClassifierModel.fit(
-                features.map_, rows, numbers, weights, self._plan(self.alpha_, seed), n_jobs=self.n_jobs, progress=report
+                features.map_, rows, targets, weights, self._plan(), n_jobs=self.n_jobs, progress=report
             )
         self.features_ = features
         return self
+
+    def _variational(self) -> bool:
+        if self.inference not in ("dirichlet", "variational"):
+            raise ValueError(f'inference must be "dirichlet" or "variational", got {self.inference!r}')
+        return self.inference == "variational"
+
+    def _climb(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
+        features = self._draw(rows)
+        self.seed_ = seed_of(self.random_state)
+        plan = {"signal": 30.0 if self.signal is None else self.signal}
+        plan |= {name: getattr(self, name) for name in ("max_iter", "learning_rate")}
+        plan = {name: plain(name, value) for name, value in plan.items()}
+        plan |= {"classes": len(self.classes_), "seed": self.seed_}
+        # Batches are taken in the order of the rows, which must not be that of the labels.
+        order = np.random.default_rng(self.seed_).permutation(rows.shape[0])
+        weights = None if weights is None else weights[order]
+        with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, rows.shape[0]) as report:
+            self.model_ = GpClassifierModel.fit_variational(
+                features.map_,
+                rows[order],
+                targets[order],
+                weights,
+                json.dumps(plan),
+                n_jobs=self.n_jobs,
+                progress=report,
+            )
+        self.features_ = features
+        return self
+
+    def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
+        if self._variational():
+            raise ValueError('partial_fit needs inference="dirichlet": variational inference takes many passes')
+        alphas = np.ravel(self.alpha)
+        if len(alphas) != 1:
+            raise ValueError(f"alpha must be one number where rows come in parts, got {len(alphas)} of them")
+        self.features_ = self._draw(rows)
+        self.seed_ = seed_of(self.random_state)
+        self.alpha_ = plain("alpha", self.alpha if np.ndim(self.alpha) == 0 else float(alphas[0]))
+
+    def _empty(self) -> GpSums:
+        return GpSums(self.features_.map_, 1, self.dtype_.name, len(self.classes_))
+
+    def _solved(self) -> GpClassifierModel:
+        return self.sums_.classifier(self._plan(), n_jobs=self.n_jobs)
 
     def _choose(self, features: FeatureTransformer, rows: Any, numbers: NDArray[Any], seed: int) -> Any:
         if np.ndim(self.alpha) == 0:
@@ -451,17 +383,18 @@ class FeatureGPClassifier(ClassifierMixin, _FeatureProcess):
                 numbers[train],
                 rows[test],
                 numbers[test],
-                self._plan(alphas[0], seed),
+                self._plan(alphas[0]),
                 alphas,
                 n_jobs=self.n_jobs,
             )
         self.validation_losses_ = np.asarray(losses)
         return alphas[int(np.argmin(losses))]
 
-    def _plan(self, alpha: Any, seed: int) -> str:
+    def _plan(self, alpha: Any = None) -> str:
+        alpha = self.alpha_ if alpha is None else alpha
         plan = {"alpha": alpha, "signal": self.signal, "n_samples": self.n_draws}
         plan = {name: plain(name, value) for name, value in plan.items()}
-        return json.dumps({**plan, "classes": len(self.classes_), "seed": seed})
+        return json.dumps({**plan, "classes": len(self.classes_), "seed": self.seed_})
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probabilities of classes.
@@ -476,10 +409,10 @@ class FeatureGPClassifier(ClassifierMixin, _FeatureProcess):
         p : ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of `classes_`.
         """
-        check_is_fitted(self)
-        rows = check_rows(self, X, reset=False).astype(self.model_.dtype, copy=False)
+        model = self._model()
+        rows = self._rows(X, model)
         with explained(self, ("X", rows)):
-            return self.model_.probabilities(rows, n_jobs=self.n_jobs)
+            return model.probabilities(rows, n_jobs=self.n_jobs)
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Logarithms of probabilities of classes.
@@ -496,27 +429,16 @@ class FeatureGPClassifier(ClassifierMixin, _FeatureProcess):
         """
         return np.log(np.maximum(self.predict_proba(X), 1e-300))
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The most probable label of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Labels.
-        """
-        probabilities = self.predict_proba(X)
-        return self.classes_[np.argmax(probabilities, axis=1)]
+    def _scores(self, X: ArrayLike) -> NDArray[Any]:
+        return self.predict_proba(X)
 
     @property
     def log_marginal_likelihood_value_(self) -> float:
-        """Log marginal likelihood of the transformed labels."""
-        check_is_fitted(self)
-        return self.model_.log_marginal_likelihood
+        """Log marginal likelihood of the transformed labels, or the lower bound of variational inference."""
+        return self._model().log_marginal_likelihood
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
+    @property
+    def n_iter_(self) -> int:
+        """Passes over the rows that learned something."""
+        self._model()
+        return self.max_iter if self.inference == "variational" else 1

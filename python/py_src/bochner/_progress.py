@@ -9,7 +9,9 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress(verbose: int, name: str, rows: int) -> Iterator[Callable[[int], None] | None]:
+def progress(
+    verbose: int, name: str, total: int, unit: str = "rows"
+) -> Iterator[Callable[[int], None] | None]:
     """A function to call with the number of rows read, or None where nobody wants to know."""
     if not verbose:
         yield None
@@ -19,13 +21,13 @@ def progress(verbose: int, name: str, rows: int) -> Iterator[Callable[[int], Non
     except ImportError:
         start = time.perf_counter()
         yield None
-        print(f"{name}: {rows:,} rows in {time.perf_counter() - start:.1f} s", file=sys.stderr)
+        print(f"{name}: {total:,} {unit} in {time.perf_counter() - start:.1f} s", file=sys.stderr)
         return
-    with tqdm(total=rows, desc=name, unit=" rows", unit_scale=True) as bar:
+    with tqdm(total=total, desc=name, unit=f" {unit}", unit_scale=True) as bar:
 
         def report(done: int) -> None:
             # Iterative solvers read the rows several times; how often is known at the end.
-            bar.total = rows * max(1, -(-done // rows))
+            bar.total = total * max(1, -(-done // total))
             bar.update(done - bar.n)
 
         yield report

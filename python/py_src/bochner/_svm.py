@@ -8,19 +8,16 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from bochner._base import FeatureTransformer
 from bochner._bochner import SvmModel
-from bochner._checks import RandomState, check_rows, explained, forget, plain, seed_of
+from bochner._checks import RandomState, explained, plain, seed_of
+from bochner._models import Classification, FeatureModel
 from bochner._progress import progress
-from bochner._ridge import FeatureModel
 
 
-class FeatureSVC(ClassifierMixin, FeatureModel):
+class FeatureSVC(FeatureModel, Classification):
     """Linear support vector machine on random features: a kernel machine at the cost of a linear one.
 
     One class against the rest, by coordinate descent in the dual; with the objective of liblinear and
@@ -127,19 +124,14 @@ class FeatureSVC(ClassifierMixin, FeatureModel):
         self : object
             The fitted model.
         """
-        forget(self)
-        rows, labels = check_rows(self, X, y=y, reset=True)
-        labels = column_or_1d(labels, warn=True)
-        check_classification_targets(labels)
-        self.classes_, numbers = np.unique(labels, return_inverse=True)
+        rows, numbers = self._labels(X, y)
         weights = self._weights(rows, sample_weight)
         features = self._draw(rows)
         # A generator is asked once more; the same integer serves features and order of visits.
         plan = self._svm_plan(seed_of(self.random_state))
-        column = numbers.reshape(-1, 1).astype(rows.dtype)
         with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, rows.shape[0]) as report:
             self.model_ = SvmModel.fit(
-                features.map_, rows, column, weights, plan, n_jobs=self.n_jobs, progress=report
+                features.map_, rows, numbers, weights, plan, n_jobs=self.n_jobs, progress=report
             )
         self.features_ = features
         reports = json.loads(self.model_.reports)
@@ -189,21 +181,17 @@ class FeatureSVC(ClassifierMixin, FeatureModel):
         """
         values = self._values(X)
         if len(self.classes_) > 2:
-            return self.classes_[np.argmax(values, axis=1)]
+            return self._winners(values)
         return self.classes_[np.where(values[:, 0] > 0, len(self.classes_) - 1, 0)]
 
     def _values(self, X: ArrayLike) -> NDArray[Any]:
-        check_is_fitted(self)
-        rows = check_rows(self, X, reset=False)
+        model = self._model()
+        rows = self._rows(X, model)
         with explained(self, ("X", rows)):
-            return self.model_.decide(rows.astype(self.model_.dtype, copy=False), n_jobs=self.n_jobs)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
+            return model.decide(rows, n_jobs=self.n_jobs)
 
     def _of_reports(self, value: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        return np.array([value(report) for report in json.loads(self.model_.reports)])
+        return np.array([value(report) for report in json.loads(self._model().reports)])
 
     @property
     def objective_(self) -> NDArray[np.float64]:
@@ -218,11 +206,9 @@ class FeatureSVC(ClassifierMixin, FeatureModel):
     @property
     def coef_(self) -> NDArray[Any]:
         """Weights of the features."""
-        check_is_fitted(self)
-        return self.model_.coefficients.T
+        return self._model().coefficients.T
 
     @property
     def intercept_(self) -> NDArray[Any]:
         """The constants."""
-        check_is_fitted(self)
-        return self.model_.intercept
+        return self._model().intercept

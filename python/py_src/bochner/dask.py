@@ -1,0 +1,355 @@
+"""Fits and predictions on Dask collections, spread over the workers of a cluster.
+
+Models that are solved from sums over rows (:class:`bochner.FeatureRidge`, :class:`bochner.FeatureGPRegressor`,
+:class:`bochner.OperatorRidge` and their classifiers) are fitted partition by partition: every partition becomes sums of
+fixed size, sums are added up in a tree, and the model is solved where `fit` was called. It is an ordinary estimator with
+the coefficients of a fit on one machine, to rounding. Features are never stored: partitions may be as large as the memory
+of a worker holds.
+
+Install with ``pip install bochner[dask]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+
+from bochner._base import _SAMPLE_ROWS, FeatureTransformer
+from bochner._checks import seed_of
+from bochner._models import Accumulating, AccumulatingClassification, FeatureModel
+from bochner._operator import _OperatorRidge
+
+try:
+    import dask
+    import dask.array as da
+    from dask.delayed import Delayed
+except ImportError as error:  # pragma: no cover - the extra is installed where this module is tested
+    raise ImportError("bochner.dask needs Dask: pip install 'bochner[dask]'") from error
+
+__all__ = ["fit", "predict", "transform"]
+
+# Sums that one task adds up.
+_FAN_IN = 8
+
+
+def fit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Fit a model to rows that are spread over a cluster.
+
+    Work runs on the current Dask client, or on Dask's local threads where there is none. Every task uses `n_jobs` threads
+    of its worker, one if `n_jobs` is None. A worker that is lost loses its sums; Dask makes them again from the partitions.
+
+    Parameters
+    ----------
+    model : estimator
+        A model that is solved from sums: :class:`bochner.FeatureRidge`, :class:`bochner.FeatureRidgeClassifier`,
+        :class:`bochner.FeatureGPRegressor`, :class:`bochner.FeatureGPClassifier` (by the Dirichlet transform, with one
+        `alpha`), :class:`bochner.OperatorRidge` or :class:`bochner.OperatorRidgeClassifier`. It is cloned, not changed.
+    X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
+        Rows.
+    y : dask.array.Array, dask.dataframe.Series or dask.dataframe.DataFrame
+        Targets or labels, in partitions like those of X.
+    sample_weight : dask.array.Array or dask.dataframe.Series, default=None
+        Weights of the rows.
+
+    Returns
+    -------
+    model : estimator
+        The fitted model. Parameters that depend on data are found on the rows they would be found on in `fit`; a search for
+        hyperparameters sees 5,000 rows at most.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> import bochner.dask
+    >>> from bochner import FeatureRidge, FourierFeatures
+    >>> X = da.random.default_rng(0).normal(size=(4000, 3), chunks=(1000, 3))
+    >>> model = FeatureRidge(FourierFeatures(200, random_state=0), alpha=1e-3)
+    >>> model = bochner.dask.fit(model, X, da.sin(X[:, 0]))
+    >>> model.score(X[:500].compute(), np.sin(X[:500, 0].compute())) > 0.99
+    True
+    """
+    if not isinstance(model, Accumulating):
+        raise TypeError(f"{type(model).__name__} is not solved from sums over rows: it needs all of them in one place")
+    fitted = clone(model)
+    table = Table(X, y, sample_weight)
+    seed = _fix_seed(fitted)
+    rows, targets = table.sample(seed)
+    if isinstance(fitted, AccumulatingClassification):
+        table = table.with_labels(_classes(table))
+        rows, numbers = fitted._labels(rows, targets, classes=table.classes)
+        fitted._begin(rows, numbers)
+    else:
+        fitted._begin(*fitted._targets(rows, targets))
+    if isinstance(fitted, _OperatorRidge) and fitted.A == "covariance":
+        fitted.kernel_["outputs"] = _covariance(fitted, table)
+    template = dask.delayed(fitted)
+    parts = [dask.delayed(_sums)(template, *part) for part in table.parts()]
+    fitted.sums_ = _tree(parts, _merged).compute()
+    fitted._model()
+    del fitted.sums_
+    for name in ("features", "random_state"):
+        if hasattr(model, name):
+            setattr(fitted, name, getattr(clone(model), name))
+    return fitted
+
+
+def predict(model: Any, X: Any, method: str = "predict") -> Any:
+    """Predict for rows that are spread over a cluster.
+
+    Parameters
+    ----------
+    model : estimator
+        Any fitted model of this package.
+    X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
+        Rows.
+    method : str, default="predict"
+        What is asked of the model: ``"predict"``, ``"predict_proba"``, ``"decision_function"``, ...
+
+    Returns
+    -------
+    values : dask.array.Array
+        What the method returns, not yet computed.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bochner.dask
+    >>> from bochner import FeatureRidgeClassifier
+    >>> X = da.random.default_rng(0).normal(size=(1000, 2), chunks=(250, 2))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> model = bochner.dask.fit(FeatureRidgeClassifier(random_state=0), X, y)
+    >>> bool((bochner.dask.predict(model, X) == y).mean().compute() > 0.9)
+    True
+    """
+    return _blockwise(model, X, getattr(type(model), method))
+
+
+def transform(features: FeatureTransformer, X: Any) -> Any:
+    """Features of rows that are spread over a cluster.
+
+    Parameters
+    ----------
+    features : transformer
+        Any transformer of this package. One that is not fitted is fitted to the rows it would look at in `fit`.
+    X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    features : dask.array.Array of shape (n_samples, n_features_out)
+        Features, not yet computed.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bochner.dask
+    >>> from bochner import PolynomialSketch
+    >>> X = da.random.default_rng(0).normal(size=(1000, 5), chunks=(250, 5))
+    >>> bochner.dask.transform(PolynomialSketch(64, random_state=0), X)
+    dask.array<..., shape=(1000, 64), dtype=float64, chunksize=(250, 64), chunktype=numpy.ndarray>
+    """
+    if not hasattr(features, "map_"):
+        features = clone(features)
+        table = Table(X)
+        seed = seed_of(features.random_state)
+        features.set_params(random_state=seed).fit(table.sample(seed)[0])
+    return _blockwise(features, X, type(features).transform)
+
+
+class Table:
+    """Rows, targets and weights in partitions that belong together.
+
+    Parameters
+    ----------
+    X : dask collection
+        Rows.
+    y : dask collection, default=None
+        Targets.
+    weights : dask collection, default=None
+        Weights.
+    """
+
+    def __init__(self, X: Any, y: Any = None, weights: Any = None) -> None:
+        self.columns = None if isinstance(X, da.Array) else list(X.columns)
+        self.rows = _partitions(X, "X")
+        self.targets = None if y is None else _partitions(y, "y")
+        self.weights = None if weights is None else _partitions(weights, "sample_weight")
+        self.classes: NDArray[Any] | None = None
+        for name, other in (("y", self.targets), ("sample_weight", self.weights)):
+            if other is not None and len(other) != len(self.rows):
+                raise ValueError(f"{name} has {len(other)} partitions and X has {len(self.rows)}; rechunk them alike")
+        sizes = [dask.delayed(len)(part) for part in self.rows]
+        if self.targets is not None:
+            sizes += [dask.delayed(len)(part) for part in self.targets]
+        found = dask.compute(*sizes)
+        self.sizes = found[: len(self.rows)]
+        if self.targets is not None and self.sizes != found[len(self.rows) :]:
+            raise ValueError("X and y have partitions of different lengths; rechunk them alike")
+
+    def parts(self) -> Iterable[tuple[Delayed, Delayed | None, Delayed | None]]:
+        """Rows, targets and weights of every partition that has rows."""
+        nothing = [None] * len(self.rows)
+        together = zip(self.rows, self.targets or nothing, self.weights or nothing, self.sizes, strict=True)
+        return [(rows, targets, weights) for rows, targets, weights, size in together if size]
+
+    def with_labels(self, classes: NDArray[Any]) -> Table:
+        """The same table with all of its labels known."""
+        self.classes = classes
+        return self
+
+    def sample(self, seed: int) -> tuple[Any, Any]:
+        """The rows on which `fit` would find what depends on data, with their targets."""
+        total = sum(self.sizes)
+        if total == 0:
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        chosen = np.arange(total)
+        if total > _SAMPLE_ROWS:
+            chosen = np.sort(np.random.default_rng(seed).choice(total, _SAMPLE_ROWS, replace=False))
+        picked, start = [], 0
+        for number, size in enumerate(self.sizes):
+            places = chosen[(chosen >= start) & (chosen < start + size)] - start
+            start += size
+            if len(places):
+                targets = None if self.targets is None else self.targets[number]
+                picked.append(dask.delayed(_rows_at)(self.rows[number], targets, places))
+        parts = dask.compute(*picked)
+        rows = [part[0] for part in parts]
+        targets = [part[1] for part in parts]
+        return _together(rows), None if self.targets is None else _together(targets)
+
+
+def _together(parts: list[Any]) -> Any:
+    """Parts of a table one below the other, as a table where they are tables."""
+    if hasattr(parts[0], "iloc"):
+        import pandas as pd
+
+        return pd.concat(parts)
+    return np.concatenate(parts)
+
+
+def _rows_at(rows: Any, targets: Any, places: NDArray[Any]) -> tuple[Any, Any]:
+    def at(part: Any) -> Any:
+        return part.iloc[places] if hasattr(part, "iloc") else part[places]
+
+    return at(rows), None if targets is None else at(targets)
+
+
+def _partitions(collection: Any, name: str) -> list[Delayed]:
+    if isinstance(collection, da.Array):
+        if collection.ndim == 2 and len(collection.chunks[1]) > 1:
+            collection = collection.rechunk({1: -1})
+        return list(collection.to_delayed().ravel())
+    if hasattr(collection, "to_delayed") and hasattr(collection, "map_partitions"):
+        return list(collection.to_delayed())
+    raise TypeError(f"{name} must be a Dask array or dataframe, got {type(collection).__name__}")
+
+
+def _fix_seed(model: Any) -> int:
+    """Replaces generators by the seed they give now, so that it is the same in every process."""
+    if not isinstance(model, FeatureModel):
+        model.random_state = seed_of(model.random_state)
+        return model.random_state
+    if model.features is not None and model.features.random_state is not None:
+        model.features.random_state = seed_of(model.features.random_state)
+        seed = model.features.random_state
+        model.random_state = seed_of(model.random_state)
+        return seed
+    model.random_state = seed_of(model.random_state)
+    return model.random_state
+
+
+def _sums(template: Any, rows: Any, targets: Any, weights: Any) -> Any:
+    """The sums over a partition."""
+    # A worker runs several tasks with one template: what checking rows changes belongs to a copy.
+    model = clone(template)
+    vars(model).update(vars(template))
+    if isinstance(model, AccumulatingClassification):
+        rows, targets = model._labels(rows, targets, first=False)
+    else:
+        rows, targets = model._targets(rows, targets, first=False)
+    weights = model._weights(rows, weights)
+    sums = model._empty()
+    sums.push(rows, targets, weights, n_jobs=model.n_jobs or 1)
+    return sums
+
+
+def _merged(parts: list[Any]) -> Any:
+    """One after the other, into fresh sums: inputs may be needed again if a worker is lost."""
+    total = copy(parts[0])
+    for part in parts[1:]:
+        total.merge(part)
+    return total
+
+
+def _tree(parts: list[Delayed], reduce: Callable[[list[Any]], Any]) -> Delayed:
+    """All parts reduced to one, a few at a time."""
+    while len(parts) > 1:
+        groups = [parts[start : start + _FAN_IN] for start in range(0, len(parts), _FAN_IN)]
+        parts = [group[0] if len(group) == 1 else dask.delayed(reduce)(group) for group in groups]
+    return parts[0]
+
+
+def _classes(table: Table) -> NDArray[Any]:
+    found = [dask.delayed(np.unique)(targets) for _, targets, _ in table.parts()]
+    return _tree(found, _union).compute()
+
+
+def _union(parts: list[Any]) -> NDArray[Any]:
+    return np.unique(np.concatenate(parts))
+
+
+def _covariance(model: Any, table: Table) -> list[list[float]]:
+    """The covariance of all targets, from moments of the partitions."""
+    template = dask.delayed(model)
+    parts = [dask.delayed(_moments)(template, targets, weights) for _, targets, weights in table.parts()]
+    total, sums, squares = _tree(parts, _added).compute()
+    mean = sums / total
+    return (squares / total - np.outer(mean, mean)).tolist()
+
+
+def _moments(model: Any, targets: Any, weights: Any) -> tuple[float, NDArray[Any], NDArray[Any]]:
+    targets = np.asarray(targets)
+    if isinstance(model, AccumulatingClassification):
+        targets = np.searchsorted(model.classes_, targets.ravel())
+    codes = model._codes(targets.reshape(len(targets), -1)).astype(np.float64)
+    weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=np.float64).ravel()
+    weighted = codes * weights[:, np.newaxis]
+    return float(weights.sum()), weighted.sum(axis=0), weighted.T @ codes
+
+
+def _added(parts: list[Any]) -> Any:
+    return tuple(sum(part[place] for part in parts) for place in range(3))
+
+
+def _blockwise(model: BaseEstimator, X: Any, method: Callable[..., Any]) -> Any:
+    """A method of a fitted model on every partition."""
+    if isinstance(X, da.Array):
+        if X.ndim == 2 and len(X.chunks[1]) > 1:
+            X = X.rechunk({1: -1})
+        dtype, lengths = X.dtype, X.chunks[0]
+        example: Any = np.ones((1, X.shape[1]), dtype=dtype)
+    elif hasattr(X, "to_delayed") and hasattr(X, "map_partitions"):
+        lengths = (np.nan,) * X.npartitions
+        example = X._meta_nonempty.iloc[:1]
+    else:
+        raise TypeError(f"X must be a Dask array or dataframe, got {type(X).__name__}")
+    shown = np.asarray(method(model, example))
+    shared = dask.delayed(model)
+    blocks = [
+        da.from_delayed(dask.delayed(_apply)(method, shared, part), (length, *shown.shape[1:]), dtype=shown.dtype)
+        for part, length in zip(_partitions(X, "X"), lengths, strict=True)
+    ]
+    return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)
+
+
+def _apply(method: Callable[..., Any], model: Any, rows: Any) -> NDArray[Any]:
+    if len(rows) == 0:
+        shown = np.asarray(method(model, np.ones((1, model.n_features_in_))))
+        return shown[:0]
+    return np.asarray(method(model, rows))
