@@ -89,7 +89,7 @@ impl ModelFile {
         serde_json::to_string(&self.stored.header).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    #[setter]
+    /// Replaces the header.
     fn set_header(&mut self, header: &str) -> PyResult<()> {
         let header: Header = serde_json::from_str(header).map_err(|error| not_understood(header, &error))?;
         self.stored.header = header;

@@ -207,6 +207,17 @@ def test_python_names_the_classes_of_the_command_line(program, table, tmp_path, 
     assert (found == table["verdict"]).mean() > 0.9
 
 
+def test_several_targets_have_columns_of_their_own(program, data, tmp_path):
+    X, Y, _ = data
+    model = FeatureRidge(FourierFeatures(16, random_state=0)).fit(X, Y)
+    model.save(tmp_path / "model.bochner")
+    np.save(tmp_path / "rows.npy", X)
+    program("predict", tmp_path / "model.bochner", tmp_path / "rows.npy", "--out", tmp_path / "out.csv")
+    found = pd.read_csv(tmp_path / "out.csv")
+    assert list(found.columns) == ["prediction_1", "prediction_2"]
+    assert np.array_equal(found.to_numpy(), model.predict(X))
+
+
 # Kinds that the command line knows.
 COMMAND_LINE = [model for model in MODELS if type(model) in (FeatureRidge, FeatureRidgeClassifier, FeatureSVC)] + [
     FeatureGPRegressor(FourierFeatures(32, random_state=4), noise=0.2),

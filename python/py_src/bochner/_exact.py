@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from bochner import _bochner
 from bochner._bochner import ExactModel
 from bochner._checks import RandomState, explained, plain, seed_of
-from bochner._models import Classification, Model, Regression, predict_process
+from bochner._models import Classification, Model, Probable, Regression, predict_process
 from bochner.kernels import Gaussian, Kernel
 
 
@@ -26,6 +26,7 @@ class _Exact(Model):
     _target_dtype = np.float64
 
     kernel: Kernel | None
+    model_: Any
 
     def _described(self) -> str:
         kernel = Gaussian() if self.kernel is None else self.kernel
@@ -107,21 +108,6 @@ class KernelRidge(_Exact, Regression):
         """
         rows, targets = self._targets(X, y)
         return self._fit(rows, targets, {"alpha": self.alpha, "memory_budget": self.memory_budget})
-
-    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Predict targets.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Predictions.
-        """
-        return self._shaped(self._values(X))
 
 
 class GPRegressor(_Exact, Regression):
@@ -227,7 +213,7 @@ class GPRegressor(_Exact, Regression):
         return self._model().log_marginal_likelihood
 
 
-class GPClassifier(_Exact, Classification):
+class GPClassifier(_Exact, Probable):
     """Gaussian-process classification with an exact kernel: what :class:`bochner.FeatureGPClassifier` approximates.
 
     Parameters
@@ -307,40 +293,6 @@ class GPClassifier(_Exact, Classification):
             "seed": seed_of(self.random_state),
         }
         return self._fit(rows, numbers, plan)
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities of classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        p : ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of `classes_`.
-        """
-        model = self._model()
-        rows = self._rows(X, model)
-        with explained(self, ("X", rows)):
-            return model.probabilities(rows, n_jobs=self.n_jobs)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The most probable label of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Labels.
-        """
-        probabilities = self.predict_proba(X)
-        return self._winners(probabilities)
 
 
 class KernelSVC(_Exact, Classification):
@@ -484,9 +436,13 @@ class KernelSVC(_Exact, Classification):
             For two classes the distance, up to scale, from the plane, positive for the second. For more, votes plus a
             fraction below one half that grows with the distances.
         """
+        scores = self._scores(X)
+        return scores if len(self.classes_) > 2 else scores[:, 0]
+
+    def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
         values = self._pairs(X)
         if len(self.classes_) <= 2:
-            return -values[:, 0] if values.shape[1] else np.zeros(len(values))
+            return -values if values.shape[1] else np.zeros((len(values), 1))
         votes = np.zeros((len(values), len(self.classes_)))
         sums = np.zeros_like(votes)
         for column, (first, second) in enumerate(combinations(range(len(self.classes_)), 2)):
@@ -497,20 +453,6 @@ class KernelSVC(_Exact, Classification):
             sums[:, second] -= values[:, column]
         return votes + sums / (3 * (np.abs(sums) + 1))
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Labels.
-        """
-        values = self.decision_function(X)
-        if len(self.classes_) > 2:
-            return self._winners(values)
-        return self.classes_[np.where(values > 0, len(self.classes_) - 1, 0)]
+    def _winners(self, values: NDArray[Any]) -> NDArray[Any]:
+        # Votes alone decide, and the first of the classes with most of them.
+        return super()._winners(np.floor(values + 0.5) if values.shape[1] > 1 else values)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from bochner import _bochner, kernels
 from bochner._attention import PositiveFeatures
@@ -62,6 +63,11 @@ def _penalty(header: dict[str, Any]) -> dict[str, Any]:
     return {} if penalty is None else {"alpha": penalty}
 
 
+def _price(header: dict[str, Any]) -> dict[str, Any]:
+    """The price of a violated margin that weighs coefficients as a penalty does."""
+    return {"C": 0.5 / max(alpha, 1e-12) for alpha in _penalty(header).values()}
+
+
 def _process(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda header: {name: header["extra"]["process"][name] for name in names}
 
@@ -94,7 +100,7 @@ KINDS: dict[str, _Kind] = {
     "ridge_classifier": _Kind(
         FeatureRidgeClassifier, _bochner.RidgeModel, lambda model, _: model.to_file(True), _penalty
     ),
-    "svm": _Kind(FeatureSVC, _bochner.SvmModel),
+    "svm": _Kind(FeatureSVC, _bochner.SvmModel, guess=_price),
     "gp_regressor": _Kind(FeatureGPRegressor, _bochner.GpRegressorModel, guess=_process("noise", "signal")),
     "gp_classifier": _Kind(FeatureGPClassifier, _bochner.GpClassifierModel, guess=_process("alpha")),
     "svi_classifier": _Kind(
@@ -140,7 +146,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         "dtype": str(model.dtype_),
         "labels": str(model.classes_.dtype) if isinstance(model, Classification) else None,
     }
-    file.header = json.dumps(header)
+    file.set_header(json.dumps(header))
     file.save(os.fspath(path))
 
 
@@ -182,7 +188,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     params = {name: _object(value) for name, value in notes.get("params", kind.guess(header)).items()}
     features = None
     if hasattr(core, "map"):
-        features = _transformer(header["map"])
+        own = params.get("features")
+        features = _transformer(header["map"]) if own is None else clone(own)
         features.n_features_in_ = header["input_dim"]
         features._adopt(core.map)
         if "params" not in notes:
@@ -248,7 +255,8 @@ def _numbered(count: int) -> list[str]:
 def _preprocessing(model: Any) -> dict[str, Any] | None:
     """What the command line has to know about columns and targets; None where rows are taken as they are."""
     preparation, units = getattr(model, "preparation_", None), getattr(model, "target_units_", None)
-    if preparation is None and units is None and not hasattr(model, "feature_names_in_"):
+    several = isinstance(model, Regression) and len(model.target_shape_) > 0
+    if preparation is None and units is None and not several and not hasattr(model, "feature_names_in_"):
         return None
     if preparation is not None:
         described = dict(preparation.spec)
@@ -265,8 +273,9 @@ def _preprocessing(model: Any) -> dict[str, Any] | None:
         targets = [{"name": name, "kind": {"number": {}}} for name in names]
     else:
         classes = model.classes_.tolist()
+        kind: dict[str, Any] = {"number": {}}
         if all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in classes):
-            described["labels"], kind = [float(label) for label in classes], {"number": {}}
+            described["labels"] = [float(label) for label in classes]
         else:
             described["labels"] = [float(number) for number in range(len(classes))]
             kind = {"words": {"values": [str(label) for label in classes]}}
@@ -315,7 +324,7 @@ def _object(value: Any) -> Any:
     params = {name: _object(part) for name, part in value["params"].items()}
     if "features" in value:
         return FEATURES[value["features"]](**params)
-    known = [*kernels.Kernel.__subclasses__(), *kernels.OperatorKernel.__subclasses__()]
+    known: list[Any] = [*kernels.Kernel.__subclasses__(), *kernels.OperatorKernel.__subclasses__()]
     return {kind._name: kind for kind in known}[value["kernel"]](**params)
 
 

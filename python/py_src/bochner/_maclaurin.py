@@ -284,9 +284,7 @@ class LocalGPRegressor(Regression):
         self.spec_ = json.loads(self.model_.spec)
         return self
 
-    def predict(
-        self, X: ArrayLike, return_std: bool = False
-    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Predictive mean, and standard deviation of the function where asked for.
 
         Parameters

@@ -121,6 +121,21 @@ class Regression(MultiOutputMixin, RegressorMixin, Model):
         targets = np.ascontiguousarray(targets, dtype=self._target_dtype or self.dtype_)
         return rows.astype(self.dtype_, copy=False), targets
 
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Predictions, in the dtype of the rows seen in `fit`.
+        """
+        return self._shaped(self._values(X))
+
     def _shaped(self, values: NDArray[Any], *, spread: bool = False) -> NDArray[Any]:
         """Values as y was shaped, in its units; `spread` for deviations from them."""
         units = getattr(self, "target_units_", None)
@@ -172,9 +187,71 @@ class Classification(ClassifierMixin, Model):
         numbers = np.searchsorted(self.classes_, labels).reshape(-1, 1).astype(self.dtype_)
         return rows.astype(self.dtype_, copy=False), numbers
 
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores = self._scores(X)
+        return self._winners(scores)
+
+    def _scores(self, X: ArrayLike) -> NDArray[Any]:
+        """Values whose largest decides, one column per class."""
+        return self._values(X)
+
     def _winners(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The labels with the largest values."""
+        """The labels with the largest values; a single column is positive for the second of two."""
+        if values.shape[1] == 1:
+            return self.classes_[np.where(values[:, 0] > 0, len(self.classes_) - 1, 0)]
         return self.classes_[np.argmax(values, axis=1)]
+
+
+class Probable(Classification):
+    """A classification that knows probabilities."""
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities of classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        p : ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
+        model = self._model()
+        rows = self._rows(X, model)
+        with explained(self, ("X", rows)):
+            return model.probabilities(rows, n_jobs=self.n_jobs)
+
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Logarithms of probabilities of classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_p : ndarray of shape (n_samples, n_classes)
+            Logarithms, in the order of `classes_`.
+        """
+        return np.log(np.maximum(self.predict_proba(X), 1e-300))
+
+    def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
+        return self.predict_proba(X)
 
 
 class Accumulating(Model):
@@ -302,21 +379,6 @@ class AccumulatingRegression(Regression, Accumulating):
         rows, targets = self._targets(X, y, first=first, **(self._checks() if first else {}))
         return self._add(rows, targets, sample_weight)
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict targets.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Predictions, in the dtype of the rows seen in `fit`.
-        """
-        return self._shaped(self._values(X))
-
 
 class AccumulatingClassification(Classification, Accumulating):
     """A classification solved from sums."""
@@ -383,23 +445,3 @@ class AccumulatingClassification(Classification, Accumulating):
         checks = self._checks() if first else {}
         rows, numbers = self._labels(X, y, first=first, classes=known, **checks)
         return self._add(rows, numbers, sample_weight)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Labels.
-        """
-        scores = self._scores(X)
-        return self._winners(scores)
-
-    def _scores(self, X: ArrayLike) -> NDArray[Any]:
-        """Values whose largest decides, one column per class."""
-        return self._values(X)

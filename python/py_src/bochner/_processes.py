@@ -12,7 +12,13 @@ from sklearn.model_selection import train_test_split
 from bochner._base import FeatureTransformer
 from bochner._bochner import GpClassifierModel, GpRegressorModel, GpSums, Map, maximise_evidence
 from bochner._checks import RandomState, explained, plain, seed_of
-from bochner._models import AccumulatingClassification, AccumulatingRegression, FeatureModel, predict_process
+from bochner._models import (
+    AccumulatingClassification,
+    AccumulatingRegression,
+    FeatureModel,
+    Probable,
+    predict_process,
+)
 from bochner._progress import progress
 
 
@@ -218,7 +224,7 @@ class FeatureGPRegressor(FeatureModel, AccumulatingRegression):
         return variances if self.target_shape_ else float(variances[0])
 
 
-class FeatureGPClassifier(FeatureModel, AccumulatingClassification):
+class FeatureGPClassifier(FeatureModel, Probable, AccumulatingClassification):
     """Gaussian-process classification on random features.
 
     Every class has a process of its own for the logarithm of its share; probabilities are averages over draws from their
@@ -395,42 +401,6 @@ class FeatureGPClassifier(FeatureModel, AccumulatingClassification):
         plan = {"alpha": alpha, "signal": self.signal, "n_samples": self.n_draws}
         plan = {name: plain(name, value) for name, value in plan.items()}
         return json.dumps({**plan, "classes": len(self.classes_), "seed": self.seed_})
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities of classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        p : ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of `classes_`.
-        """
-        model = self._model()
-        rows = self._rows(X, model)
-        with explained(self, ("X", rows)):
-            return model.probabilities(rows, n_jobs=self.n_jobs)
-
-    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Logarithms of probabilities of classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        log_p : ndarray of shape (n_samples, n_classes)
-            Logarithms, in the order of `classes_`.
-        """
-        return np.log(np.maximum(self.predict_proba(X), 1e-300))
-
-    def _scores(self, X: ArrayLike) -> NDArray[Any]:
-        return self.predict_proba(X)
 
     @property
     def log_marginal_likelihood_value_(self) -> float:

@@ -166,24 +166,6 @@ class FeatureSVC(FeatureModel, Classification):
         values = self._values(X)
         return values if len(self.classes_) > 2 else values[:, 0]
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Labels.
-        """
-        values = self._values(X)
-        if len(self.classes_) > 2:
-            return self._winners(values)
-        return self.classes_[np.where(values[:, 0] > 0, len(self.classes_) - 1, 0)]
-
     def _values(self, X: ArrayLike) -> NDArray[Any]:
         model = self._model()
         rows = self._rows(X, model)

@@ -25,9 +25,9 @@ from bochner._models import Accumulating, AccumulatingClassification, FeatureMod
 from bochner._operator import _OperatorRidge
 
 try:
-    import dask
     import dask.array as da
-    from dask.delayed import Delayed
+    from dask.base import compute
+    from dask.delayed import Delayed, delayed
 except ImportError as error:  # pragma: no cover - the extra is installed where this module is tested
     raise ImportError("bochner.dask needs Dask: pip install 'bochner[dask]'") from error
 
@@ -88,8 +88,8 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
         fitted._begin(*fitted._targets(rows, targets))
     if isinstance(fitted, _OperatorRidge) and fitted.A == "covariance":
         fitted.kernel_["outputs"] = _covariance(fitted, table)
-    template = dask.delayed(fitted)
-    parts = [dask.delayed(_sums)(template, *part) for part in table.parts()]
+    template = delayed(fitted)
+    parts = [delayed(_sums)(template, *part) for part in table.parts()]
     fitted.sums_ = _tree(parts, _merged).compute()
     fitted._model()
     del fitted.sums_
@@ -151,8 +151,9 @@ def transform(features: FeatureTransformer, X: Any) -> Any:
     >>> import bochner.dask
     >>> from bochner import PolynomialSketch
     >>> X = da.random.default_rng(0).normal(size=(1000, 5), chunks=(250, 5))
-    >>> bochner.dask.transform(PolynomialSketch(64, random_state=0), X)
-    dask.array<..., shape=(1000, 64), dtype=float64, chunksize=(250, 64), chunktype=numpy.ndarray>
+    >>> features = bochner.dask.transform(PolynomialSketch(64, random_state=0), X)
+    >>> features.shape, features.chunksize
+    ((1000, 64), (250, 64))
     """
     if not hasattr(features, "map_"):
         features = clone(features)
@@ -184,10 +185,10 @@ class Table:
         for name, other in (("y", self.targets), ("sample_weight", self.weights)):
             if other is not None and len(other) != len(self.rows):
                 raise ValueError(f"{name} has {len(other)} partitions and X has {len(self.rows)}; rechunk them alike")
-        sizes = [dask.delayed(len)(part) for part in self.rows]
+        sizes = [delayed(len)(part) for part in self.rows]
         if self.targets is not None:
-            sizes += [dask.delayed(len)(part) for part in self.targets]
-        found = dask.compute(*sizes)
+            sizes += [delayed(len)(part) for part in self.targets]
+        found = compute(*sizes)
         self.sizes = found[: len(self.rows)]
         if self.targets is not None and self.sizes != found[len(self.rows) :]:
             raise ValueError("X and y have partitions of different lengths; rechunk them alike")
@@ -217,11 +218,10 @@ class Table:
             start += size
             if len(places):
                 targets = None if self.targets is None else self.targets[number]
-                picked.append(dask.delayed(_rows_at)(self.rows[number], targets, places))
-        parts = dask.compute(*picked)
-        rows = [part[0] for part in parts]
-        targets = [part[1] for part in parts]
-        return _together(rows), None if self.targets is None else _together(targets)
+                picked.append(delayed(_rows_at)(self.rows[number], targets, places))
+        parts = compute(*picked)
+        rows, labels = [part[0] for part in parts], [part[1] for part in parts]
+        return _together(rows), None if self.targets is None else _together(labels)
 
 
 def _together(parts: list[Any]) -> Any:
@@ -267,8 +267,7 @@ def _fix_seed(model: Any) -> int:
 def _sums(template: Any, rows: Any, targets: Any, weights: Any) -> Any:
     """The sums over a partition."""
     # A worker runs several tasks with one template: what checking rows changes belongs to a copy.
-    model = clone(template)
-    vars(model).update(vars(template))
+    model = copy(template)
     if isinstance(model, AccumulatingClassification):
         rows, targets = model._labels(rows, targets, first=False)
     else:
@@ -291,12 +290,12 @@ def _tree(parts: list[Delayed], reduce: Callable[[list[Any]], Any]) -> Delayed:
     """All parts reduced to one, a few at a time."""
     while len(parts) > 1:
         groups = [parts[start : start + _FAN_IN] for start in range(0, len(parts), _FAN_IN)]
-        parts = [group[0] if len(group) == 1 else dask.delayed(reduce)(group) for group in groups]
+        parts = [group[0] if len(group) == 1 else delayed(reduce)(group) for group in groups]
     return parts[0]
 
 
 def _classes(table: Table) -> NDArray[Any]:
-    found = [dask.delayed(np.unique)(targets) for _, targets, _ in table.parts()]
+    found = [delayed(np.unique)(targets) for _, targets, _ in table.parts()]
     return _tree(found, _union).compute()
 
 
@@ -306,8 +305,8 @@ def _union(parts: list[Any]) -> NDArray[Any]:
 
 def _covariance(model: Any, table: Table) -> list[list[float]]:
     """The covariance of all targets, from moments of the partitions."""
-    template = dask.delayed(model)
-    parts = [dask.delayed(_moments)(template, targets, weights) for _, targets, weights in table.parts()]
+    template = delayed(model)
+    parts = [delayed(_moments)(template, targets, weights) for _, targets, weights in table.parts()]
     total, sums, squares = _tree(parts, _added).compute()
     mean = sums / total
     return (squares / total - np.outer(mean, mean)).tolist()
@@ -340,9 +339,9 @@ def _blockwise(model: BaseEstimator, X: Any, method: Callable[..., Any]) -> Any:
     else:
         raise TypeError(f"X must be a Dask array or dataframe, got {type(X).__name__}")
     shown = np.asarray(method(model, example))
-    shared = dask.delayed(model)
+    shared = delayed(model)
     blocks = [
-        da.from_delayed(dask.delayed(_apply)(method, shared, part), (length, *shown.shape[1:]), dtype=shown.dtype)
+        da.from_delayed(delayed(_apply)(method, shared, part), (length, *shown.shape[1:]), dtype=shown.dtype)
         for part, length in zip(_partitions(X, "X"), lengths, strict=True)
     ]
     return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)
