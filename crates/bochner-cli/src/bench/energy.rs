@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 /// Energy counters of all processor packages.
 #[derive(Debug)]
-pub(super) struct Energy {
+pub(crate) struct Energy {
     counters: Vec<PathBuf>,
 }
 
 impl Energy {
     /// The counters of this machine; none where the system shows none or forbids reading them.
-    pub(super) fn find() -> Option<Self> {
+    pub(crate) fn find() -> Option<Self> {
         let folders = std::fs::read_dir("/sys/class/powercap").ok()?;
         let package = |folder: &PathBuf| {
             read_to_string(folder.join("name")).is_ok_and(|name| name.starts_with("package"))
@@ -22,7 +22,7 @@ impl Energy {
     }
 
     /// Joules of `work`, of the whole machine.
-    pub(super) fn of(&self, work: impl FnOnce()) -> f64 {
+    pub(crate) fn of(&self, work: impl FnOnce()) -> f64 {
         let before = self.read();
         work();
         let spent = |(i, folder): (usize, &PathBuf)| {

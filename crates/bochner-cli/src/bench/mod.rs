@@ -2,7 +2,7 @@
 //!
 //! A new one is a file with a function and one line in [`ALL`].
 
-mod energy;
+pub(crate) mod energy;
 mod gram;
 mod growth;
 mod hadamard;
@@ -10,7 +10,7 @@ mod learners;
 mod maclaurin;
 mod normals;
 mod operator;
-mod optical;
+pub(crate) mod optical;
 mod peers;
 mod projection;
 mod read;

@@ -18,30 +18,33 @@ use std::time::Instant;
 /// Figures of others, with their source.
 const PUBLISHED: &str = include_str!("../../data/optical-projection-times.json");
 
+/// What is said where joules are not counted.
+pub(crate) const NO_COUNTER: &str = "this machine shows no counter of joules (/sys/class/powercap)";
+
 #[derive(Deserialize)]
-struct Published {
-    points: Vec<Point>,
-    device: Device,
+pub(crate) struct Published {
+    pub(crate) points: Vec<Point>,
+    pub(crate) device: Device,
 }
 
 #[derive(Deserialize)]
-struct Point {
-    machine: String,
-    rows: usize,
-    dim: usize,
-    seconds: f64,
-    joules: f64,
+pub(crate) struct Point {
+    pub(crate) machine: String,
+    pub(crate) rows: usize,
+    pub(crate) dim: usize,
+    pub(crate) seconds: f64,
+    pub(crate) joules: f64,
 }
 
 #[derive(Deserialize)]
-struct Device {
-    machine: String,
-    rows_per_second: f64,
-    watts: f64,
-    largest_dim: usize,
+pub(crate) struct Device {
+    pub(crate) machine: String,
+    pub(crate) rows_per_second: f64,
+    pub(crate) watts: f64,
+    pub(crate) largest_dim: usize,
 }
 
-fn published() -> Published {
+pub(crate) fn published() -> Published {
     serde_json::from_str(PUBLISHED).expect("the embedded figures are read by a test")
 }
 
@@ -167,62 +170,88 @@ fn matrix_free(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
 /// Weights a study stores, at most.
 const MOST_BYTES: f64 = 4e9;
 
+/// The three ways to project, by name.
+pub(crate) const PROJECTIONS: [(&str, OpticalProjection); 3] = [
+    ("dense", OpticalProjection::Dense),
+    ("matrix-free", OpticalProjection::MatrixFree),
+    ("structured", OpticalProjection::Structured),
+];
+
+/// What a projection of so many rows took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Taken {
+    pub(crate) seconds: f64,
+    /// Most bytes held, where the system says so.
+    pub(crate) memory: Option<f64>,
+    /// Of the whole machine, where it counts them.
+    pub(crate) joules: Option<f64>,
+}
+
+/// Projects `n` rows of length `d` to `d` features; nothing where that takes more than `most_flops` operations or more
+/// memory than a study stores.
+pub(crate) fn take(
+    projection: OpticalProjection,
+    n: usize,
+    d: usize,
+    most_flops: f64,
+    energy: Option<&Energy>,
+) -> Outcome<Option<Taken>> {
+    let (flops, weights) = (4.0 * n as f64 * (d as f64) * d as f64, 8.0 * d as f64 * d as f64);
+    let product = projection != OpticalProjection::Structured;
+    if product && flops > most_flops || projection == OpticalProjection::Dense && weights > MOST_BYTES {
+        return Ok(None);
+    }
+    // Fewer rows where these themselves would take gigabytes: time is linear in them.
+    let rows_timed = n.min((1 << 28) / d).max(1);
+    forget_peak();
+    let (map, rows, mut out) = (map(projection, d, d)?, normal_rows(rows_timed, d), fresh(rows_timed, d));
+    let scale = n as f64 / rows_timed as f64;
+    let seconds = scale * time(&map, &rows, &mut out)?;
+    let memory = peak_memory();
+    let joules = match energy {
+        Some(energy) => {
+            let mut failure = None;
+            let joules = energy.of(|| failure = map.transform_into(rows.view(), out.view_mut()).err());
+            failure.map_or(Ok(Some(scale * joules)), Err)?
+        }
+        None => None,
+    };
+    Ok(Some(Taken { seconds, memory, joules }))
+}
+
 /// (n, D) x (D, D) for growing D, as in the figure of the paper.
 fn study(bench: &Bench<'_>, published: &Published, lines: &mut Vec<Line>) -> Outcome {
     let energy = Energy::find();
     if energy.is_none() {
-        lines.push(Line::alone(
-            "energy",
-            Measure::Words("this machine shows no counter of joules (/sys/class/powercap)"),
-        ));
+        lines.push(Line::alone("energy", Measure::Words(NO_COUNTER)));
     }
     let dims: &[usize] =
         if bench.full { &[1024, 4096, 20_000, 50_000, 1 << 18, 1 << 20] } else { &[1024, 4096, 1 << 16] };
     // Products beyond this take minutes on a few cores.
     let most_flops = if bench.full { 2e13 } else { 1e11 };
     let n = 1000;
-    for (name, projection) in [
-        ("dense", OpticalProjection::Dense),
-        ("matrix-free", OpticalProjection::MatrixFree),
-        ("structured", OpticalProjection::Structured),
-    ] {
+    for (name, projection) in PROJECTIONS {
         for &d in dims {
-            let (flops, weights) = (4.0 * n as f64 * (d as f64) * d as f64, 8.0 * d as f64 * d as f64);
-            let product = projection != OpticalProjection::Structured;
-            if product && flops > most_flops || projection == OpticalProjection::Dense && weights > MOST_BYTES {
-                continue;
-            }
             bench.progress.at(format!("{name}, D = {}", count(d)))?;
-            // Fewer rows where these themselves would take gigabytes: time is linear in them.
-            let rows_timed = n.min((1 << 28) / d).max(1);
-            forget_peak();
-            let (map, rows, mut out) = (map(projection, d, d)?, normal_rows(rows_timed, d), fresh(rows_timed, d));
-            let scale = n as f64 / rows_timed as f64;
-            let ours = scale * time(&map, &rows, &mut out)?;
+            let Some(ours) = take(projection, n, d, most_flops, energy.as_ref())? else { continue };
             let case = format!("{name}, ({0} x {1}) x ({1} x {1})", count(n), count(d));
             let device = &published.device;
             let nominal = n as f64 / device.rows_per_second;
             if d <= device.largest_dim {
-                lines.push(Line::time(&case, ours, &device.machine, nominal, Bar::None));
+                lines.push(Line::time(&case, ours.seconds, &device.machine, nominal, Bar::None));
             } else {
-                lines.push(Line::alone(&case, Measure::Seconds(ours)));
+                lines.push(Line::alone(&case, Measure::Seconds(ours.seconds)));
             }
             let points: Vec<&Point> = published.points.iter().filter(|p| p.rows == n && p.dim == d).collect();
             for point in &points {
-                lines.push(Line::time(&case, ours, &point.machine, point.seconds, Bar::None));
+                lines.push(Line::time(&case, ours.seconds, &point.machine, point.seconds, Bar::None));
             }
-            if let Some(peak) = peak_memory() {
+            if let Some(peak) = ours.memory {
                 lines.push(Line::alone(format!("{case}: peak memory"), Measure::Rate(peak, "B")));
             }
-            if let Some(energy) = &energy {
-                let mut failure = None;
-                let joules = scale * energy.of(|| failure = map.transform_into(rows.view(), out.view_mut()).err());
-                if let Some(error) = failure {
-                    return Err(error.into());
-                }
+            if let Some(joules) = ours.joules {
                 let case = format!("{case}: energy");
-                let joules_nominal = nominal * device.watts;
-                lines.push(Line::speed(&case, joules, &device.machine, joules_nominal, "J", Bar::None));
+                lines.push(Line::speed(&case, joules, &device.machine, nominal * device.watts, "J", Bar::None));
                 for point in &points {
                     lines.push(Line::speed(&case, joules, &point.machine, point.joules, "J", Bar::None));
                 }

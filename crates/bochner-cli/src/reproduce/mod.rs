@@ -10,6 +10,7 @@ mod data;
 mod kid;
 mod maclaurin_kernel;
 mod optical_fashion_mnist;
+mod optical_time;
 mod orff_convergence;
 mod orff_vectorfield;
 mod published;
@@ -52,6 +53,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     kid::EXPERIMENT,
     maclaurin_kernel::EXPERIMENT,
     optical_fashion_mnist::EXPERIMENT,
+    optical_time::EXPERIMENT,
     orff_convergence::EXPERIMENT,
     orff_vectorfield::EXPERIMENT,
     sketch_time::EXPERIMENT,
