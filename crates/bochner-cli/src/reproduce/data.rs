@@ -87,6 +87,16 @@ impl Library {
         Ok((part("train")?, part("t10k")?))
     }
 
+    /// Whether a file of the data set is there.
+    pub(crate) fn has_file(&self, name: &str, file: &str) -> bool {
+        self.folder.as_ref().is_some_and(|folder| folder.join(name).join(file).is_file())
+    }
+
+    /// An archive with arrays `X` and `y`.
+    pub(crate) fn arrays(&self, name: &str, file: &str) -> Outcome<Part> {
+        read(&self.path(name, file)?, None, &Selection::default())
+    }
+
     /// A table whose last `targets` columns are targets.
     pub(crate) fn table(&self, name: &str, file: &str, targets: usize) -> Outcome<Part> {
         let path = self.path(name, file)?;

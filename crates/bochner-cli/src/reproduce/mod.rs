@@ -5,12 +5,14 @@
 
 mod attention;
 mod cache;
+mod classify;
 mod compressive_mnist;
 mod data;
 mod kid;
 mod maclaurin_kernel;
 mod optical_fashion_mnist;
 mod optical_time;
+mod optical_transfer;
 mod orff_convergence;
 mod orff_vectorfield;
 mod published;
@@ -20,11 +22,13 @@ mod variance_ratios;
 use crate::cli::Context;
 use crate::failure::{Failure, Outcome};
 use crate::human;
+use crate::interrupt;
 use crate::output;
 use crate::plot::Plot;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::table::{Cell, Format, Table};
+use bochner::rows::{InMemory, RowSource, Watched};
 use cache::Cache;
 use data::Library;
 use published::Published;
@@ -54,6 +58,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     maclaurin_kernel::EXPERIMENT,
     optical_fashion_mnist::EXPERIMENT,
     optical_time::EXPERIMENT,
+    optical_transfer::EXPERIMENT,
     orff_convergence::EXPERIMENT,
     orff_vectorfield::EXPERIMENT,
     sketch_time::EXPERIMENT,
@@ -110,6 +115,12 @@ impl Run<'_> {
             values.extend(self.values(&format!("{key}; draw {draw}"), || Ok(vec![make(seed)?]))?);
         }
         Ok(Statistic::of(&values))
+    }
+
+    /// The rows of a part, to be read as often as wanted; stops where the user asks for it.
+    pub(crate) fn watched<'b>(&self, part: &'b data::Part) -> Outcome<impl RowSource<f32> + use<'b>> {
+        let source = InMemory::new(part.rows.view(), part.targets.view())?;
+        Ok(Watched::new(source, |_| if interrupt::requested() { Err(bochner::Error::Interrupted) } else { Ok(()) }))
     }
 
     /// What the paper reports under `key`, and where.

@@ -1,0 +1,284 @@
+//! Ridge classifiers on features of rows that a threshold made binary: what the optical experiments search, fit and test.
+
+use super::Run;
+use super::data::{Part, double};
+use crate::failure::Outcome;
+use bochner::feature::{Describe, FeatureMap, Spec};
+use bochner::metrics::error_rate;
+use bochner::model::exact::{ExactSolver, KernelRidge};
+use bochner::model::{Fit, Predict, Ridge, RidgeClassifier};
+use bochner::random::Seed;
+use bochner::rows::{InMemory, OneAgainstRest, count_classes};
+use bochner::solve::{ConjugateGradients, Preconditioner, Solver};
+use bochner::tune::{Search, Split, Task};
+use ndarray::Array2;
+use std::time::Instant;
+
+/// Maps of one kind, and the values of their hyperparameters that are tried.
+pub(super) struct Family {
+    pub(super) name: String,
+    pub(super) candidates: Vec<Spec>,
+    /// Whether a constant is fitted beside the features.
+    pub(super) intercept: bool,
+}
+
+/// What a search chose.
+#[derive(Debug, Clone)]
+pub(super) struct Chosen {
+    /// Value above which an input becomes 1.
+    pub(super) threshold: f32,
+    pub(super) spec: Spec,
+    /// Penalty over the mean squared length of a row's features.
+    pub(super) ratio: f64,
+    pub(super) intercept: bool,
+    /// Share of wrong classes among the validation rows.
+    pub(super) loss: f64,
+}
+
+/// Half decades up to the mean squared length of features, on which penalties are sought; few enough that factorising for
+/// each is cheaper than a decomposition.
+pub(super) fn ratios() -> Vec<f64> {
+    (-10..=0).map(|e| 10f64.powf(0.5 * f64::from(e))).collect()
+}
+
+/// Rows that fill a description in and say how long features are.
+const SAMPLE: usize = 1000;
+
+/// Features beyond which the Gram matrix is not factorised, as in the paper.
+const LARGEST_GRAM: usize = 10_000;
+
+/// Bytes for features that are kept between the steps of an iteration.
+const KEPT: u64 = 6 << 30;
+
+/// Bytes for the kernel matrix of all training rows: single precision holds 60,000 of them.
+const KERNEL: u64 = 9 << 30;
+
+pub(super) fn binary(part: &Part, threshold: f32) -> Part {
+    Part { rows: part.rows.mapv(|v| f32::from(u8::from(v > threshold))), targets: part.targets.clone() }
+}
+
+/// The description with what it takes from data filled in, and the mean squared length of its features.
+fn prepared(spec: &Spec, features: usize, seed: u64, part: &Part) -> Outcome<(Spec, f64)> {
+    let sample = part.sample(SAMPLE, 5);
+    let spec = spec.redrawn(features, seed).resolve(double(sample.rows.view()).view())?;
+    let images = spec.build::<f32>(part.rows.ncols())?.transform(sample.rows.view())?;
+    let squares: f64 = images.iter().map(|&v| f64::from(v) * f64::from(v)).sum();
+    Ok((spec, squares / sample.rows.nrows() as f64))
+}
+
+/// Tries thresholds, maps and penalties on a fifth of the rows; the smallest error wins, the first of equals.
+pub(super) fn search(
+    run: &Run<'_>,
+    family: &Family,
+    thresholds: &[f32],
+    train: &Part,
+    features: usize,
+) -> Outcome<Chosen> {
+    let mut best: Option<Chosen> = None;
+    for &threshold in thresholds {
+        let rows = binary(train, threshold);
+        for (index, spec) in family.candidates.iter().enumerate() {
+            let start = Chosen {
+                threshold,
+                spec: spec.clone(),
+                ratio: f64::NAN,
+                intercept: family.intercept,
+                loss: f64::INFINITY,
+            };
+            let found = judge(run, &format!("{} {index}", family.name), &start, &ratios(), &rows, features)?;
+            if best.as_ref().is_none_or(|best| found.loss < best.loss) {
+                best = Some(found);
+            }
+        }
+    }
+    best.ok_or_else(|| crate::failure::Failure::Failed(format!("{}: nothing to search", family.name)))
+}
+
+/// The same map and threshold with a penalty sought again, with other many features.
+pub(super) fn refine(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, features: usize) -> Outcome<Chosen> {
+    let around: Vec<f64> = (-4..=2).map(|e| chosen.ratio * 10f64.powf(0.5 * f64::from(e))).collect();
+    judge(run, name, chosen, &around, &binary(train, chosen.threshold), features)
+}
+
+/// The best of some penalties on a fifth of rows that are binary already.
+fn judge(run: &Run<'_>, name: &str, chosen: &Chosen, ratios: &[f64], rows: &Part, features: usize) -> Outcome<Chosen> {
+    let key = format!(
+        "validation of {name}: {}, threshold {}, D={features}, n={}, penalties {:.1e} to {:.1e}",
+        describe(&chosen.spec),
+        chosen.threshold,
+        rows.rows.nrows(),
+        ratios[0],
+        ratios[ratios.len() - 1],
+    );
+    let losses = run.values(&key, || {
+        let (spec, unit) = prepared(&chosen.spec, features, run.seed, rows)?;
+        let search = Search {
+            penalties: ratios.iter().map(|ratio| ratio * unit).collect(),
+            intercept: chosen.intercept,
+            seed: Seed::new(run.seed),
+            ..Search::new(Task::Classification, Split::HeldOut(0.2))
+        };
+        let trials = search.run(&[spec], &mut run.watched(rows)?, &mut |_| Ok(()))?;
+        Ok(trials.trials.iter().map(|trial| trial.mean()).collect())
+    })?;
+    Ok(smallest(chosen, ratios, &losses))
+}
+
+fn smallest(chosen: &Chosen, ratios: &[f64], losses: &[f64]) -> Chosen {
+    let best = (0..losses.len()).fold(0, |best, i| if losses[i] < losses[best] { i } else { best });
+    Chosen { ratio: ratios[best], loss: losses[best], ..chosen.clone() }
+}
+
+/// The penalty of the exact kernel: the best of some around `chosen` on a fifth of at most `most` rows.
+pub(super) fn refine_exact(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, most: usize) -> Outcome<Chosen> {
+    let around: Vec<f64> = (-2..=3).map(|e| chosen.ratio * 10f64.powf(0.5 * f64::from(e))).collect();
+    let rows = train.sample(most, 6);
+    let cut = rows.rows.nrows() / 5;
+    let order: Vec<usize> = (0..rows.rows.nrows()).collect();
+    let (held, rest) = (rows.select(&order[..cut]), rows.select(&order[cut..]));
+    let mut losses = Vec::with_capacity(around.len());
+    for &ratio in &around {
+        let at = Chosen { ratio, ..chosen.clone() };
+        let found = exact(run, &format!("validation of {name}"), &at, &rest, &held)?;
+        losses.push(0.01 * found.error);
+    }
+    Ok(smallest(chosen, &around, &losses))
+}
+
+/// How a classifier did on test rows, and what its fit took.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tested {
+    /// Wrong classes in percent.
+    pub(super) error: f64,
+    pub(super) seconds: f64,
+    /// Steps of the iteration; 1 for a factorisation.
+    pub(super) steps: f64,
+    /// Relative residual; 0 for a factorisation.
+    pub(super) residual: f64,
+}
+
+impl Tested {
+    fn from_values(values: &[f64]) -> Self {
+        Tested { error: values[0], seconds: values[1], steps: values[2], residual: values[3] }
+    }
+}
+
+/// Fits on `train` with `features` features and counts mistakes on `test`.
+pub(super) fn test(
+    run: &Run<'_>,
+    name: &str,
+    chosen: &Chosen,
+    features: usize,
+    train: &Part,
+    test: &Part,
+) -> Outcome<Tested> {
+    let key = format!(
+        "{name} D={features} n={} test={} {} threshold {} penalty {:.3e}",
+        train.rows.nrows(),
+        test.rows.nrows(),
+        describe(&chosen.spec),
+        chosen.threshold,
+        chosen.ratio
+    );
+    let values = run.values(&key, || {
+        let (train, test) = (binary(train, chosen.threshold), binary(test, chosen.threshold));
+        let (spec, unit) = prepared(&chosen.spec, features, run.seed, &train)?;
+        let map = spec.build::<f32>(train.rows.ncols())?;
+        let mut ridge = Ridge::new(map, chosen.ratio * unit)?.with_intercept(chosen.intercept);
+        if features > LARGEST_GRAM && train.rows.nrows() > LARGEST_GRAM {
+            ridge = ridge.with_solver(Solver::ConjugateGradients(iteration())).with_memory_budget(KEPT)?;
+        }
+        let start = Instant::now();
+        let model = RidgeClassifier::new(ridge).fit(&mut run.watched(&train)?)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let report = model.regression().report();
+        let (steps, residual) = (report.iterations as f64, report.residual.unwrap_or(0.0));
+        let error = 100.0 * error_rate(&test.classes(), &model.predict_classes(test.rows.view())?)?;
+        Ok(vec![error, seconds, steps, residual])
+    })?;
+    Ok(Tested::from_values(&values))
+}
+
+/// Predictions change by less than one in ten thousand below this residual; a model of 300 directions takes the steep part
+/// of the spectrum away in one pass.
+fn iteration() -> ConjugateGradients {
+    ConjugateGradients { tolerance: Some(1e-4), max_iterations: 2000, preconditioner: Preconditioner::Nystrom(300) }
+}
+
+/// The exact kernel of the chosen map: what its features tend to as they become many.
+pub(super) fn exact(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, test: &Part) -> Outcome<Tested> {
+    let key = format!(
+        "{name} exact n={} test={} {} threshold {} penalty {:.3e}",
+        train.rows.nrows(),
+        test.rows.nrows(),
+        describe(&chosen.spec),
+        chosen.threshold,
+        chosen.ratio
+    );
+    let values = run.values(&key, || {
+        let (train, test) = (binary(train, chosen.threshold), binary(test, chosen.threshold));
+        let kernel = chosen.spec.kernel()?;
+        let rows = double(train.rows.view());
+        let sample = rows.outer_iter().take(SAMPLE);
+        let unit = sample.map(|row| row.to_vec()).map(|row| kernel.evaluate(&row, &row)).sum::<f64>()
+            / rows.nrows().min(SAMPLE) as f64;
+        let mut ridge = KernelRidge::new(kernel, chosen.ratio * unit)?;
+        if rows.nrows() > 20_000 {
+            ridge = ridge.with_solver(ExactSolver::ConjugateGradients(iteration())).with_memory_budget(KERNEL)?;
+        }
+        let targets = double(train.targets.view());
+        let mut source = InMemory::new(rows.view(), targets.view())?;
+        let classes = count_classes(&mut source)?;
+        let start = Instant::now();
+        let model = ridge.fit(&mut OneAgainstRest::new(&mut source, classes)?)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let scores = model.predict(double(test.rows.view()).view())?;
+        let error = 100.0 * error_rate(&test.classes(), &largest(&scores))?;
+        let report = model.report();
+        Ok(vec![error, seconds, report.iterations as f64, report.residual.unwrap_or(0.0)])
+    })?;
+    Ok(Tested::from_values(&values))
+}
+
+/// The column of the largest value of every row.
+pub(super) fn largest(scores: &Array2<f64>) -> Vec<usize> {
+    let of =
+        |row: ndarray::ArrayView1<'_, f64>| (0..row.len()).fold(0, |best, j| if row[j] > row[best] { j } else { best });
+    scores.outer_iter().map(of).collect()
+}
+
+/// The hyperparameter that a search over maps varies, in words.
+pub(super) fn describe(spec: &Spec) -> String {
+    match spec {
+        Spec::Optical(spec) => format!("bias {}", spec.bias),
+        Spec::Fourier(spec) => match spec.length_scale {
+            bochner::preprocess::LengthScale::Same(scale) => format!("length scale {scale:.1}"),
+            _ => "length scale by median".into(),
+        },
+        _ => "no parameter".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn the_first_of_equal_scores_wins() {
+        assert_eq!(largest(&array![[0.0, 2.0, 2.0], [1.0, 1.0, 0.0], [-3.0, -2.0, -1.0]]), [1, 0, 2]);
+    }
+
+    #[test]
+    fn a_value_at_the_threshold_is_dark() {
+        let part = Part { rows: array![[0.0, 10.0, 10.5]], targets: array![[3.0]] };
+        assert_eq!(binary(&part, 10.0).rows, array![[0.0, 0.0, 1.0]]);
+    }
+
+    #[test]
+    fn penalties_are_half_decades_that_end_at_one() {
+        let ratios = ratios();
+        assert!(ratios.windows(2).all(|pair| (pair[1] / pair[0] - 10f64.sqrt()).abs() < 1e-9));
+        assert!(ratios[ratios.len() - 1] == 1.0 && (ratios[0] - 1e-5).abs() < 1e-12);
+    }
+}
