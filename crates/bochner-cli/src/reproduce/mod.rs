@@ -6,6 +6,8 @@
 mod attention;
 mod cache;
 mod classify;
+mod compressive;
+mod compressive_cifar10;
 mod compressive_mnist;
 mod data;
 mod kid;
@@ -53,6 +55,7 @@ pub(crate) struct Experiment {
 /// All experiments.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[
     attention::EXPERIMENT,
+    compressive_cifar10::EXPERIMENT,
     compressive_mnist::EXPERIMENT,
     kid::EXPERIMENT,
     maclaurin_kernel::EXPERIMENT,
