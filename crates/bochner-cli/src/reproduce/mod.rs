@@ -16,6 +16,7 @@ mod optical_fashion_mnist;
 mod optical_time;
 mod optical_transfer;
 mod orff_convergence;
+mod orff_mnist;
 mod orff_vectorfield;
 mod published;
 mod sketch_time;
@@ -63,6 +64,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     optical_time::EXPERIMENT,
     optical_transfer::EXPERIMENT,
     orff_convergence::EXPERIMENT,
+    orff_mnist::EXPERIMENT,
     orff_vectorfield::EXPERIMENT,
     sketch_time::EXPERIMENT,
     variance_ratios::EXPERIMENT,
