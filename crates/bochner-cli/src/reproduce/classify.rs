@@ -96,8 +96,8 @@ pub(super) fn search(
 
 /// The same map and threshold with a penalty sought again, with other many features.
 pub(super) fn refine(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, features: usize) -> Outcome<Chosen> {
-    let around: Vec<f64> = (-4..=2).map(|e| chosen.ratio * 10f64.powf(0.5 * f64::from(e))).collect();
-    judge(run, name, chosen, &around, &binary(train, chosen.threshold), features)
+    // A fit with more features follows noise less closely and wants another penalty, rarely below a ten-thousandth.
+    judge(run, name, chosen, &ratios()[2..], &binary(train, chosen.threshold), features)
 }
 
 /// The best of some penalties on a fifth of rows that are binary already.
@@ -129,20 +129,21 @@ fn smallest(chosen: &Chosen, ratios: &[f64], losses: &[f64]) -> Chosen {
     Chosen { ratio: ratios[best], loss: losses[best], ..chosen.clone() }
 }
 
-/// The penalty of the exact kernel: the best of some around `chosen` on a fifth of at most `most` rows.
+/// The penalty of the exact kernel: the best of some on a fifth of at most `most` rows.
 pub(super) fn refine_exact(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, most: usize) -> Outcome<Chosen> {
-    let around: Vec<f64> = (-2..=3).map(|e| chosen.ratio * 10f64.powf(0.5 * f64::from(e))).collect();
+    // Few features regularise by being few; the kernel itself needs a larger penalty than they do.
+    let around = &ratios()[4..];
     let rows = train.sample(most, 6);
     let cut = rows.rows.nrows() / 5;
     let order: Vec<usize> = (0..rows.rows.nrows()).collect();
     let (held, rest) = (rows.select(&order[..cut]), rows.select(&order[cut..]));
     let mut losses = Vec::with_capacity(around.len());
-    for &ratio in &around {
+    for &ratio in around {
         let at = Chosen { ratio, ..chosen.clone() };
         let found = exact(run, &format!("validation of {name}"), &at, &rest, &held)?;
         losses.push(0.01 * found.error);
     }
-    Ok(smallest(chosen, &around, &losses))
+    Ok(smallest(chosen, around, &losses))
 }
 
 /// How a classifier did on test rows, and what its fit took.

@@ -27,7 +27,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
     let (train, held) = run.data.images("fashion-mnist")?;
     let train = train.sample(run.choose(8000, 60_000), 1);
     let sizes: &[usize] = run.choose(&[500, 1000, 2000, 4000][..], &[1000, 10_000, 20_000, 50_000, 100_000][..]);
-    let thresholds: &[f32] = run.choose(&[10.0, 60.0][..], &[10.0, 40.0, 80.0, 120.0][..]);
+    let thresholds: &[f32] = run.choose(&[10.0, 40.0][..], &[0.0, 10.0, 20.0, 40.0][..]);
     let mut table = comparison(format!("Test error in percent, {} training rows", human::count(train.rows.nrows())));
     let mut chosen_table = Table::new("Chosen on validation rows")
         .words("features", "features")

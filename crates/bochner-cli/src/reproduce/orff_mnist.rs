@@ -26,7 +26,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 const SIGMA: f64 = 20.0;
 const CLASSES: usize = 10;
-const PENALTIES: [f64; 6] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0];
+const PENALTIES: [f64; 7] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
 
 fn run(run: &Run<'_>) -> Outcome<Findings> {
     let (train, test) = run.data.images("mnist")?;
@@ -35,7 +35,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
     let rows: &[usize] = run.choose(&[500, 1000, 2000, 4000][..], &[500, 1000, 2000, 4000, 8000, 12_000][..]);
     let few = 1000;
     let most = rows[rows.len() - 1];
-    let frequencies: &[usize] = run.choose(&[30, 100, 300, 1000][..], &[30, 100, 300, 1000, 2000, 4000][..]);
+    let frequencies: &[usize] = run.choose(&[30, 100, 300, 1000, 2000][..], &[30, 100, 300, 1000, 2000, 4000][..]);
     let kernel = OperatorKernel::decomposable(Gaussian::new(SIGMA)?.into(), OutputMatrix::identity(CLASSES - 1)?)?;
     let study = Study { run, kernel, train, test };
     let mut table =
@@ -46,16 +46,6 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
             .numbers("error", "test error")
             .numbers("seconds", "time")
             .numbers("penalty", "penalty");
-    let mut push = |name: &str, n: usize, d: Option<usize>, found: &Found| {
-        table.push(vec![
-            Cell::text(name),
-            Cell::count(n),
-            d.map_or(Cell::missing("∞"), Cell::count),
-            Cell::percent(found.error, 2),
-            Cell::duration(found.seconds),
-            Cell::number(found.penalty, 2),
-        ]);
-    };
     let names = ["1,000 frequencies", "exact kernel"];
     let mut times = names.map(|name| Series::new(name, Style::Marks, usize::from(name == names[1])));
     let mut by_rows = times.clone();
@@ -63,8 +53,8 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
     for &n in rows {
         let features = study.features(n, 1000)?;
         let exact = study.exact(n)?;
-        push("features", n, Some(1000), &features);
-        push("exact", n, None, &exact);
+        table.push(row("features", n, Some(1000), &features));
+        table.push(row("exact", n, None, &exact));
         for (i, found) in [&features, &exact].into_iter().enumerate() {
             let tip = format!(
                 "{}, N = {}\n{:.2} %, {}",
@@ -81,6 +71,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
     let mut by_frequencies = Vec::new();
     let mut remarks = Vec::new();
     for (index, n) in [few, most].into_iter().enumerate() {
+        table.start_group();
         let exact = study.exact(n)?;
         let name = format!("N = {}", human::count(n));
         let mut line = Series::new(&*name, Style::Marks, index);
@@ -89,7 +80,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         for &d in frequencies {
             let found = study.features(n, d)?;
             if d != 1000 {
-                push("features", n, Some(d), &found);
+                table.push(row("features", n, Some(d), &found));
             }
             let tip = |what: String, error: f64| format!("{name}, {what}\n{:.2} %", 100.0 * error);
             line.push(Point::new(d as f64, found.error), tip(format!("D = {}", human::count(d)), found.error));
@@ -168,6 +159,17 @@ struct Found {
     error: f64,
     seconds: f64,
     penalty: f64,
+}
+
+fn row(name: &str, n: usize, d: Option<usize>, found: &Found) -> Vec<Cell> {
+    vec![
+        Cell::text(name),
+        Cell::count(n),
+        d.map_or(Cell::missing("∞"), Cell::count),
+        Cell::percent(found.error, 2),
+        Cell::duration(found.seconds),
+        Cell::number(found.penalty, 2),
+    ]
 }
 
 impl Study<'_> {
