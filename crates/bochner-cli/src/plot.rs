@@ -13,6 +13,8 @@ use std::fmt::Write;
 
 /// Okabe and Ito's palette (2008) without its yellow, which vanishes on white: told apart with any colour vision.
 const PALETTE: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d"];
+/// From low to high, after viridis (Smith and van der Walt 2015): order shows without colour vision too.
+const SHADES: [&str; 8] = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"];
 const INK: &str = "#1a1a1a";
 const SOFT: &str = "#5c5c5c";
 const GRID: &str = "#e4e4e4";
@@ -38,11 +40,19 @@ pub(crate) struct Axis {
     scale: Scale,
     ticks: Option<Vec<f64>>,
     percent: bool,
+    /// What stands at 0, 1, … instead of numbers.
+    names: Vec<String>,
 }
 
 impl Axis {
     pub(crate) fn linear(label: &str) -> Self {
-        Axis { label: label.into(), scale: Scale::Linear, ticks: None, percent: false }
+        Axis { label: label.into(), scale: Scale::Linear, ticks: None, percent: false, names: Vec::new() }
+    }
+
+    /// Names at 0, 1, …
+    pub(crate) fn named(label: &str, names: Vec<String>) -> Self {
+        let ticks = Some((0..names.len()).map(|i| i as f64).collect());
+        Axis { ticks, names, ..Axis::linear(label) }
     }
 
     pub(crate) fn log(label: &str) -> Self {
@@ -62,6 +72,9 @@ impl Axis {
     }
 
     fn text(&self, value: f64) -> String {
+        if let Some(name) = self.names.get(value as usize) {
+            return name.clone();
+        }
         let (value, unit) = if self.percent { (100.0 * value, " %") } else { (value, "") };
         if value.abs() >= 1e6 || (value != 0.0 && value.abs() < 1e-4) {
             return format!("{value:e}{unit}");
@@ -101,8 +114,29 @@ pub(crate) enum Style {
     Marks,
     /// Marks alone.
     Scatter,
+    /// A line without marks.
+    Line,
     /// A dashed line without marks: a prediction or a reference.
     Dashed,
+    /// A line within the shaded range of its points.
+    Band,
+    /// Tiles of a map, one series for each range of values; colours are shades from low to high.
+    Tiles,
+}
+
+impl Style {
+    fn has_marks(self) -> bool {
+        matches!(self, Style::Marks | Style::Scatter)
+    }
+
+    /// What is drawn first lies below.
+    fn layer(self) -> u8 {
+        match self {
+            Style::Band | Style::Tiles => 0,
+            Style::Dashed => 1,
+            Style::Line | Style::Marks | Style::Scatter => 2,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -125,6 +159,13 @@ impl Series {
     pub(crate) fn unlabelled(mut self) -> Self {
         self.labelled = false;
         self
+    }
+
+    fn paint(&self) -> &'static str {
+        match self.style {
+            Style::Tiles => SHADES[self.colour % SHADES.len()],
+            _ => PALETTE[self.colour % PALETTE.len()],
+        }
     }
 
     /// Adds a point; `tip` is what hovering shows.
@@ -243,11 +284,15 @@ impl Plot {
         }
         self.draw_axes(&mut svg, &x, &y, right, top, bottom);
 
-        // Dashed lines lie below marks, whatever the order of the series.
         let mut order: Vec<_> = (0..self.series.len()).collect();
-        order.sort_by_key(|&i| self.series[i].style != Style::Dashed);
+        order.sort_by_key(|&i| self.series[i].style.layer());
+        let tiles = || self.series.iter().filter(|s| s.style == Style::Tiles).flat_map(|s| &s.points);
+        let tile = (spacing(tiles().map(|p| p.0.x), &x), spacing(tiles().map(|p| p.0.y), &y));
         for i in order {
-            draw_series(&mut svg, &self.series[i], &x, &y);
+            match self.series[i].style {
+                Style::Tiles => draw_tiles(&mut svg, &self.series[i], &x, &y, tile),
+                _ => draw_series(&mut svg, &self.series[i], &x, &y),
+            }
         }
         self.draw_labels(&mut svg, &x, &y, right, top, bottom);
         svg.push_str("</svg>\n");
@@ -294,6 +339,9 @@ impl Plot {
         for series in self.series.iter().filter(|s| s.labelled) {
             let mut drawn = series.points.iter().filter_map(|(p, _)| x.position(p.x).zip(y.position(p.y)));
             if let Some((_, at)) = drawn.next_back() {
+                // Shades are listed from the highest to the lowest.
+                let at =
+                    if series.style == Style::Tiles { top + 18.0 * (SHADES.len() - series.colour) as f64 } else { at };
                 labels.push((at, series));
             }
         }
@@ -308,18 +356,24 @@ impl Plot {
             limit = label.0 - APART;
         }
         for (at, series) in labels {
-            let colour = PALETTE[series.colour % PALETTE.len()];
+            let colour = series.paint();
             let _ = write!(svg, "<g class=\"label\" data-series=\"{}\">", escape(&series.name));
-            if series.style == Style::Dashed {
+            let mut name = colour;
+            if series.style.has_marks() {
+                mark(svg, series.colour, right + 11.0, at);
+            } else if series.style == Style::Tiles {
+                name = INK;
+                let (left, top) = (right + 4.0, at - 7.0);
+                let _ =
+                    write!(svg, "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"14\" height=\"14\" fill=\"{colour}\"/>");
+            } else {
+                let dash = if series.style == Style::Dashed { " stroke-dasharray=\"5 3\"" } else { "" };
                 let _ = write!(
                     svg,
-                    "<line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"{colour}\" stroke-width=\"2\" \
-                     stroke-dasharray=\"5 3\"/>",
+                    "<line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"{colour}\" stroke-width=\"2\"{dash}/>",
                     right + 4.0,
                     right + 18.0
                 );
-            } else {
-                mark(svg, series.colour, right + 11.0, at);
             }
             text(
                 svg,
@@ -327,7 +381,7 @@ impl Plot {
                 at + 4.5,
                 "start",
                 "name",
-                &format!("fill=\"{colour}\" font-weight=\"600\""),
+                &format!("fill=\"{name}\" font-weight=\"600\""),
                 &series.name,
             );
             svg.push_str("</g>\n");
@@ -335,11 +389,55 @@ impl Plot {
     }
 }
 
+/// The least distance on paper between different values; the whole axis where there are no two.
+fn spacing(values: impl Iterator<Item = f64>, mapping: &Mapping) -> f64 {
+    let mut places: Vec<f64> = values.filter_map(|v| mapping.position(v)).collect();
+    places.sort_by(f64::total_cmp);
+    let gaps = places.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 1e-6);
+    gaps.fold((mapping.to - mapping.from).abs(), f64::min)
+}
+
+fn draw_tiles(svg: &mut String, series: &Series, x: &Mapping, y: &Mapping, (width, height): (f64, f64)) {
+    let colour = series.paint();
+    let _ = writeln!(svg, "<g class=\"series\" data-series=\"{}\">", escape(&series.name));
+    for (point, tip) in &series.points {
+        let Some((px, py)) = x.position(point.x).zip(y.position(point.y)) else { continue };
+        // A little wider than the grid, so that no seams show.
+        let _ = writeln!(
+            svg,
+            "<g class=\"mark\"><title>{}</title><rect fill=\"{colour}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/></g>",
+            escape(tip),
+            px - 0.5 * width,
+            py - 0.5 * height,
+            width + 0.4,
+            height + 0.4
+        );
+    }
+    svg.push_str("</g>\n");
+}
+
 fn draw_series(svg: &mut String, series: &Series, x: &Mapping, y: &Mapping) {
-    let colour = PALETTE[series.colour % PALETTE.len()];
+    let colour = series.paint();
     let _ = writeln!(svg, "<g class=\"series\" data-series=\"{}\">", escape(&series.name));
     let drawn: Vec<_> =
         series.points.iter().filter_map(|(p, tip)| Some((x.position(p.x)?, y.position(p.y)?, p, tip))).collect();
+    if series.style == Style::Band {
+        let end = |p: &Point, high: bool| y.position(p.range.map_or(p.y, |(l, h)| if high { h } else { l }));
+        let side = |high: bool| {
+            drawn
+                .iter()
+                .filter_map(move |(px, _, p, _)| Some(format!("{px:.1},{:.1}", end(p, high)?)))
+                .collect::<Vec<_>>()
+        };
+        let (mut around, mut back) = (side(true), side(false));
+        back.reverse();
+        around.append(&mut back);
+        let _ = writeln!(
+            svg,
+            "<polygon class=\"band\" fill=\"{colour}\" fill-opacity=\"0.18\" points=\"{}\"/>",
+            around.join(" ")
+        );
+    }
     if series.style != Style::Scatter && drawn.len() > 1 {
         let path: Vec<_> = drawn.iter().map(|(px, py, ..)| format!("{px:.1},{py:.1}")).collect();
         let dash = if series.style == Style::Dashed { " stroke-dasharray=\"5 3\"" } else { "" };
@@ -351,7 +449,7 @@ fn draw_series(svg: &mut String, series: &Series, x: &Mapping, y: &Mapping) {
     }
     for (px, py, point, tip) in drawn {
         let _ = write!(svg, "<g class=\"mark\"><title>{}</title>", escape(tip));
-        if let Some((low, high)) = point.range {
+        if let Some((low, high)) = point.range.filter(|_| series.style != Style::Band) {
             // On a log axis an interval that reaches 0 is cut at the frame.
             let low = y.position(low).unwrap_or(y.from).min(y.from);
             if let Some(high) = y.position(high) {
@@ -364,7 +462,7 @@ fn draw_series(svg: &mut String, series: &Series, x: &Mapping, y: &Mapping) {
                 );
             }
         }
-        if series.style != Style::Dashed {
+        if series.style.has_marks() {
             mark(svg, series.colour, px, py);
         }
         // A larger invisible target: fingers and mice need not be exact.
@@ -462,6 +560,41 @@ mod tests {
         );
         assert_eq!(axis.text(-1500.0), "−1,500");
         assert_eq!(Axis::linear("").in_percent().text(0.955), "95.5 %");
+    }
+
+    #[test]
+    fn named_places_and_bands_are_drawn() {
+        let mut plot = plot(&[(0.0, 1.0), (1.0, 4.0)]);
+        plot.x = Axis::named("sets", vec!["first".into(), "second".into()]);
+        let marked = plot.to_svg();
+        assert!(marked.contains(">first</text>") && marked.contains(">second</text>"));
+        plot.series[0].style = Style::Band;
+        let band = plot.to_svg();
+        // Up along one side of the range and back along the other.
+        let corners =
+            band.split("<polygon").nth(1).unwrap().split("points=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert_eq!(corners.split(' ').count(), 4);
+        assert!(marked.contains("class=\"shape\"") && !band.contains("class=\"shape\""));
+    }
+
+    #[test]
+    fn tiles_fill_their_grid() {
+        let mut plot = plot(&[]);
+        (plot.x, plot.y) = (Axis::linear("x"), Axis::linear("y"));
+        plot.series = (0..2)
+            .map(|shade| {
+                let mut series = Series::new(format!("level {shade}"), Style::Tiles, shade);
+                (0..5).for_each(|k| series.push(Point::new(f64::from(k), shade as f64), "tip"));
+                series
+            })
+            .collect();
+        let svg = plot.to_svg();
+        assert_eq!(svg.matches("class=\"mark\"").count(), 10);
+        let tile = svg.split("<title>tip</title><rect").nth(1).unwrap();
+        let width: f64 = tile.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+        let x = Mapping::new(&plot.x, [0.0, 4.0].into_iter(), LEFT, WIDTH - 30.0 - 7.0 * 13.0 * ADVANCE);
+        let apart = x.position(1.0).unwrap() - x.position(0.0).unwrap();
+        assert!((width - apart - 0.4).abs() < 0.1, "{width} for places {apart} apart");
     }
 
     #[test]

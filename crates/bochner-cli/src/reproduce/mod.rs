@@ -9,9 +9,13 @@ mod classify;
 mod compressive;
 mod compressive_cifar10;
 mod compressive_mnist;
+mod ctr_gp;
 mod data;
+mod gp;
 mod kid;
+mod maclaurin_gp;
 mod maclaurin_kernel;
+mod maclaurin_local;
 mod optical_fashion_mnist;
 mod optical_time;
 mod optical_transfer;
@@ -20,6 +24,7 @@ mod orff_mnist;
 mod orff_vectorfield;
 mod published;
 mod sketch_time;
+mod svi_time;
 mod variance_ratios;
 
 use crate::cli::Context;
@@ -58,8 +63,11 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     attention::EXPERIMENT,
     compressive_cifar10::EXPERIMENT,
     compressive_mnist::EXPERIMENT,
+    ctr_gp::EXPERIMENT,
     kid::EXPERIMENT,
+    maclaurin_gp::EXPERIMENT,
     maclaurin_kernel::EXPERIMENT,
+    maclaurin_local::EXPERIMENT,
     optical_fashion_mnist::EXPERIMENT,
     optical_time::EXPERIMENT,
     optical_transfer::EXPERIMENT,
@@ -67,6 +75,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     orff_mnist::EXPERIMENT,
     orff_vectorfield::EXPERIMENT,
     sketch_time::EXPERIMENT,
+    svi_time::EXPERIMENT,
     variance_ratios::EXPERIMENT,
 ];
 

@@ -1,13 +1,12 @@
 //! Thesis, figure 4.6: what the polynomial sketches cost and how accurate they are for it.
 
-use super::data::double;
+use super::data::Prepared;
 use super::{Experiment, Findings, Run, Statistic, comparison};
 use crate::failure::Outcome;
 use crate::plot::{Axis, Plot, Point, Series, Style};
 use crate::table::Cell;
 use bochner::kernel::{Any, Polynomial};
 use bochner::plan::{Sample, candidates};
-use bochner::preprocess::{ColumnStatistics, ShiftNonNegative, UnitNorm};
 use bochner::random::Seed;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -20,11 +19,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 fn run(run: &Run<'_>) -> Outcome<Findings> {
-    let mut rows = double(run.data.images("mnist")?.1.sample(run.choose(500, 1000), 7).rows.view());
-    let mut seen = ColumnStatistics::new(rows.ncols());
-    seen.push(rows.view())?;
-    ShiftNonNegative::fit(&seen)?.apply(rows.view_mut())?;
-    UnitNorm::default().apply(rows.view_mut());
+    let part = run.data.images("mnist")?.1.sample(run.choose(500, 1000), 7);
+    let rows = Prepared::NonNegative.unit(part.rows.view())?;
     let (mut findings, mut ahead) = (Findings::default(), Vec::new());
     for degree in [3, 6] {
         let kernel = Any::from(Polynomial::new(degree, 1.0, 1.0)?);

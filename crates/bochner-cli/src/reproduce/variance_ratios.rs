@@ -1,12 +1,11 @@
 //! Thesis, figures 3.2, 3.3, 4.1, 4.2, 4.4 and 4.5: how closed-form variances of sketches compare over pairs of rows.
 
-use super::data::double;
+use super::data::Prepared;
 use super::{Experiment, Findings, Run};
 use crate::failure::Outcome;
 use crate::plot::{Axis, Plot, Point, Series, Style};
 use crate::table::{Cell, Table};
 use bochner::feature::{Describe, PolynomialSpec, SketchKind};
-use bochner::preprocess::{Centre, ColumnStatistics, ShiftNonNegative, UnitNorm};
 use bochner::variance::Weights;
 use ndarray::Array2;
 
@@ -39,7 +38,8 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
             continue;
         }
         let part = if name == "letter" { run.data.table(name, "test.csv.gz", 1)? } else { run.data.images(name)?.1 };
-        let rows = double(part.sample(count, 3).rows.view());
+        let part = part.sample(count, 3);
+        let kinds = [("non-negative", Prepared::NonNegative), ("centred", Prepared::Centred)];
         let mut table =
             Table::new(format!("{name}: quantiles of variance ratios over {count} x {count} pairs of rows"))
                 .words("ratio", "ratio")
@@ -51,8 +51,8 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         table = table.numbers("below_one", "below 1");
         for (index, (label, top, bottom)) in RATIOS.into_iter().enumerate() {
             let mut series = Vec::new();
-            for (shade, prepared) in ["non-negative", "centred"].into_iter().enumerate() {
-                let rows = prepare(rows.clone(), prepared == "centred")?;
+            for (shade, (prepared, kind)) in kinds.into_iter().enumerate() {
+                let rows = kind.unit(part.rows.view())?;
                 let mut line = Series::new(prepared, Style::Marks, shade);
                 for degree in [2, 3, 5, 7, 10] {
                     let key = format!("{name} {count} {label} {prepared} p={degree}");
@@ -88,18 +88,6 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         findings.tables.push(table);
     }
     Ok(findings)
-}
-
-fn prepare(mut rows: Array2<f64>, centred: bool) -> Outcome<Array2<f64>> {
-    let mut seen = ColumnStatistics::new(rows.ncols());
-    seen.push(rows.view())?;
-    if centred {
-        Centre::fit(&seen)?.apply(rows.view_mut())?;
-    } else {
-        ShiftNonNegative::fit(&seen)?.apply(rows.view_mut())?;
-    }
-    UnitNorm::default().apply(rows.view_mut());
-    Ok(rows)
 }
 
 /// Five quantiles of the ratio over pairs of different rows, and the fraction below one.

@@ -1,0 +1,451 @@
+//! Gaussian processes on features beside the exact one: what the experiments of chapters 4 and 5 of the thesis measure.
+
+use super::data::{Part, Prepared, apply};
+use super::{Run, Statistic};
+use crate::failure::Outcome;
+use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, Spec};
+use bochner::kernel::{Kernel, kernel_matrix};
+use bochner::linalg::gemm::matmul_nt;
+use bochner::linalg::{Tile, TileMut, Workspace};
+use bochner::metrics::{
+    class_negative_log_likelihood, error_rate, gaussian_kl, mean_negative_log_likelihood, normalised_mse,
+    relative_frobenius_error,
+};
+use bochner::model::exact::{ExactGpClassifier, ExactGpRegressor};
+use bochner::model::{Fit, GpClassifier, GpRegressor};
+use bochner::preprocess::median_distance;
+use bochner::random::Seed;
+use bochner::rows::InMemory;
+use bochner::scalar::Scalar;
+use bochner::{Complex, Error};
+use ndarray::{Array1, Array2, ArrayView2, Axis};
+use std::sync::Arc;
+
+/// Rows of the kernel matrices whose errors are measured.
+const MATRIX_ROWS: usize = 1000;
+
+/// What the targets are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Task {
+    Regression,
+    /// By the Dirichlet transform.
+    Classification,
+}
+
+impl Task {
+    /// Name of the error of predictions.
+    pub(super) fn error(self) -> &'static str {
+        match self {
+            Task::Regression => "normalised MSE",
+            Task::Classification => "test error",
+        }
+    }
+
+    /// Values of the noise variance, or of `α`, among which validation chooses.
+    fn regularisers(self) -> Vec<f64> {
+        match self {
+            Task::Regression => (-15..=15).map(|e| 2f64.powi(e)).collect(),
+            Task::Classification => (-5..=0).map(|e| 10f64.powi(e)).collect(),
+        }
+    }
+}
+
+/// How the features of a description are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Real,
+    /// As many complex numbers.
+    Complex,
+    /// Cosines and sines of twice as many real columns as complex numbers.
+    Phasors,
+}
+
+/// A map under the name tables show.
+#[derive(Debug, Clone)]
+pub(super) struct Method {
+    pub(super) name: &'static str,
+    pub(super) spec: Spec,
+    pub(super) form: Form,
+}
+
+impl Method {
+    pub(super) fn real(name: &'static str, spec: impl Into<Spec>) -> Self {
+        Method { name, spec: spec.into(), form: Form::Real }
+    }
+
+    fn draw(&self, features: usize, seed: u64, sample: ArrayView2<'_, f64>) -> Outcome<Map> {
+        let columns = if self.form == Form::Phasors { 2 * features } else { features };
+        let spec = self.spec.redrawn(columns, seed).resolve(sample)?;
+        let dim = sample.ncols();
+        Ok(match self.form {
+            Form::Real => Map::Real(spec.build::<f64>(dim)?),
+            Form::Complex => Map::Complex(spec.build_complex::<f64>(dim)?),
+            Form::Phasors => Map::Complex(Arc::new(Phasors(spec.build::<f64>(dim)?))),
+        })
+    }
+}
+
+/// A map that was drawn.
+enum Map {
+    Real(DynMap<f64>),
+    Complex(DynComplexMap<f64>),
+}
+
+/// `exp(iωᵀx)` from the cosines and sines that a real map has in its first and second half.
+#[derive(Debug)]
+struct Phasors(DynMap<f64>);
+
+impl FeatureMap for Phasors {
+    type Real = f64;
+    type Output = Complex<f64>;
+
+    fn input_dim(&self) -> usize {
+        self.0.input_dim()
+    }
+
+    fn output_dim(&self) -> usize {
+        self.0.output_dim() / 2
+    }
+
+    fn map_tile(&self, rows: Tile<'_, f64>, mut out: TileMut<'_, Complex<f64>>, work: &mut Workspace<f64>) {
+        let (n, m) = (rows.rows(), self.output_dim());
+        let mut both = work.take(2 * n * m);
+        self.0.map_tile(rows, TileMut::new(&mut both, n, 2 * m), work);
+        for i in 0..n {
+            let (cosines, sines) = both[2 * m * i..][..2 * m].split_at(m);
+            for ((to, re), im) in out.row_mut(i).iter_mut().zip(cosines).zip(sines) {
+                *to = Complex::new(*re, *im);
+            }
+        }
+        work.give(both);
+    }
+
+    fn check_tile(&self, rows: Tile<'_, f64>) -> Result<(), Error> {
+        self.0.check_tile(rows)
+    }
+}
+
+/// Rows with targets, as the models read them.
+#[derive(Debug)]
+struct Rows {
+    rows: Array2<f64>,
+    targets: Array2<f64>,
+}
+
+impl Rows {
+    fn source(&self) -> Outcome<InMemory<'_, f64>> {
+        Ok(InMemory::new(self.rows.view(), self.targets.view())?)
+    }
+
+    fn labels(&self) -> Vec<usize> {
+        self.targets.iter().map(|&c| c as usize).collect()
+    }
+
+    /// The first `count` rows: they are in random order.
+    fn first(&self, count: usize) -> Rows {
+        let count = count.min(self.rows.nrows());
+        let take = |all: &Array2<f64>| all.slice_axis(Axis(0), (0..count).into()).to_owned();
+        Rows { rows: take(&self.rows), targets: take(&self.targets) }
+    }
+
+    /// A tenth for validation, the others for training.
+    fn validation(&self) -> (Rows, Rows) {
+        let at = self.rows.nrows() - self.rows.nrows() / 10;
+        let cut = |all: &Array2<f64>| {
+            let (a, b) = all.view().split_at(Axis(0), at);
+            (a.to_owned(), b.to_owned())
+        };
+        let ((a, b), (s, t)) = (cut(&self.rows), cut(&self.targets));
+        (Rows { rows: a, targets: s }, Rows { rows: b, targets: t })
+    }
+}
+
+/// How many rows there are to be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    /// Training and test rows of the comparison with the exact process.
+    pub(super) exact: (usize, usize),
+    /// Training and test rows of the predictions.
+    pub(super) most: (usize, usize),
+}
+
+/// One data set, one kernel, several maps.
+pub(super) struct Setting<'a> {
+    pub(super) data: &'a str,
+    /// What the cache calls the kernel and the preparation of rows.
+    pub(super) label: String,
+    pub(super) task: Task,
+    pub(super) prepared: Prepared,
+    /// Whether rows are divided by their lengths.
+    pub(super) unit: bool,
+    /// Methods for a length scale; kernels without one take no notice. The first one is the baseline, with which the
+    /// regularisation of all is chosen.
+    pub(super) methods: &'a dyn Fn(f64) -> Vec<Method>,
+    /// Numbers of features.
+    pub(super) features: Vec<usize>,
+    pub(super) sizes: Sizes,
+    /// Whether only kernel matrices are compared: for maps too wide for the rest.
+    pub(super) matrices_only: bool,
+    pub(super) draws: usize,
+}
+
+/// Relative error of the kernel matrix, KL divergence from the exact process, error of predictions, mean negative log
+/// likelihood; only the first for settings that compare matrices.
+#[derive(Debug, Clone)]
+pub(super) struct Scores {
+    pub(super) method: &'static str,
+    pub(super) features: usize,
+    pub(super) values: Vec<Statistic>,
+}
+
+/// The scores of all methods, numbers of features within methods; and the regularisation of each draw.
+pub(super) fn compare(run: &Run<'_>, setting: &Setting<'_>) -> Outcome<(Vec<Scores>, Vec<f64>)> {
+    let names: Vec<&'static str> = (setting.methods)(1.0).iter().map(|m| m.name).collect();
+    let Setting { data, label, sizes, features, .. } = setting;
+    let base = format!("{data} {label} exact={:?} most={:?}", sizes.exact, sizes.most);
+    let mut found = vec![Vec::new(); names.len() * features.len()];
+    let mut chosen = Vec::new();
+    for draw in 0..setting.draws as u64 {
+        let seed = Seed::new(run.seed).child(draw).number();
+        let mut problem = None;
+        let mut regulariser = f64::NAN;
+        if !setting.matrices_only {
+            let widest = features.iter().copied().max().unwrap_or(1);
+            regulariser = run.values(&format!("{base} regularisation D={widest}; draw {draw}"), || {
+                Ok(vec![loaded(&mut problem, run, setting, seed)?.regulariser(widest)?])
+            })?[0];
+            chosen.push(regulariser);
+        }
+        for (m, name) in names.iter().enumerate() {
+            for (k, &features) in features.iter().enumerate() {
+                let key = format!("{base} {name} D={features} regularisation={regulariser}; draw {draw}");
+                let values = run.values(&key, || {
+                    let problem = loaded(&mut problem, run, setting, seed)?;
+                    let map = problem.methods[m].draw(features, problem.seed, problem.sub_train.rows.view())?;
+                    match map {
+                        Map::Real(map) => problem.scores(map, regulariser, setting.matrices_only),
+                        Map::Complex(map) => problem.scores(map, regulariser, setting.matrices_only),
+                    }
+                })?;
+                found[m * setting.features.len() + k].push(values);
+            }
+        }
+    }
+    let scores = found.into_iter().enumerate().map(|(i, draws)| {
+        let each = |v: usize| Statistic::of(&draws.iter().map(|values| values[v]).collect::<Vec<_>>());
+        let values = (0..draws.first().map_or(0, Vec::len)).map(each).collect();
+        Scores { method: names[i / features.len()], features: features[i % features.len()], values }
+    });
+    Ok((scores.collect(), chosen))
+}
+
+/// The problem, made when a number is first asked for that is not known yet.
+fn loaded<'a>(
+    place: &'a mut Option<Problem>,
+    run: &Run<'_>,
+    setting: &Setting<'_>,
+    seed: u64,
+) -> Outcome<&'a mut Problem> {
+    if place.is_none() {
+        *place = Some(Problem::load(run, setting, seed)?);
+    }
+    Ok(place.as_mut().expect("just made"))
+}
+
+/// Means and variances of the exact process, and the regularisation they were made with.
+type Posterior = (f64, Array2<f64>, Array2<f64>);
+
+/// A data set with its splits.
+struct Problem {
+    task: Task,
+    classes: usize,
+    methods: Vec<Method>,
+    train: Rows,
+    test: Rows,
+    sub_train: Rows,
+    sub_test: Rows,
+    /// Signal variance of regressions.
+    signal: f64,
+    kernel: Arc<dyn Kernel>,
+    /// Exact kernel matrix of the first test rows.
+    matrix: Array2<f64>,
+    exact: Option<Posterior>,
+    seed: u64,
+}
+
+impl Problem {
+    fn load(run: &Run<'_>, setting: &Setting<'_>, seed: u64) -> Outcome<Problem> {
+        let (train, test) = run.data.split(setting.data, seed)?;
+        let classes = 1 + train.targets.iter().chain(&test.targets).fold(0.0f32, |a, b| a.max(*b)) as usize;
+        let (train, test) = (train.sample(setting.sizes.most.0, seed), test.sample(setting.sizes.most.1, seed));
+        let steps = setting.prepared.fit(super::data::double(train.rows.view()).view(), setting.unit)?;
+        let rows = |part: &Part| -> Outcome<Rows> {
+            Ok(Rows { rows: apply(&steps, part.rows.view())?, targets: part.targets.mapv(f64::from) })
+        };
+        let (train, test) = (rows(&train)?, rows(&test)?);
+        let (sub_train, sub_test) = (train.first(setting.sizes.exact.0), test.first(setting.sizes.exact.1));
+        let length_scale = median_distance(sub_train.rows.view(), Seed::new(seed), MATRIX_ROWS)?;
+        let methods = (setting.methods)(length_scale);
+        let kernel = methods[0].spec.kernel()?;
+        let first = sub_test.first(MATRIX_ROWS);
+        let matrix = kernel_matrix(&*kernel, first.rows.view(), first.rows.view())?;
+        let signal = sub_train.targets.var(0.0);
+        let (task, exact) = (setting.task, None);
+        Ok(Problem { task, classes, methods, train, test, sub_train, sub_test, signal, kernel, matrix, exact, seed })
+    }
+
+    /// The regularisation with the best likelihood of a tenth of the training rows, found with the baseline.
+    fn regulariser(&mut self, features: usize) -> Outcome<f64> {
+        let (train, held_out) = self.train.validation();
+        let values = self.task.regularisers();
+        let map = self.methods[0].draw(features, self.seed, self.sub_train.rows.view())?;
+        let Map::Real(map) = map else { unreachable!("baselines are real") };
+        if self.task == Task::Classification {
+            let gp = GpClassifier::new(map, values[0])?.with_classes(self.classes)?;
+            let found = gp.validate(&values, &mut train.source()?, &mut held_out.source()?)?;
+            return Ok(values[found.best]);
+        }
+        let mut best = (f64::INFINITY, values[0]);
+        for noise in values {
+            let loss = self.judge(map.clone(), noise, &train, &held_out)?.1;
+            if loss < best.0 {
+                best = (loss, noise);
+            }
+        }
+        Ok(best.1)
+    }
+
+    fn regressor<M: FeatureMap<Real = f64>>(&self, map: M, noise: f64) -> Outcome<GpRegressor<M>> {
+        Ok(GpRegressor::new(map, noise)?.with_signal_variance(self.signal)?.with_normalised_targets(false))
+    }
+
+    /// Error and mean negative log likelihood of predictions.
+    fn judge<M: FeatureMap<Real = f64> + Clone>(
+        &self,
+        map: M,
+        regulariser: f64,
+        train: &Rows,
+        test: &Rows,
+    ) -> Outcome<(f64, f64)> {
+        match self.task {
+            Task::Regression => {
+                let model = self.regressor(map, regulariser)?.fit(&mut train.source()?)?;
+                let (means, variances) = model.predict_with_variance(test.rows.view())?;
+                let spread: Array1<f64> = variances.column(0).mapv(|v| v + regulariser);
+                let likelihood = mean_negative_log_likelihood(test.targets.column(0), means.column(0), spread.view())?;
+                Ok((normalised_mse(test.targets.view(), means.view())?, likelihood))
+            }
+            Task::Classification => {
+                let gp = GpClassifier::new(map, regulariser)?.with_classes(self.classes)?;
+                let model = gp.fit(&mut train.source()?)?;
+                let probabilities = model.probabilities(test.rows.view())?;
+                let largest = |row: ndarray::ArrayView1<'_, f64>| {
+                    row.iter().enumerate().fold((0, f64::NEG_INFINITY), |b, (c, &p)| if p > b.1 { (c, p) } else { b }).0
+                };
+                let classes: Vec<usize> = probabilities.rows().into_iter().map(largest).collect();
+                let labels = test.labels();
+                let likelihood = class_negative_log_likelihood(&labels, probabilities.view())?;
+                Ok((error_rate(&labels, &classes)?, likelihood))
+            }
+        }
+    }
+
+    /// Posterior of the exact process at the test rows of the comparison.
+    fn exact(&mut self, regulariser: f64) -> Outcome<&Posterior> {
+        if self.exact.as_ref().is_none_or(|(made_with, ..)| *made_with != regulariser) {
+            let (kernel, rows) = (Arc::clone(&self.kernel), self.sub_test.rows.view());
+            let (means, variances) = match self.task {
+                Task::Regression => {
+                    let gp = ExactGpRegressor::new(kernel, regulariser)?.with_signal_variance(self.signal)?;
+                    let gp = gp.with_normalised_targets(false);
+                    gp.fit(&mut self.sub_train.source()?)?.predict_with_variance(rows)?
+                }
+                Task::Classification => {
+                    let gp = ExactGpClassifier::new(kernel, regulariser)?.with_classes(self.classes)?;
+                    gp.fit(&mut self.sub_train.source()?)?.latents(rows)?
+                }
+            };
+            self.exact = Some((regulariser, means, variances));
+        }
+        Ok(self.exact.as_ref().expect("just made"))
+    }
+
+    /// All scores of a map.
+    fn scores<M: FeatureMap<Real = f64> + Clone>(
+        &mut self,
+        map: M,
+        regulariser: f64,
+        matrix_only: bool,
+    ) -> Outcome<Vec<f64>> {
+        let first = self.sub_test.rows.slice_axis(Axis(0), (0..self.matrix.nrows()).into());
+        let error = relative_frobenius_error(self.matrix.view(), estimate(&map, first)?.view())?;
+        if matrix_only {
+            return Ok(vec![error]);
+        }
+        let (means, variances) = match self.task {
+            Task::Regression => {
+                let model = self.regressor(map.clone(), regulariser)?.fit(&mut self.sub_train.source()?)?;
+                model.predict_with_variance(self.sub_test.rows.view())?
+            }
+            Task::Classification => {
+                let gp = GpClassifier::new(map.clone(), regulariser)?.with_classes(self.classes)?;
+                gp.fit(&mut self.sub_train.source()?)?.latents(self.sub_test.rows.view())?
+            }
+        };
+        let (_, exact_means, exact_variances) = self.exact(regulariser)?;
+        let divergence = gaussian_kl(means.view(), variances.view(), exact_means.view(), exact_variances.view())?;
+        let (loss, likelihood) = self.judge(map, regulariser, &self.train, &self.test)?;
+        Ok(vec![error, divergence, loss, likelihood])
+    }
+}
+
+/// `Re⟨φ(x), φ(y)⟩` for all pairs of rows.
+pub(super) fn estimate<M: FeatureMap<Real = f64>>(map: &M, rows: ArrayView2<'_, f64>) -> Outcome<Array2<f64>> {
+    let features = map.transform(rows)?;
+    let (n, m) = features.dim();
+    let parts = if M::Output::IS_COMPLEX { 2 } else { 1 };
+    let mut apart = vec![0.0; n * m * parts];
+    for (row, to) in features.rows().into_iter().zip(apart.chunks_mut(m * parts)) {
+        for (j, value) in row.iter().enumerate() {
+            to[j] = value.re();
+            if parts == 2 {
+                to[m + j] = value.im();
+            }
+        }
+    }
+    let mut product = vec![0.0; n * n];
+    let tile = Tile::new(&apart, n, m * parts);
+    matmul_nt(tile, tile, TileMut::new(&mut product, n, n))?;
+    Ok(Array2::from_shape_vec((n, n), product).expect("n times n numbers"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bochner::feature::{Directions, FourierSpec, SphericalSpec};
+
+    fn rows() -> Array2<f64> {
+        Array2::from_shape_fn((20, 3), |(i, j)| ((3 * i + j) as f64).sin())
+    }
+
+    #[test]
+    fn phasors_estimate_the_kernel_of_their_cosines_and_sines() {
+        let spec = SphericalSpec { degree: 4, a: 4.0, projection: Directions::Gaussian, ..SphericalSpec::default() };
+        let method = Method { name: "", spec: spec.into(), form: Form::Phasors };
+        let Map::Complex(complex) = method.draw(40, 7, rows().view()).unwrap() else { panic!("complex") };
+        let Map::Real(real) = Method { form: Form::Real, ..method }.draw(80, 7, rows().view()).unwrap() else {
+            panic!("real")
+        };
+        assert_eq!((complex.output_dim(), real.output_dim()), (40, 80));
+        let (a, b) = (estimate(&complex, rows().view()).unwrap(), estimate(&real, rows().view()).unwrap());
+        assert!((&a - &b).iter().all(|e| e.abs() < 1e-12));
+    }
+
+    #[test]
+    fn estimates_are_inner_products_of_features() {
+        let map = FourierSpec { n_components: 10, ..FourierSpec::default() }.build::<f64>(3).unwrap();
+        let features = map.transform(rows().view()).unwrap();
+        let expected = features.dot(&features.t());
+        assert!((&estimate(&map, rows().view()).unwrap() - &expected).iter().all(|e| e.abs() < 1e-12));
+    }
+}

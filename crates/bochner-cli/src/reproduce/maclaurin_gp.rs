@@ -1,0 +1,375 @@
+//! Thesis, figures 5.4, 5.5, D.2 to D.5 and table D.1: optimised Maclaurin features in Gaussian processes.
+
+use super::data::Prepared;
+use super::gp::{Form, Method, Scores, Setting, Sizes, Task, compare};
+use super::{Experiment, Findings, Run, comparison};
+use crate::failure::Outcome;
+use crate::plot::{Axis, Plot, Point, Series, Style};
+use crate::table::{Cell, Table};
+use bochner::feature::{Directions, FourierSpec, MaclaurinKernel, MaclaurinSpec, SketchKind, SphericalSpec};
+use bochner::variance::{Form as Phase, Weights};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "maclaurin-gp",
+    what: "optimised Maclaurin features against spherical and orthogonal Fourier features in Gaussian processes",
+    source: "thesis, figures 5.4, 5.5, D.2 to D.5, table D.1; kernels (1 - |x - y|²/16)^20 on unit rows and Gaussian with \
+             median length scale, D = d, 3d and 5d with d the padded dimension; regularisation of all chosen with the first \
+             method on a tenth of the training rows",
+    needs: &[
+        "boston",
+        "concrete",
+        "energy",
+        "kin8nm",
+        "naval",
+        "powerplant",
+        "protein",
+        "yacht",
+        "cod_rna",
+        "covertype",
+        "fashion-mnist",
+        "magic",
+        "mnist",
+        "mocap",
+    ],
+    minutes: 300.0,
+    run,
+};
+
+/// Data set, padded dimension, task, and whether a quick run has time for it.
+const SETS: [(&str, usize, Task, bool); 14] = {
+    use Task::{Classification as C, Regression as R};
+    [
+        ("boston", 16, R, true),
+        ("concrete", 8, R, false),
+        ("energy", 8, R, true),
+        ("kin8nm", 8, R, true),
+        ("naval", 16, R, false),
+        ("powerplant", 4, R, false),
+        ("protein", 16, R, false),
+        ("yacht", 8, R, true),
+        ("cod_rna", 8, C, true),
+        ("covertype", 64, C, false),
+        ("fashion-mnist", 1024, C, true),
+        ("magic", 16, C, true),
+        ("mnist", 1024, C, false),
+        ("mocap", 64, C, false),
+    ]
+};
+
+const DEGREE: u32 = 20;
+const A: f64 = 4.0;
+/// Multiples of the dimension.
+const BUDGETS: [usize; 3] = [1, 3, 5];
+
+const SPHERICAL: &str = "spherical";
+const FOURIER: &str = "Fourier";
+const RADEMACHER: &str = "Maclaurin Rademacher";
+const SRHT: &str = "Maclaurin TensorSRHT";
+const COMPLEX: &str = "Maclaurin TensorSRHT, complex";
+
+fn maclaurin(base: &MaclaurinSpec) -> [Method; 3] {
+    let with = |sketch, weights| MaclaurinSpec { sketch, weights, ..base.clone() };
+    [
+        Method::real(RADEMACHER, with(SketchKind::Rademacher, Weights::Real)),
+        Method::real(SRHT, with(SketchKind::TensorSrht, Weights::Real)),
+        Method { name: COMPLEX, spec: with(SketchKind::TensorSrht, Weights::Complex).into(), form: Form::Complex },
+    ]
+}
+
+fn polynomial() -> Vec<Method> {
+    let spherical = |projection| SphericalSpec { degree: DEGREE, a: A, projection, ..SphericalSpec::default() };
+    let base = MaclaurinSpec {
+        kernel: MaclaurinKernel::Polynomial,
+        degree: DEGREE,
+        gamma: 2.0 / (A * A),
+        coef0: 1.0 - 2.0 / (A * A),
+        ..MaclaurinSpec::default()
+    };
+    let mut list = vec![
+        Method::real(SPHERICAL, spherical(Directions::Gaussian)),
+        Method::real("spherical, orthogonal", spherical(Directions::Sorf)),
+        Method {
+            name: "spherical, orthogonal, complex",
+            spec: spherical(Directions::Sorf).into(),
+            form: Form::Phasors,
+        },
+    ];
+    list.extend(maclaurin(&base));
+    list
+}
+
+fn gaussian(length_scale: f64) -> Vec<Method> {
+    let fourier = |projection, form| FourierSpec {
+        projection,
+        form,
+        length_scale: length_scale.into(),
+        ..FourierSpec::default()
+    };
+    let mut list = vec![
+        Method::real(FOURIER, fourier(Directions::Gaussian, Phase::CosSin)),
+        Method::real("Fourier, orthogonal", fourier(Directions::Sorf, Phase::CosSin)),
+        Method {
+            name: "Fourier, orthogonal, complex",
+            spec: fourier(Directions::Sorf, Phase::Complex).into(),
+            form: Form::Complex,
+        },
+    ];
+    list.extend(maclaurin(&MaclaurinSpec { length_scale: length_scale.into(), ..MaclaurinSpec::default() }));
+    list
+}
+
+/// The two methods of table D.1.
+fn uncentred() -> Vec<Method> {
+    polynomial().into_iter().filter(|m| m.name == SPHERICAL || m.name == RADEMACHER).collect()
+}
+
+/// What was found for one data set.
+struct Found {
+    data: &'static str,
+    dim: usize,
+    task: Task,
+    scores: Vec<Scores>,
+}
+
+impl Found {
+    fn of(&self, method: &str, times: usize, index: usize) -> Option<f64> {
+        let score = self.scores.iter().find(|s| s.method == method && s.features == times * self.dim);
+        score.and_then(|s| s.values.get(index)).map(|v| v.mean)
+    }
+}
+
+fn run(run: &Run<'_>) -> Outcome<Findings> {
+    let mut findings = Findings::default();
+    let mut kernels = Vec::new();
+    let polynomial = |_: f64| polynomial();
+    let uncentred = |_: f64| uncentred();
+    let kinds: [(&str, Prepared, bool, &dyn Fn(f64) -> Vec<Method>); 3] = [
+        ("polynomial, centred rows", Prepared::Standardised, true, &polynomial),
+        ("polynomial, non-centred rows", Prepared::Raw, true, &uncentred),
+        ("Gaussian, centred rows", Prepared::Standardised, false, &gaussian),
+    ];
+    for (label, prepared, unit, methods) in kinds {
+        let mut beside = comparison(format!("{label}, D = 5d: the numbers the thesis has"));
+        let mut all = Vec::new();
+        for (data, dim, task, in_haste) in SETS {
+            if !run.data.has(data) {
+                if prepared == Prepared::Raw {
+                    findings.remarks.push(format!("{data} is not there and was left out."));
+                }
+                continue;
+            }
+            if run.quick && !in_haste {
+                continue;
+            }
+            let wide = dim >= 1024;
+            let times: &[usize] = match (wide && run.quick, prepared) {
+                (true, _) => &[1],
+                (false, Prepared::Raw) => &BUDGETS[2..],
+                (false, _) => &BUDGETS,
+            };
+            let mut setting = Setting {
+                data,
+                label: label.into(),
+                task,
+                prepared,
+                unit,
+                methods,
+                features: times.iter().map(|t| t * dim).collect(),
+                sizes: Sizes {
+                    exact: (run.choose(1000, 5000), run.choose(500, if wide { 1000 } else { 5000 })),
+                    most: (run.choose(4000, usize::MAX), run.choose(2000, usize::MAX)),
+                },
+                matrices_only: false,
+                draws: if wide { 1 } else { run.seeds },
+            };
+            let (mut scores, _) = compare(run, &setting)?;
+            if wide && run.quick {
+                setting.matrices_only = true;
+                setting.features = vec![5 * dim];
+                scores.extend(compare(run, &setting)?.0);
+            }
+            findings.tables.push(table(&format!("{data}, {label}"), task, &scores));
+            for score in scores.iter().filter(|s| s.features == 5 * dim) {
+                for (metric, index) in [("error", 0), ("likelihood", 3)] {
+                    let key = format!("{data} {metric} {label}, 5d, {}", score.method);
+                    if let Some(ours) = score.values.get(index).filter(|_| run.published(&key).is_some()) {
+                        let what = if index == 0 { "kernel error" } else { "negative log likelihood" };
+                        beside.push(
+                            run.beside(&key, &format!("{data}, {}, {what}", score.method), ours, |v| Cell::fixed(v, 4)),
+                        );
+                    }
+                }
+            }
+            all.push(Found { data, dim, task, scores });
+        }
+        if prepared != Prepared::Raw {
+            plots(&mut findings, label, &methods(1.0), &all);
+        }
+        if !beside.is_empty() {
+            findings.tables.insert(kernels.len(), beside);
+        }
+        kernels.push((label, all));
+    }
+    remarks(&mut findings.remarks, &kernels);
+    if run.quick {
+        findings.remarks.push(
+            "A quick run trains on at most 4,000 rows and compares with exact processes of 1,000: likelihoods of larger sets \
+             are not those of the thesis."
+                .into(),
+        );
+    }
+    Ok(findings)
+}
+
+fn table(title: &str, task: Task, scores: &[Scores]) -> Table {
+    let mut table = Table::new(title)
+        .words("features", "features")
+        .numbers("count", "D")
+        .numbers("error", "kernel error")
+        .numbers("kl", "KL")
+        .numbers("test", task.error())
+        .numbers("likelihood", "neg. log likelihood");
+    for score in scores {
+        let mut cells = vec![Cell::text(score.method), Cell::count(score.features)];
+        for index in 0..4 {
+            cells.push(score.values.get(index).map_or_else(
+                || Cell::missing("–"),
+                |v| match index {
+                    0 => Cell::percent(v.mean, 2),
+                    1 => Cell::number(v.mean, 4),
+                    2 if task == Task::Classification => Cell::percent(v.mean, 2),
+                    _ => Cell::fixed(v.mean, 3),
+                },
+            ));
+        }
+        table.push(cells);
+    }
+    table
+}
+
+/// One plot per metric and task, data sets side by side, with the most features that have all metrics.
+fn plots(findings: &mut Findings, label: &str, methods: &[Method], all: &[Found]) {
+    let short = label.split(',').next().unwrap_or(label).to_lowercase();
+    for (task, of) in [(Task::Regression, "regression"), (Task::Classification, "classification")] {
+        let sets: Vec<(&Found, usize)> = all.iter().filter(|f| f.task == task).map(|f| (f, most(f))).collect();
+        for (index, metric) in [
+            "relative error of the kernel matrix",
+            "KL divergence from the exact process",
+            task.error(),
+            "mean negative log likelihood",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let mut series = Vec::new();
+            for (m, method) in methods.iter().enumerate() {
+                let mut line = Series::new(method.name, Style::Scatter, m);
+                for (place, (found, features)) in sets.iter().enumerate() {
+                    let score = found.scores.iter().find(|s| s.method == method.name && s.features == *features);
+                    if let Some(value) = score.and_then(|s| s.values.get(index)) {
+                        let x = place as f64 + 0.12 * (m as f64 - 0.5 * (methods.len() as f64 - 1.0));
+                        line.push(
+                            Point::new(x, value.mean)
+                                .with_range(value.mean - value.deviation, value.mean + value.deviation),
+                            format!("{}, {}, D = {features}\n{:.4}", method.name, found.data, value.mean),
+                        );
+                    }
+                }
+                series.push(line);
+            }
+            let y = match index {
+                0 => Axis::log(metric).in_percent(),
+                3 => Axis::linear(metric),
+                _ => Axis::log(metric),
+            };
+            let file = ["error", "kl", "test", "likelihood"][index];
+            let names = sets.iter().map(|(f, features)| format!("{} {}d", f.data, features / f.dim)).collect();
+            findings.plots.push((
+                format!("{short}-{of}-{file}"),
+                Plot {
+                    title: format!("{of}, {label}: {metric}"),
+                    subtitle: "Mean over draws; bars are standard deviations. Lower is better.".into(),
+                    x: Axis::named("data set and number of features", names),
+                    y: if index == 2 && task == Task::Classification { y.in_percent() } else { y },
+                    series,
+                },
+            ));
+        }
+    }
+}
+
+/// The largest number of features with which all metrics were measured.
+fn most(found: &Found) -> usize {
+    found.scores.iter().filter(|s| s.values.len() == 4).map(|s| s.features).max().unwrap_or(0)
+}
+
+/// In how many data sets `a` has a lower value than `b`, among those that have both.
+fn ahead(all: &[Found], a: &str, b: &str, index: usize) -> (Vec<&'static str>, usize) {
+    let (mut behind, mut count) = (Vec::new(), 0);
+    for found in all {
+        let times = most(found) / found.dim;
+        if let (Some(x), Some(y)) = (found.of(a, times, index), found.of(b, times, index)) {
+            count += 1;
+            if x > y {
+                behind.push(found.data);
+            }
+        }
+    }
+    (behind, count)
+}
+
+fn remarks(remarks: &mut Vec<String>, kernels: &[(&str, Vec<Found>)]) {
+    for (label, all) in kernels.iter().filter(|(label, _)| !label.contains("non-centred")) {
+        let base = if label.starts_with("Gaussian") { FOURIER } else { SPHERICAL };
+        for (index, metric, claim) in [
+            (0, "kernel error", "for most data sets"),
+            (1, "KL divergence", "for most data sets, by smaller margins"),
+            (2, "prediction error", "or the same"),
+            (3, "negative log likelihood", "or the same"),
+        ] {
+            for (a, b) in [
+                (SRHT, base.to_owned()),
+                (SRHT, format!("{base}, orthogonal")),
+                (COMPLEX, format!("{base}, orthogonal, complex")),
+            ] {
+                let (behind, count) = ahead(all, a, &b, index);
+                if count == 0 {
+                    continue;
+                }
+                let mut text = format!(
+                    "{label}: {a} has a {metric} no higher than {b} in {} of {count} data sets",
+                    count - behind.len()
+                );
+                if !behind.is_empty() {
+                    text += &format!(" (behind in {})", behind.join(", "));
+                }
+                if 2 * behind.len() >= count {
+                    text += &format!("; the thesis has it lower {claim}");
+                }
+                remarks.push(text + ".");
+            }
+        }
+    }
+    let find = |label: &str| kernels.iter().find(|(l, _)| *l == label).map(|(_, all)| all);
+    if let (Some(centred), Some(raw)) = (find("polynomial, centred rows"), find("polynomial, non-centred rows")) {
+        for method in [SPHERICAL, RADEMACHER] {
+            let (mut better, mut count) = (Vec::new(), 0);
+            for a in centred {
+                let Some(b) = raw.iter().find(|b| b.data == a.data) else { continue };
+                let times = most(b) / b.dim;
+                if let (Some(x), Some(y)) = (a.of(method, times, 3), b.of(method, times, 3)) {
+                    count += 1;
+                    if x < y {
+                        better.push(a.data);
+                    }
+                }
+            }
+            let verdict = if 2 * better.len() > count { "" } else { "; the thesis: on most" };
+            remarks.push(format!(
+                "Centring lowers the negative log likelihood of {method} features on {} of {count} data sets ({}){verdict}.",
+                better.len(),
+                better.join(", ")
+            ));
+        }
+    }
+}
