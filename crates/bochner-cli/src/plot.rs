@@ -22,10 +22,14 @@ const FONT: &str = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Aria
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 440.0;
-const LEFT: f64 = 70.0;
+const LEFT: f64 = 80.0;
 const BOTTOM: f64 = 58.0;
+/// Room below the axis for names that are written upwards, about twelve letters long.
+const SLANTED: f64 = 48.0;
 /// Mean width of a character of a sans-serif font, as a fraction of its size; generous, so that labels fit.
 const ADVANCE: f64 = 0.56;
+/// The same for the bold names of series.
+const BOLD_ADVANCE: f64 = 0.65;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scale {
@@ -69,6 +73,12 @@ impl Axis {
     pub(crate) fn in_percent(mut self) -> Self {
         self.percent = true;
         self
+    }
+
+    /// Whether names are too long to stand side by side on so much paper.
+    fn is_crowded(&self, width: f64) -> bool {
+        let longest = self.names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        (longest as f64 * 13.0 * ADVANCE + 6.0) * self.names.len() as f64 > width
     }
 
     fn text(&self, value: f64) -> String {
@@ -226,14 +236,17 @@ impl Mapping {
         if let Some(ticks) = &axis.ticks {
             return ticks.iter().copied().filter(inside).collect();
         }
+        let round = |low: f64, high: f64| {
+            let step = (high - low) / 5.0;
+            let power = 10f64.powf(step.log10().floor());
+            let step = [1.0, 2.0, 5.0, 10.0].iter().map(|m| m * power).find(|s| *s >= step).unwrap_or(10.0 * power);
+            let first = (low / step).ceil() as i64;
+            (0..12).map(move |i| (first + i) as f64 * step).filter(inside).collect::<Vec<_>>()
+        };
         match self.scale {
-            Scale::Linear => {
-                let step = (self.high - self.low) / 5.0;
-                let power = 10f64.powf(step.log10().floor());
-                let step = [1.0, 2.0, 5.0, 10.0].iter().map(|m| m * power).find(|s| *s >= step).unwrap_or(10.0 * power);
-                let first = (self.low / step).ceil() as i64;
-                (0..12).map(|i| (first + i) as f64 * step).filter(inside).collect()
-            }
+            Scale::Linear => round(self.low, self.high),
+            // Within a third of a decade there may be no round multiple of a power of ten.
+            Scale::Log if self.high - self.low < 0.35 => round(10f64.powf(self.low), 10f64.powf(self.high)),
             Scale::Log => {
                 let decades = self.low.floor() as i32..=self.high.ceil() as i32;
                 let multiples: &[f64] = match self.high - self.low {
@@ -255,10 +268,10 @@ impl Plot {
             self.series.iter().flat_map(move |s| s.points.iter().flat_map(move |p| f(&p.0)))
         };
         let longest = self.series.iter().filter(|s| s.labelled).map(|s| s.name.chars().count()).max().unwrap_or(0);
-        let right = WIDTH - 30.0 - longest as f64 * 13.0 * ADVANCE;
+        let right = WIDTH - 30.0 - longest as f64 * 13.0 * BOLD_ADVANCE;
         let subtitle = wrap(&self.subtitle, ((WIDTH - 32.0) / (13.0 * ADVANCE)) as usize);
         let top = 48.0 + 17.0 * subtitle.len() as f64;
-        let bottom = HEIGHT - BOTTOM;
+        let bottom = HEIGHT - BOTTOM - if self.x.is_crowded(right - LEFT) { SLANTED } else { 0.0 };
         let x = Mapping::new(&self.x, values(|p| [p.x; 3]), LEFT, right);
         let y =
             Mapping::new(&self.y, values(|p| p.range.map_or([p.y; 3], |(low, high)| [low, p.y, high])), bottom, top);
@@ -309,6 +322,7 @@ impl Plot {
             text(svg, LEFT - 8.0, at + 4.5, "end", "soft", &format!("fill=\"{SOFT}\""), &self.y.text(tick));
         }
         let mut free_from = f64::NEG_INFINITY;
+        let crowded = self.x.is_crowded(right - LEFT);
         for tick in x.ticks(&self.x) {
             let Some(at) = x.position(tick) else { continue };
             let _ = writeln!(
@@ -318,7 +332,11 @@ impl Plot {
             );
             let label = self.x.text(tick);
             let half = 0.5 * label.chars().count() as f64 * 13.0 * ADVANCE;
-            if at - half >= free_from {
+            if crowded {
+                let (at, down) = (at + 4.0, bottom + 18.0);
+                let turned = format!("fill=\"{SOFT}\" transform=\"rotate(-35 {at:.1} {down:.1})\"");
+                text(svg, at, down, "end", "soft", &turned, &label);
+            } else if at - half >= free_from {
                 text(svg, at, bottom + 21.0, "middle", "soft", &format!("fill=\"{SOFT}\""), &label);
                 free_from = at + half + 6.0;
             }
@@ -559,6 +577,12 @@ mod tests {
             ["0.2", "0.4", "0.6", "0.8"]
         );
         assert_eq!(axis.text(-1500.0), "−1,500");
+        let axis = Axis::log("");
+        let mapping = Mapping::new(&axis, [0.066, 0.098].into_iter(), 0.0, 1.0);
+        assert_eq!(
+            mapping.ticks(&axis).iter().map(|t| axis.text(*t)).collect::<Vec<_>>(),
+            ["0.07", "0.08", "0.09", "0.1"]
+        );
         assert_eq!(Axis::linear("").in_percent().text(0.955), "95.5 %");
     }
 
@@ -568,6 +592,9 @@ mod tests {
         plot.x = Axis::named("sets", vec!["first".into(), "second".into()]);
         let marked = plot.to_svg();
         assert!(marked.contains(">first</text>") && marked.contains(">second</text>"));
+        let mut long = plot.clone();
+        long.x = Axis::named("sets", (0..12).map(|i| format!("a long name {i}")).collect());
+        assert!(!marked.contains("rotate(-35") && long.to_svg().contains("rotate(-35"));
         plot.series[0].style = Style::Band;
         let band = plot.to_svg();
         // Up along one side of the range and back along the other.
@@ -592,7 +619,7 @@ mod tests {
         assert_eq!(svg.matches("class=\"mark\"").count(), 10);
         let tile = svg.split("<title>tip</title><rect").nth(1).unwrap();
         let width: f64 = tile.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
-        let x = Mapping::new(&plot.x, [0.0, 4.0].into_iter(), LEFT, WIDTH - 30.0 - 7.0 * 13.0 * ADVANCE);
+        let x = Mapping::new(&plot.x, [0.0, 4.0].into_iter(), LEFT, WIDTH - 30.0 - 7.0 * 13.0 * BOLD_ADVANCE);
         let apart = x.position(1.0).unwrap() - x.position(0.0).unwrap();
         assert!((width - apart - 0.4).abs() < 0.1, "{width} for places {apart} apart");
     }
