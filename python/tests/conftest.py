@@ -7,6 +7,8 @@ import pytest
 
 # Without it scikit-learn leaves out its checks of array API input; read when scipy is first imported.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+# Plots are drawn without a screen.
+os.environ["MPLBACKEND"] = "Agg"
 
 
 @pytest.fixture

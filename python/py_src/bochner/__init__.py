@@ -4,7 +4,7 @@ Random feature maps whose inner products estimate a kernel, with the variance of
 models on top of them that read the data in blocks. Everything follows scikit-learn's conventions.
 """
 
-from bochner import exact, kernels, metrics
+from bochner import exact, kernels, metrics, plot
 from bochner._attention import PositiveFeatures, linear_attention, softmax_attention
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
 from bochner._compressive import CompressiveFeatures, OrthoProjection
@@ -48,6 +48,7 @@ __all__ = [
     "load",
     "metrics",
     "plan",
+    "plot",
     "simplex_codes",
     "softmax_attention",
 ]
