@@ -5,13 +5,15 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits
-from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler
-from sklearn.linear_model import SGDClassifier
-from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge, RidgeClassifier, SGDClassifier
+from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from bochner import FourierFeatures, PolynomialSketch
+from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures, PolynomialSketch, kernels
 from bochner.metrics import relative_frobenius_error
 
 
@@ -75,3 +77,53 @@ def test_polynomial_sketches_estimate_better_than_polynomial_count_sketch(rows):
 def test_gamma_out_of_range_is_named(rows, parameters, message):
     with pytest.raises(ValueError, match=message):
         FourierFeatures(**parameters).fit(rows)
+
+
+@pytest.mark.parametrize(
+    "there, here",
+    [
+        (Nystroem(kernel="rbf", gamma=0.3), FourierFeatures(gamma=0.3)),
+        (Nystroem(kernel="laplacian", gamma=0.3), FourierFeatures(kernel="laplacian", norm=1, length_scale=1 / 0.3)),
+        (Nystroem(kernel="poly", degree=3, gamma=0.3, coef0=2.0), PolynomialSketch(degree=3, gamma=0.3, coef0=2.0)),
+    ],
+    ids=["rbf", "laplacian", "poly"],
+)
+def test_landmarks_and_features_have_the_same_kernel(rows, there, here):
+    # With every row a landmark the method of Nystroem is exact.
+    Z = there.set_params(n_components=len(rows)).fit_transform(rows)
+    np.testing.assert_allclose(here.fit(rows).kernel(rows), Z @ Z.T, atol=1e-6)
+
+
+def test_kernels_have_counterparts(rows):
+    X, Y, g = rows[:20], rows[20:50], 0.3
+    for here, there in [
+        (kernels.Gaussian((2 * g) ** -0.5)(X, Y), rbf_kernel(X, Y, gamma=g)),
+        (kernels.Laplacian(1 / g, norm=1)(X, Y), laplacian_kernel(X, Y, gamma=g)),
+        (kernels.Polynomial(3, g, 2.0)(X, Y), polynomial_kernel(X, Y, 3, g, 2.0)),
+        (kernels.Matern(2.5, 0.7)(X, Y), Matern(0.7, nu=2.5)(X, Y)),
+    ]:
+        np.testing.assert_allclose(here, there, rtol=1e-9)
+
+
+def test_models_on_features_are_pipelines_of_two_steps(rows):
+    y = np.sin(rows[:, 0]) + rows[:, 1] ** 2
+    features = FourierFeatures(gamma=0.3, n_components=64, random_state=0)
+    here, there = FeatureRidge(features, alpha=0.1), make_pipeline(features, Ridge(alpha=0.1))
+    np.testing.assert_allclose(here.fit(rows, y).predict(rows), there.fit(rows, y).predict(rows), atol=1e-9)
+    here, there = FeatureRidgeClassifier(features, alpha=0.1), make_pipeline(features, RidgeClassifier(alpha=0.1))
+    labels = np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    values = there.fit(rows, labels).decision_function(rows)
+    np.testing.assert_allclose(here.fit(rows, labels).decision_function(rows), values, atol=1e-9)
+
+
+def test_ridge_on_many_features_tends_to_kernel_ridge(rows):
+    y = np.sin(rows[:, 0]) + rows[:, 1] ** 2
+    exact = KernelRidge(kernel="rbf", gamma=0.3, alpha=1.0).fit(rows, y).predict(rows)
+
+    def distance(n_components):
+        features = FourierFeatures(n_components, gamma=0.3, random_state=0)
+        model = FeatureRidge(features, alpha=1.0, fit_intercept=False).fit(rows, y)
+        return np.linalg.norm(model.predict(rows) - exact)
+
+    # 64 times as many features divide the error by 8 on average; by 3 at the least.
+    assert distance(8192) < distance(128) / 3
