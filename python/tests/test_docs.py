@@ -9,6 +9,7 @@ import pytest
 
 import bochner
 
+PUBLIC = [bochner, bochner.exact, bochner.kernels, bochner.metrics, bochner.plot]
 MODULES = [bochner.__name__] + [f"bochner.{module.name}" for module in pkgutil.iter_modules(bochner.__path__)]
 
 
@@ -18,7 +19,7 @@ def test_examples_give_what_they_show(name):
     assert results.failed == 0
 
 
-@pytest.mark.parametrize("module", [bochner, bochner.kernels, bochner.metrics], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", PUBLIC, ids=lambda m: m.__name__)
 def test_everything_public_is_documented_with_an_example(module):
     for name in module.__all__:
         thing = getattr(module, name)

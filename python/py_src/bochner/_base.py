@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Self
@@ -112,7 +113,13 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _draw(self, X: Any, seed: int) -> Map:
         """The map for rows like those of X."""
-        description = {name: plain(name, value) for name, value in self._description(X).items()}
+        # What may be None and is, stays out: the core names the argument it refuses by its value.
+        optional = {name for name, p in inspect.signature(type(self)).parameters.items() if p.default is None}
+        description = {
+            name: plain(name, value)
+            for name, value in self._description(X).items()
+            if value is not None or name not in optional
+        }
         spec = json.dumps({"map": self._map_name, "seed": seed, **description})
         spec = Map.resolve(spec, _sample(X, seed), n_jobs=self.n_jobs)
         return Map(spec, X.shape[1], X.dtype.name, self._complex_output(), n_jobs=self.n_jobs)
