@@ -85,7 +85,7 @@ def test_hyperparameters_are_found_and_kept(wave):
     def process(length_scale, **parameters):
         return FeatureGPRegressor(FourierFeatures(128, length_scale=length_scale, random_state=0), **parameters).fit(X, y)
 
-    # From far away, no lower than any point of a grid: that everything is noise explains 34 nats, the search 580.
+    # From far away, no lower than any point of a grid. A model that calls nearly everything noise gains 35 nats.
     common = process(0.1, noise=0.5, optimizer="lbfgs")
     grid = [(scale, n, s) for scale in (0.5, 1.0, 2.0, 4.0) for n in (0.01, 0.02, 0.05) for s in (1.0, 3.0)]
     best = max(process(scale, noise=n, signal=s).log_marginal_likelihood_value_ for scale, n, s in grid)

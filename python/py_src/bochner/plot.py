@@ -74,7 +74,8 @@ def kernel_error(
     budgets = list(n_components)
     for name, transformer in maps.items():
         columns, measured, predicted = [], [], []
-        K, scale = None, None
+        K: Any = None
+        scale: Any = None
         for budget in budgets:
             squares = []
             for seed in range(random_state, random_state + n_draws):
