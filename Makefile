@@ -1,6 +1,6 @@
 # make test    every test: Rust (unit, property, statistical, doc), then the wheel in a private environment and its tests
 # make bench   ratios against references on this machine; PEERS=1 adds numpy and scikit-learn
-# make docs    the API pages, warnings as errors
+# make docs    the pages of the Rust interface and the guide (docs/_build/html/index.html), warnings as errors
 # make lint    formatting and clippy
 # make fuzz    every reader and the model loader with cargo-fuzz, SECONDS=600 each
 # make check-long   tests that take minutes: moved seed ladders, large sizes
@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 # What builds the wheel, and what the peers of the benchmarks need; the wheel's `test` extra lists what its tests need.
 PYTHON_TOOLS := "maturin>=1.9,<2" "numpy>=1.26" "scipy>=1.11" "scikit-learn>=1.6"
 
-.PHONY: test test-rust test-python check-long bench docs lint fuzz clean
+.PHONY: test test-rust test-python wheel check-long types bench docs docs-rust docs-guide which-map lint fuzz clean
 .DELETE_ON_ERROR:
 
 test: test-rust test-python
@@ -18,13 +18,15 @@ test: test-rust test-python
 test-rust:
 	cargo test --workspace --exclude bochner-python
 
+test-python: wheel
+	$(BIN)/python -m pip install --quiet "$$(echo $(VENV)/wheels/*.whl)[test]"
+	$(BIN)/python -m pytest -q python/tests
+
 # The development profile is optimised, and shares what the Rust tests have compiled.
-test-python: $(VENV)/.ready
+wheel: $(VENV)/.ready
 	rm -rf $(VENV)/wheels
 	$(BIN)/maturin build --profile dev --manifest-path python/Cargo.toml --interpreter $(BIN)/python --out $(VENV)/wheels
 	$(BIN)/python -m pip install --quiet --no-deps --force-reinstall $(VENV)/wheels/*.whl
-	$(BIN)/python -m pip install --quiet "$$(echo $(VENV)/wheels/*.whl)[test]"
-	$(BIN)/python -m pytest -q python/tests
 
 $(VENV)/.ready: Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -34,16 +36,36 @@ $(VENV)/.ready: Makefile
 	$(BIN)/python -m pip install --quiet "maturin>=1.9,<2"
 	touch $@
 
-check-long:
+check-long: types
 	cargo test --release --workspace --exclude bochner-python -- --include-ignored
 	cargo test --release --package bochner --test on_data -- --include-ignored --nocapture
+	$(BIN)/python docs/which_map.py | diff docs/guide/which_map_tables.md -
+
+# The package against its annotations, and the extension against its stubs (whose names python/tests/test_stubs.py lists).
+types: wheel
+	$(BIN)/python -m pip install --quiet "mypy>=1.18" "$$(echo $(VENV)/wheels/*.whl)[plot]"
+	$(BIN)/python -m mypy --config-file python/pyproject.toml python/py_src/bochner
+	echo 'bochner\._bochner\.__all__' > $(VENV)/stubtest.allow
+	$(BIN)/python -m mypy.stubtest --allowlist $(VENV)/stubtest.allow bochner._bochner
 
 bench: $(if $(PEERS),$(VENV)/.ready)
 	$(if $(PEERS),$(BIN)/python -m pip install --quiet numpy scikit-learn pandas)
 	cargo run --release -- bench --full $(if $(PEERS),--peers $(BIN)/python)
 
-docs:
+docs: docs-rust docs-guide
+
+docs-rust:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude bochner-python --no-deps
+
+# Needs the wheel: the reference is read from it, and it draws the figures.
+docs-guide: wheel
+	$(BIN)/python -m pip install --quiet "$$(echo $(VENV)/wheels/*.whl)[docs]"
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+
+# Measured anew; the same numbers on every machine.
+which-map: wheel
+	$(BIN)/python -m pip install --quiet "$$(echo $(VENV)/wheels/*.whl)"
+	$(BIN)/python docs/which_map.py > docs/guide/which_map_tables.md
 
 SECONDS ?= 600
 FUZZ_TARGETS := csv libsvm npy npz idx parquet gzip model

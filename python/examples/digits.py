@@ -19,7 +19,7 @@ X_train, X_test, y_train, y_test = train_test_split(X / 16, y, test_size=600, ra
 # between rows; the features never exist as a matrix.
 
 linear = RidgeClassifier(alpha=1.0).fit(X_train, y_train)
-features = FourierFeatures(1024, length_scale="median", random_state=0)
+features = FourierFeatures(512, length_scale="median", random_state=0)
 model = FeatureRidgeClassifier(features, alpha=0.01).fit(X_train, y_train)
 print(f"linear {linear.score(X_test, y_test):.3f}, on features {model.score(X_test, y_test):.3f}")
 assert model.score(X_test, y_test) > linear.score(X_test, y_test)
@@ -31,4 +31,4 @@ assert model.score(X_test, y_test) > linear.score(X_test, y_test)
 process = FeatureGPClassifier(features, alpha=[1e-3, 1e-2, 1e-1], random_state=0).fit(X_train, y_train)
 print(f"process {process.score(X_test, y_test):.3f}, alpha = {process.alpha_}")
 ax = plot.calibration(process, X_test, y_test)
-ax.set_title("Digits: a Gaussian process on 1,024 features")
+ax.set_title("Digits: a Gaussian process on 512 features")

@@ -31,11 +31,11 @@ bits = [1, 2, 4, 8]
 for label, binarize in (("grey pixels", None), ("pixels above 0.4", 0.4)):
     scores = []
     for camera_bits in [*bits, None]:
-        features = OpticalFeatures(1024, camera_bits=camera_bits, binarize=binarize, random_state=0)
+        features = OpticalFeatures(512, camera_bits=camera_bits, binarize=binarize, random_state=0)
         scores.append(FeatureRidgeClassifier(features, alpha=0.1).fit(X_train, y_train).score(X_test, y_test))
     (line,) = right.plot(bits, scores[:-1], "o-", label=label)
     right.axhline(scores[-1], color=line.get_color(), linewidth=1, linestyle=":", label=f"{label}, no camera")
     # Eight bits are as good as all of them, up to what two samples of 600 digits differ by.
     assert abs(scores[-2] - scores[-1]) < 4 * np.sqrt(2 * scores[-1] * (1 - scores[-1]) / 600)
-right.set(xlabel="bits of the camera", ylabel="accuracy (share of 600 digits)", title="digits, 1,024 features")
+right.set(xlabel="bits of the camera", ylabel="accuracy (share of 600 digits)", title="digits, 512 features")
 right.legend()

@@ -1,0 +1,63 @@
+"""The guide: pages in Markdown, the reference from docstrings, figures from the examples (`make docs`)."""
+
+import os
+import sys
+from pathlib import Path
+
+# Figures go into files; set before anything imports matplotlib.
+os.environ["MPLBACKEND"] = "Agg"
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import bochner  # noqa: E402
+import reference  # noqa: E402
+
+project = "bochner"
+author = "the authors of bochner"
+version = release = bochner.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "_templates", "guide/which_map_tables.md"]
+templates_path = ["_templates"]
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 2
+myst_links_external_new_tab = True
+
+html_theme = "furo"
+html_title = f"bochner {version}"
+html_copy_source = False
+html_show_sphinx = False
+
+autosummary_generate = True
+autodoc_typehints = "none"  # docstrings name the types
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../python/examples",
+    "gallery_dirs": "generated/examples",
+    "filename_pattern": r"\.py$",
+    "ignore_pattern": r"__init__",
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 60,
+    "image_scrapers": ("matplotlib",),
+    "remove_config_comments": True,
+    # An example that fails, or warns, is a fault of the page.
+    "abort_on_example_error": True,
+}
+
+
+def setup(app):
+    generated = HERE / "generated"
+    generated.mkdir(exist_ok=True)
+    (generated / "api.md").write_text(reference.page(), encoding="utf-8")

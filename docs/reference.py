@@ -1,0 +1,51 @@
+"""Lists everything public for the Python reference, by what it is."""
+
+import importlib
+import inspect
+import pkgutil
+
+import bochner
+from bochner._base import FeatureTransformer
+
+INTRODUCTION = """\
+# Python reference
+
+Everything follows scikit-learn's conventions: besides the methods shown, transformers have `fit_transform`, `set_output`,
+`get_feature_names_out` and `get_params`, and models have `get_params`, `set_params` and `score`.
+"""
+
+
+def kind(thing):
+    """The heading a thing of the package itself belongs under."""
+    if not inspect.isclass(thing):
+        return "Functions"
+    if issubclass(thing, Exception):
+        return "Errors"
+    return "Feature maps" if issubclass(thing, FeatureTransformer) else "Models"
+
+
+def public(module):
+    return [name for name in module.__all__ if callable(getattr(module, name))]
+
+
+def section(heading, module, names):
+    lines = [f"## {heading}", "", "```{eval-rst}", f".. currentmodule:: {module}", ".. autosummary::"]
+    lines += ["   :toctree: reference", "", *(f"   {name}" for name in names), "```", ""]
+    return "\n".join(lines)
+
+
+def page():
+    """The page in Markdown."""
+    groups = {heading: [] for heading in ("Feature maps", "Models", "Functions", "Errors")}
+    for name in public(bochner):
+        groups[kind(getattr(bochner, name))].append(name)
+    sections = [section(heading, "bochner", names) for heading, names in groups.items()]
+    for found in pkgutil.iter_modules(bochner.__path__):
+        if found.name.startswith("_"):
+            continue
+        try:
+            module = importlib.import_module(f"bochner.{found.name}")
+        except ImportError:
+            continue  # an extra that is not installed
+        sections.append(section(f"`{module.__name__}`", module.__name__, public(module)))
+    return "\n".join([INTRODUCTION, *sections])
