@@ -25,7 +25,7 @@ const CAMERA_BITS: u32 = 8;
 
 fn run(run: &Run<'_>) -> Outcome<Findings> {
     let (train, held) = run.data.images("fashion-mnist")?;
-    let train = train.sample(run.choose(8000, 60_000), 1);
+    let train = train.sample(run.choose(6000, 60_000), 1);
     let sizes: &[usize] = run.choose(&[500, 1000, 2000, 4000][..], &[1000, 10_000, 20_000, 50_000, 100_000][..]);
     let thresholds: &[f32] = run.choose(&[10.0, 40.0][..], &[0.0, 10.0, 20.0, 40.0][..]);
     let mut table = comparison(format!("Test error in percent, {} training rows", human::count(train.rows.nrows())));
@@ -81,7 +81,9 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
     }
     for version in &versions {
         let name = &version.name;
-        let mut line = Series::new(name, Style::Marks, version.colour);
+        // Short, so that the figure keeps its width.
+        let label = name.replace("simulated ", "").replace("8-bit ", "");
+        let mut line = Series::new(label, Style::Marks, version.colour);
         // The camera is a matter of accuracy: its largest fits would say no more than those before them.
         for &features in sizes.iter().filter(|&&d| !version.camera || d <= 20_000) {
             let found = test(run, name, version.choice(features, run.quick), features, &train, &held)?;
@@ -140,7 +142,7 @@ fn families() -> Outcome<Vec<Family>> {
         let candidates = grid(&base.into(), &[("bias", [1.0, 16.0, 64.0].map(Into::into).to_vec())])?;
         Ok(Family { name: name.into(), candidates, intercept: false })
     };
-    let scales = [-1, 0, 1].map(|e| (8.0 * 2f64.powf(0.5 * f64::from(e) + 0.5)).into()).to_vec();
+    let scales = [-1, 0, 1, 2].map(|e| (8.0 * 2f64.powf(0.5 * f64::from(e))).into()).to_vec();
     Ok(vec![
         optical(SQUARE, 2.0)?,
         optical(FOURTH, 4.0)?,

@@ -172,13 +172,15 @@ fn columns(run: &Run<'_>) -> Outcome<(Vec<Column>, Vec<usize>)> {
     Ok((found, absent))
 }
 
-/// 0 and quantiles of what is not 0: thresholds that suit pixels as well as outputs of rectifiers.
+/// 0, where a tenth of the values is, and quantiles of what is not 0: thresholds that suit pixels as well as outputs of
+/// rectifiers, and leave no row without a dark place.
 fn thresholds(part: &Part, count: usize) -> Vec<f32> {
     let sample = part.sample(500, 3);
     let mut values: Vec<f32> = sample.rows.iter().copied().filter(|v| *v != 0.0).collect();
     values.sort_by(f32::total_cmp);
     let quantile = |i: usize| values.get(i * values.len() / count).copied().unwrap_or(0.0);
-    let mut found = vec![0.0];
+    let dark = sample.rows.len() - values.len();
+    let mut found = if 10 * dark >= sample.rows.len() || count < 2 { vec![0.0] } else { Vec::new() };
     found.extend((1..count).map(quantile));
     found.dedup();
     found
