@@ -708,6 +708,7 @@ impl Fitted for KernelSvmModel<Any> {
     }
 }
 
+#[expect(clippy::extra_unused_type_parameters, reason = "called like its siblings, which depend on the precision")]
 fn load_kernel_svm<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
     let kernel: Any = serde_json::from_value(stored.header.map.clone())
         .map_err(|e| unreadable(format!("its kernel cannot be read: {e}")))?;
@@ -751,6 +752,7 @@ impl Fitted for LocalGpModel {
     }
 }
 
+#[expect(clippy::extra_unused_type_parameters, reason = "called like its siblings, which depend on the precision")]
 fn load_local<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
     check_features(stored, stored.header.map["n_components"].as_u64().unwrap_or(1024) as usize)?;
     Ok(Box::new(LocalGpModel::from_stored(stored)?))

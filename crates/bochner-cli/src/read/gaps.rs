@@ -141,7 +141,7 @@ mod tests {
     fn mended(missing: Missing) -> std::result::Result<(usize, Vec<f64>, Vec<f64>), usize> {
         let rows = [1.0, 10.0, NAN, 20.0, 4.0, NAN, 4.0, 60.0];
         let gaps = Gaps::learn(missing, 2, |visit| {
-            rows.chunks(4).for_each(|block| visit(block));
+            rows.chunks(4).for_each(visit);
             Ok(())
         });
         let (mut inputs, mut targets) = (rows.to_vec(), vec![0.0, 1.0, 2.0, 3.0]);

@@ -161,7 +161,8 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         let mut line = Series::new(name, if exact { Style::Dashed } else { Style::Marks }, index);
         for &d in counts {
             let found = study.fit(name, fixed, d)?;
-            if !exact && !(d == frequencies && sizes.contains(&fixed)) {
+            let is_in_rows = d == frequencies && sizes.contains(&fixed);
+            if !exact && !is_in_rows {
                 push(fixed, d, &found);
             }
             let tip = format!("{name}, D = {}\nR² {:.4}", human::count(d), found.r2);

@@ -138,15 +138,15 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
              times. The last column of the table says how much of a pass goes into features here."
         ));
     }
-    if let (Some((_, ctr, _)), Some((_, real, _))) = (of(CTR), of("TensorSRHT, real")) {
-        if let (Some((_, a)), Some((_, b))) = (ctr.last(), real.last()) {
-            remarks.push(format!(
-                "After the last pass CtR-TensorSRHT errs on {:.2} %, real TensorSRHT on {:.2} %{}.",
-                100.0 * a,
-                100.0 * b,
-                if a <= b { ", the order of the thesis" } else { "; the thesis has CtR ahead" }
-            ));
-        }
+    if let (Some((_, ctr, _)), Some((_, real, _))) = (of(CTR), of("TensorSRHT, real"))
+        && let (Some((_, a)), Some((_, b))) = (ctr.last(), real.last())
+    {
+        remarks.push(format!(
+            "After the last pass CtR-TensorSRHT errs on {:.2} %, real TensorSRHT on {:.2} %{}.",
+            100.0 * a,
+            100.0 * b,
+            if a <= b { ", the order of the thesis" } else { "; the thesis has CtR ahead" }
+        ));
     }
     remarks.push(
         "Every mark is a run of its own with that many passes, because steps shrink towards the end of a run; batches have 256 \
