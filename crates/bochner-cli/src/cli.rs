@@ -37,7 +37,7 @@ Every command has its own --help with examples.";
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
     /// Number of threads [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = human::parse_count)]
+    #[arg(long, global = true, value_name = "N", value_parser = human::parse_threads)]
     pub(crate) threads: Option<usize>,
     /// Seed of every random draw: the same seed gives the same result, whatever the number of threads
     #[arg(long, global = true, value_name = "NUMBER", default_value_t = 0, hide_default_value = false)]

@@ -2,9 +2,18 @@
 
 /// Parses a count of at least 1.
 pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
+    parse_up_to(text, 1 << 30)
+}
+
+/// Parses a number of threads.
+pub(crate) fn parse_threads(text: &str) -> Result<usize, String> {
+    parse_up_to(text, 1 << 16)
+}
+
+fn parse_up_to(text: &str, most: usize) -> Result<usize, String> {
     match text.parse::<usize>() {
-        Ok(n) if (1..=1 << 16).contains(&n) => Ok(n),
-        _ => Err(format!("expected a whole number from 1 to 65536, got {text:?}")),
+        Ok(n) if (1..=most).contains(&n) => Ok(n),
+        _ => Err(format!("expected a whole number from 1 to {most}, got {text:?}")),
     }
 }
 
