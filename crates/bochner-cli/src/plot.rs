@@ -254,6 +254,9 @@ impl Mapping {
                     span if span < 2.5 => &[1.0, 2.0, 5.0],
                     _ => &[1.0],
                 };
+                // At most about eight labels.
+                let every = 1 + ((self.high - self.low) / 8.0) as i32;
+                let decades = decades.filter(|e| e % every == 0);
                 let all = decades.flat_map(|e| multiples.iter().map(move |m| m * 10f64.powi(e)));
                 all.filter(inside).collect()
             }
@@ -273,8 +276,12 @@ impl Plot {
         let top = 48.0 + 17.0 * subtitle.len() as f64;
         let bottom = HEIGHT - BOTTOM - if self.x.is_crowded(right - LEFT) { SLANTED } else { 0.0 };
         let x = Mapping::new(&self.x, values(|p| [p.x; 3]), LEFT, right);
-        let y =
-            Mapping::new(&self.y, values(|p| p.range.map_or([p.y; 3], |(low, high)| [low, p.y, high])), bottom, top);
+        // A bar that comes near 0 would take all of a log axis: it is cut at the frame instead.
+        let ends: fn(&Point) -> [f64; 3] = match self.y.scale {
+            Scale::Linear => |p| p.range.map_or([p.y; 3], |(low, high)| [low, p.y, high]),
+            Scale::Log => |p| p.range.map_or([p.y; 3], |(low, high)| [low.max(0.4 * p.y), p.y, high]),
+        };
+        let y = Mapping::new(&self.y, values(ends), bottom, top);
 
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \

@@ -25,9 +25,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const HEAD: usize = 64;
 const MACLAURIN: &str = "optimised Maclaurin, CtR";
 
-/// Queries and keys: what tables call them, the spread of their entries, whether rows have unit length.
+/// Queries and keys: what tables call them, the spread of their inner products, whether rows have unit length.
 const INPUTS: [(&str, f64, bool); 3] =
-    [("logits of spread 1", 1.0, false), ("logits of spread 4", 2.0, false), ("unit rows", 1.0, true)];
+    [("logits of spread 0.5", 0.5, false), ("logits of spread 2", 2.0, false), ("unit rows", 1.0, true)];
 
 fn run(run: &Run<'_>) -> Outcome<Findings> {
     let length = run.choose(256, 512);
@@ -39,7 +39,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
             let mut values = vec![0.0f64; length * HEAD];
             fill_normals(Seed::new(run.seed).child(side), Role::Noise, 0, 0, TileMut::new(&mut values, length, HEAD));
             // Rows as the kernel exp(x·y) sees them: divided by the fourth root of the dimension.
-            let values = values.into_iter().map(|v| v * spread / (HEAD as f64).powf(0.25)).collect();
+            let values = values.into_iter().map(|v| v * spread.sqrt() / (HEAD as f64).powf(0.25)).collect();
             let mut rows = Array2::from_shape_vec((length, HEAD), values).expect("length times head numbers");
             if unit {
                 UnitNorm::default().apply(rows.view_mut());
@@ -75,17 +75,17 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
                 };
                 let (plain, softmax) = (error(false)?, error(true)?);
                 let spread =
-                    |s: &Statistic| if s.count > 1 { Cell::percent(s.deviation, 2) } else { Cell::missing("–") };
+                    |s: &Statistic| if s.count > 1 { Cell::number(s.deviation, 2) } else { Cell::missing("–") };
                 table.push(vec![
                     Cell::text(name),
                     Cell::count(features),
-                    Cell::percent(plain.mean, 2),
+                    Cell::number(plain.mean, 3),
                     spread(&plain),
-                    Cell::percent(softmax.mean, 2),
+                    Cell::number(softmax.mean, 3),
                     spread(&softmax),
                 ]);
                 for (line, value) in [(&mut plain_line, plain.mean), (&mut softmax_line, softmax.mean)] {
-                    let tip = format!("{name}, {features}\n{:.2} %", 100.0 * value);
+                    let tip = format!("{name}, {features}\n{value:.4}");
                     line.push(Point::new(features as f64, value), tip);
                 }
                 all.push((input, name, features, plain.mean));
@@ -103,7 +103,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
                     title: format!("{kind}, {input}"),
                     subtitle: "Mean relative Frobenius error over draws.".into(),
                     x: Axis::log("number of features").with_ticks(budgets.map(|b| b as f64).to_vec()),
-                    y: Axis::log("relative error").in_percent(),
+                    y: Axis::log("relative error"),
                     series,
                 },
             ));
@@ -119,16 +119,16 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
     let better = names.iter().all(|name| of(narrow, name) < of(wide, name));
     findings.remarks.push(format!(
         "{most} features, {wide}: {}; {}.",
-        names.iter().map(|n| format!("{n} errs by {:.0} %", 100.0 * of(wide, n))).collect::<Vec<_>>().join(", "),
+        names.iter().map(|n| format!("{n} has a relative error of {:.2}", of(wide, n))).collect::<Vec<_>>().join(", "),
         if poor { "all are poor, as in the thesis" } else { "not all are poor, unlike in the thesis" }
     ));
     findings.remarks.push(format!(
-        "Unit rows {} every method, {} the thesis; the optimised Maclaurin features err by {:.2} % there, the best of the others \
-         by {:.2} %.",
+        "Unit rows {} every method, {} the thesis; the optimised Maclaurin features have an error of {:.4} there, the best of \
+         the others {:.4}.",
         if better { "help" } else { "do not help" },
         if better { "as in" } else { "unlike in" },
-        100.0 * of(narrow, MACLAURIN),
-        100.0 * names.iter().filter(|n| **n != MACLAURIN).map(|n| of(narrow, n)).fold(f64::INFINITY, f64::min)
+        of(narrow, MACLAURIN),
+        names.iter().filter(|n| **n != MACLAURIN).map(|n| of(narrow, n)).fold(f64::INFINITY, f64::min)
     ));
     findings
         .remarks

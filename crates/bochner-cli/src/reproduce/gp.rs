@@ -184,6 +184,8 @@ pub(super) struct Setting<'a> {
     /// Numbers of features.
     pub(super) features: Vec<usize>,
     pub(super) sizes: Sizes,
+    /// Maps drawn for the error of the kernel matrix, for every draw of rows.
+    pub(super) matrices: usize,
     /// Whether only kernel matrices are compared: for maps too wide for the rest.
     pub(super) matrices_only: bool,
     pub(super) draws: usize,
@@ -218,22 +220,30 @@ pub(super) fn compare(run: &Run<'_>, setting: &Setting<'_>) -> Outcome<(Vec<Scor
         }
         for (m, name) in names.iter().enumerate() {
             for (k, &features) in features.iter().enumerate() {
-                let key = format!("{base} {name} D={features} regularisation={regulariser}; draw {draw}");
+                let key = format!(
+                    "{base} {name} D={features} matrices={} regularisation={regulariser}; draw {draw}",
+                    setting.matrices
+                );
                 let values = run.values(&key, || {
                     let problem = loaded(&mut problem, run, setting, seed)?;
-                    let map = problem.methods[m].draw(features, problem.seed, problem.sub_train.rows.view())?;
-                    match map {
-                        Map::Real(map) => problem.scores(map, regulariser, setting.matrices_only),
-                        Map::Complex(map) => problem.scores(map, regulariser, setting.matrices_only),
+                    let mut values = problem.kernel_errors(m, features, setting.matrices)?;
+                    if !setting.matrices_only {
+                        values.extend(match problem.draw(m, features, 0)? {
+                            Map::Real(map) => problem.scores(map, regulariser)?,
+                            Map::Complex(map) => problem.scores(map, regulariser)?,
+                        });
                     }
+                    Ok(values)
                 })?;
                 found[m * setting.features.len() + k].push(values);
             }
         }
     }
     let scores = found.into_iter().enumerate().map(|(i, draws)| {
+        let errors: Vec<f64> = draws.iter().flat_map(|values| &values[..setting.matrices]).copied().collect();
         let each = |v: usize| Statistic::of(&draws.iter().map(|values| values[v]).collect::<Vec<_>>());
-        let values = (0..draws.first().map_or(0, Vec::len)).map(each).collect();
+        let others = (setting.matrices..draws.first().map_or(0, Vec::len)).map(each);
+        let values = [Statistic::of(&errors)].into_iter().chain(others).collect();
         Scores { method: names[i / features.len()], features: features[i % features.len()], values }
     });
     Ok((scores.collect(), chosen))
@@ -370,18 +380,27 @@ impl Problem {
         Ok(self.exact.as_ref().expect("just made"))
     }
 
-    /// All scores of a map.
-    fn scores<M: FeatureMap<Real = f64> + Clone>(
-        &mut self,
-        map: M,
-        regulariser: f64,
-        matrix_only: bool,
-    ) -> Outcome<Vec<f64>> {
-        let first = self.sub_test.rows.slice_axis(Axis(0), (0..self.matrix.nrows()).into());
-        let error = relative_frobenius_error(self.matrix.view(), estimate(&map, first)?.view())?;
-        if matrix_only {
-            return Ok(vec![error]);
-        }
+    /// A map of method `m`; number 0 is the one that is judged.
+    fn draw(&self, m: usize, features: usize, number: u64) -> Outcome<Map> {
+        let seed = Seed::new(self.seed).child(number).number();
+        self.methods[m].draw(features, seed, self.sub_train.rows.view())
+    }
+
+    /// Relative errors of the kernel matrix, one per map.
+    fn kernel_errors(&self, m: usize, features: usize, count: usize) -> Outcome<Vec<f64>> {
+        let rows = self.sub_test.rows.slice_axis(Axis(0), (0..self.matrix.nrows()).into());
+        let error = |number: u64| {
+            let estimate = match self.draw(m, features, number)? {
+                Map::Real(map) => estimate(&map, rows)?,
+                Map::Complex(map) => estimate(&map, rows)?,
+            };
+            Ok(relative_frobenius_error(self.matrix.view(), estimate.view())?)
+        };
+        (0..count as u64).map(error).collect()
+    }
+
+    /// Divergence from the exact process, error of predictions and mean negative log likelihood of a map.
+    fn scores<M: FeatureMap<Real = f64> + Clone>(&mut self, map: M, regulariser: f64) -> Outcome<Vec<f64>> {
         let (means, variances) = match self.task {
             Task::Regression => {
                 let model = self.regressor(map.clone(), regulariser)?.fit(&mut self.sub_train.source()?)?;
@@ -395,7 +414,7 @@ impl Problem {
         let (_, exact_means, exact_variances) = self.exact(regulariser)?;
         let divergence = gaussian_kl(means.view(), variances.view(), exact_means.view(), exact_variances.view())?;
         let (loss, likelihood) = self.judge(map, regulariser, &self.train, &self.test)?;
-        Ok(vec![error, divergence, loss, likelihood])
+        Ok(vec![divergence, loss, likelihood])
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "thesis, figure 4.11, table 4.2; kernel (x·y/d + 1)^p between MNIST and Fashion-MNIST pixels in place of \
              network features, which are not part of the data",
     needs: &["mnist", "fashion-mnist"],
-    minutes: 25.0,
+    minutes: 15.0,
     run,
 };
 
@@ -34,12 +34,12 @@ const SKETCHES: [(&str, SketchKind, Weights); 3] = [
 const DIM: usize = 1024;
 
 fn run(run: &Run<'_>) -> Outcome<Findings> {
-    let count = run.choose(1000, 5000);
+    let count = run.choose(500, 2000);
     let load = |name: &str| -> Outcome<Array2<f64>> {
         Ok(double(run.data.images(name)?.1.sample(count, 5).rows.view()) / 255.0)
     };
     let (x, y) = (load("mnist")?, load("fashion-mnist")?);
-    let draws = run.choose(30, 200);
+    let draws = run.choose(20, 100);
     let mut findings = Findings::default();
     let mut ratios = Table::new("Deviation over that of CtR-TensorSRHT with as many features")
         .words("sketch", "sketch")

@@ -4,7 +4,7 @@ use super::data::Prepared;
 use super::gp::{Form, Method, Scores, Setting, Sizes, Task, compare};
 use super::{Experiment, Findings, Run, comparison};
 use crate::failure::Outcome;
-use crate::plot::{Axis, Plot, Point, Series, Style};
+use crate::plot::{Axis, Plot, Series, Style};
 use crate::table::{Cell, Table};
 use bochner::feature::{Directions, FourierSpec, MaclaurinKernel, MaclaurinSpec, SketchKind, SphericalSpec};
 use bochner::variance::{Form as Phase, Weights};
@@ -31,7 +31,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         "mnist",
         "mocap",
     ],
-    minutes: 300.0,
+    minutes: 330.0,
     run,
 };
 
@@ -175,6 +175,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
                     exact: (run.choose(1000, 5000), run.choose(500, if wide { 1000 } else { 5000 })),
                     most: (run.choose(4000, usize::MAX), run.choose(2000, usize::MAX)),
                 },
+                matrices: 1,
                 // A thousand features and more for ten classes take minutes.
                 matrices_only: wide && run.quick,
                 draws: if wide { 1 } else { run.seeds },
@@ -266,8 +267,7 @@ fn plots(findings: &mut Findings, label: &str, methods: &[Method], all: &[Found]
                     if let Some(value) = score.and_then(|s| s.values.get(index)) {
                         let x = place as f64 + 0.12 * (m as f64 - 0.5 * (methods.len() as f64 - 1.0));
                         line.push(
-                            Point::new(x, value.mean)
-                                .with_range(value.mean - value.deviation, value.mean + value.deviation),
+                            value.point(x),
                             format!("{}, {}, D = {features}\n{:.4}", method.name, found.data, value.mean),
                         );
                     }
@@ -285,7 +285,7 @@ fn plots(findings: &mut Findings, label: &str, methods: &[Method], all: &[Found]
                 format!("{short}-{}-{file}", of.to_lowercase()),
                 Plot {
                     title: format!("{of}, {label}"),
-                    subtitle: "Mean over draws; bars are standard deviations. Lower is better.".into(),
+                    subtitle: "Mean over draws; bars are standard errors. Lower is better.".into(),
                     x: Axis::named("data set and number of features", names),
                     y: if index == 2 && task == Task::Classification { y.in_percent() } else { y },
                     series,

@@ -32,7 +32,7 @@ use crate::failure::{Failure, Outcome};
 use crate::human;
 use crate::interrupt;
 use crate::output;
-use crate::plot::Plot;
+use crate::plot::{Plot, Point};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::table::{Cell, Format, Table};
@@ -171,6 +171,12 @@ impl Statistic {
         let mean = values.iter().sum::<f64>() / count as f64;
         let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
         Statistic { mean, deviation: (squares / (count as f64 - 1.0).max(1.0)).sqrt(), count }
+    }
+
+    /// The mean as a point of a plot, with a bar of one standard error to both sides.
+    pub(crate) fn point(&self, x: f64) -> Point {
+        let error = self.deviation / (self.count as f64).sqrt();
+        Point::new(x, self.mean).with_range(self.mean - error, self.mean + error)
     }
 }
 
