@@ -13,6 +13,7 @@ mod models;
 mod operator;
 mod planner;
 mod processes;
+mod search;
 mod svm;
 
 use pyo3::prelude::*;
@@ -29,6 +30,7 @@ fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     operator::register(module)?;
     attention::register(module)?;
     planner::register(module)?;
+    search::register(module)?;
     module.add_class::<local_gp::PyLocalGpModel>()?;
     processes::register(module)?;
     metrics::register(module)

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import loguniform
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
@@ -14,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures
+from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures, search
 from catalogue import RIDGES
 
 # Those without a map of their own take one of 1,024 features: too many for quick tests.
@@ -333,8 +334,9 @@ def test_stochastic_gradients_come_close(data):
     exact = FeatureRidge(features, alpha=1.0, solver="cholesky").fit(X, Y)
     near = FeatureRidge(features, alpha=1.0, solver="sgd", max_iter=20).fit(X, Y)
     assert near.solver_ == "sgd"
-    # A few per cent of the spread of the targets; the exact coefficients differ from the mean by all of it.
-    assert np.abs(near.predict(X) - exact.predict(X)).max() < 0.05 * Y.std()
+    # What is lost against the exact solution is below a hundredth of what there is to explain.
+    lost = ((near.predict(X) - Y) ** 2).mean() - ((exact.predict(X) - Y) ** 2).mean()
+    assert lost < 0.01 * Y.var()
 
 
 def test_the_automatic_solver_says_why(data):
@@ -363,3 +365,36 @@ def test_solvers_are_named_in_complaints(data):
         FeatureRidge(FourierFeatures(16), solver="cg", tol=-1.0).fit(X, Y)
     with pytest.raises(ValueError, match="max_iter must be"):
         FeatureRidge(FourierFeatures(16), solver="sgd", max_iter=0).fit(X, Y)
+
+
+@pytest.mark.parametrize("classify", [False, True])
+def test_a_search_judges_as_refitting_would(data, classify):
+    X, Y, weights = data
+    X, weights = X[:400], weights[:400]
+    y = np.digitize(Y[:400, 0], [-0.5, 0.5]) if classify else Y[:400, 0]
+    model = (FeatureRidgeClassifier if classify else FeatureRidge)(FourierFeatures(32, random_state=1))
+    grid, alphas = {"length_scale": [0.3, 2.0], "n_components": [16, 32]}, [1e-3, 1.0]
+    found = search(model, X, y, grid, alphas=alphas, cv=0.25, sample_weight=weights)
+    assert found.losses.shape == (8, 1)
+    assert found.best_params == found.params[int(np.argmin(found.losses[:, 0]))]
+    assert found.model.get_params()["features__length_scale"] == found.best_params["features__length_scale"]
+    # Rows alone decide about the split: the same one for every combination, and the next seed has another.
+    again = search(model, X, y, grid, alphas=alphas[:1], cv=0.25, sample_weight=weights)
+    assert np.array_equal(again.losses, found.losses[::2])
+    other = search(model, X, y, grid, alphas=alphas, cv=0.25, sample_weight=weights, random_state=1)
+    assert not np.array_equal(other.losses, found.losses)
+    assert str(found).splitlines()[0].split() == ["loss", "alpha", "features__length_scale", "features__n_components"]
+
+
+def test_a_random_search_draws_from_distributions(data):
+    X, Y, _ = data
+    model = FeatureRidge(FourierFeatures(16, random_state=1))
+    found = search(model, X[:300], Y[:300], {"length_scale": loguniform(0.1, 10.0)}, n_iter=5, cv=3)
+    assert found.losses.shape == (45, 3)
+    drawn = {params["features__length_scale"] for params in found.params}
+    assert len(drawn) == 5
+    assert all(0.1 <= scale <= 10.0 for scale in drawn)
+    with pytest.raises(ValueError, match="at least 2 folds"):
+        search(model, X, Y, {"length_scale": [1.0]}, cv=1)
+    with pytest.raises(TypeError, match="model must be FeatureRidge"):
+        search(Ridge(), X, Y, {})

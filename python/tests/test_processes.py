@@ -167,9 +167,8 @@ def test_variational_inference_finds_rings(rng):
     assert np.allclose(model.predict_proba(test).sum(axis=1), 1.0)
     assert model.log_marginal_likelihood_value_ < 0
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(test), model.predict_proba(test))
-    with pytest.raises(ValueError, match='partial_fit needs inference="dirichlet"'):
-        clone(model).partial_fit(X, y, classes=np.unique(y))
-    with pytest.raises(ValueError, match='inference must be "dirichlet" or "variational", got "mcmc"|\'mcmc\''):
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(ValueError, match="inference must be .*, got 'mcmc'"):
         clone(model).set_params(inference="mcmc").fit(X, y)
 
 
@@ -205,7 +204,7 @@ def test_the_exact_machine_agrees_with_libsvm(rng):
         assert np.array_equal(copy.decision_function(test), ours.decision_function(test))
     with pytest.warns(ConvergenceWarning, match="raise max_iter or tol"):
         exact.KernelSVC(max_iter=1).fit(X, y)
-    with pytest.raises(ValueError, match="C must be positive"):
+    with pytest.raises(ValueError, match="C must be a positive finite number, got 0"):
         exact.KernelSVC(C=0.0).fit(X, y)
 
 

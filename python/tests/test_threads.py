@@ -33,6 +33,8 @@ def interrupted_after(seconds, work):
         pressed.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
+    # A shell starts background jobs with the signal ignored, and Python leaves it so.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(seconds, press)
     timer.start()
     try:
@@ -41,6 +43,7 @@ def interrupted_after(seconds, work):
         return time.monotonic() - pressed[0]
     finally:
         timer.cancel()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_stops_a_transform(rng):

@@ -17,6 +17,7 @@ from bochner._plan import plan
 from bochner._pooling import compact_bilinear_pooling
 from bochner._processes import FeatureGPClassifier, FeatureGPRegressor
 from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
+from bochner._search import search
 from bochner._spherical import SphericalFeatures
 from bochner._svm import FeatureSVC
 
@@ -49,6 +50,7 @@ __all__ = [
     "metrics",
     "plan",
     "plot",
+    "search",
     "simplex_codes",
     "softmax_attention",
 ]

@@ -280,6 +280,15 @@ def maximise_evidence(
     n_jobs: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> str: ...
+def search(
+    specs: str,
+    X: _Rows,
+    targets: NDArray[Any],
+    weights: NDArray[Any] | None,
+    plan: str,
+    n_jobs: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> str: ...
 @final
 class Kernel:
     def __new__(cls, spec: str) -> Kernel: ...

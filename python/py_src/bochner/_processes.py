@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import train_test_split
+from sklearn.utils.metaestimators import available_if
 
 from bochner._base import FeatureTransformer
 from bochner._bochner import GpClassifierModel, GpRegressorModel, GpSums, Map, maximise_evidence
@@ -357,9 +358,12 @@ class FeatureGPClassifier(FeatureModel, Probable, AccumulatingClassification):
         self.features_ = features
         return self
 
+    # Variational inference takes many passes over the same rows.
+    partial_fit = available_if(lambda self: self.inference != "variational")(AccumulatingClassification.partial_fit)
+
     def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
         if self._variational():
-            raise ValueError('partial_fit needs inference="dirichlet": variational inference takes many passes')
+            raise ValueError('sums over rows need inference="dirichlet": variational inference takes many passes')
         alphas = np.ravel(self.alpha)
         if len(alphas) != 1:
             raise ValueError(f"alpha must be one number where rows come in parts, got {len(alphas)} of them")
