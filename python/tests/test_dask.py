@@ -173,7 +173,7 @@ def test_what_cannot_be_spread_is_refused(data):
     with pytest.raises(ValueError, match="y has 13 partitions and X has 7"):
         bochner.dask.fit(FeatureRidge(), X, y.rechunk(500))
     with pytest.raises(ValueError, match="partitions of different lengths"):
-        bochner.dask.fit(FeatureRidge(), X, y.rechunk((500, 1500, *[1000] * 4, 500)))
+        bochner.dask.fit(FeatureRidge(), X, y.rechunk(((500, 1500, *[1000] * 4, 500),)))
     with pytest.raises(ValueError, match="alpha must be one number"):
         labels = da.from_array(data[2], chunks=1000)
         bochner.dask.fit(FeatureGPClassifier(FourierFeatures(16), alpha=[0.1, 0.2]), X, labels)

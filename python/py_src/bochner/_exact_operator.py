@@ -99,7 +99,7 @@ class OperatorRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predictions.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         rows = validate_data(self, X, reset=False, dtype=np.float64)
         values = self.model_.predict(rows, n_jobs=self.n_jobs)
         return values.reshape(len(values), *self.target_shape_)
@@ -107,5 +107,5 @@ class OperatorRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     @property
     def dual_coef_(self) -> NDArray[np.float64]:
         """Coefficients of the kernel at the rows."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return self.model_.dual

@@ -62,7 +62,7 @@ class Preparation:
             given = np.array([str(cell) for cell in cells])
             places = np.array([words.index(word) if word in words else -1 for word in given])
             if (places < 0).any():
-                raise ValueError(f"column {name} holds {given[places < 0][0]!r}, which the model has not seen")
+                raise ValueError(f"column {name} holds {str(given[places < 0][0])!r}, which the model has not seen")
             return np.eye(len(words))[places]
         numbers = np.asarray(cells, dtype=np.float64).reshape(-1, 1)
         fill = details.get("fill")

@@ -177,8 +177,8 @@ class Table:
     """
 
     def __init__(self, X: Any, y: Any = None, weights: Any = None) -> None:
-        self.columns = None if isinstance(X, da.Array) else list(X.columns)
         self.rows = _partitions(X, "X")
+        self.columns = None if isinstance(X, da.Array) else list(X.columns)
         self.targets = None if y is None else _partitions(y, "y")
         self.weights = None if weights is None else _partitions(weights, "sample_weight")
         self.classes: NDArray[Any] | None = None
