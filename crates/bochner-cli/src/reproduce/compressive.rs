@@ -191,9 +191,7 @@ impl Study {
             format!("At M = {} compression costs, in points of accuracy: {}.", human::count(most), losses.join(", ")),
             match falls {
                 true => "More measurements are more accurate throughout, as in the paper.".to_owned(),
-                false => "Accuracy does not grow with every step in the number of measurements: the differences are \
-                          within the spread over draws."
-                    .to_owned(),
+                false => "Accuracy does not grow with every step in the number of measurements.".to_owned(),
             },
         ]
     }
