@@ -37,6 +37,9 @@ html_copy_source = False
 html_show_sphinx = False
 
 autosummary_generate = True
+napoleon_use_ivar = True  # attributes are pages of their own where they are properties
+# Docstrings inherited from scikit-learn refer to its own pages, and names that end with an underscore look like references.
+suppress_warnings = ["ref.ref", "docutils"]
 autodoc_typehints = "none"  # docstrings name the types
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False

@@ -17,16 +17,14 @@ X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X / 16, y, test_size=600, random_state=0)
 
 # %%
-# The kernel is known for every exponent, and so is the error of D features.
+# Left: the kernel is known for every exponent, and so is the error of D features. Right: what the camera costs.
 
 figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
 maps = {f"exponent {m}": OpticalFeatures(exponent=m, projection="dense") for m in (1.0, 2.0)}
 plot.kernel_error(maps, X_train[:200], n_draws=5, ax=left)
 left.set_title("error of the optical kernel")
 
-# %%
 # A camera that rounds intensities to a few bits loses little. The device also wants binary rows: a threshold.
-
 bits = [1, 2, 4, 8]
 for label, binarize in (("grey pixels", None), ("pixels above 0.4", 0.4)):
     scores = []
