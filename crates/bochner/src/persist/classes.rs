@@ -1,5 +1,5 @@
-use super::container::{Array, Header, Stored, Values, bytes, malformed, save};
-use super::gram::{array, check_numbers, collect, triangle, triangle_len, triangles};
+use super::container::{Array, Header, Stored, bytes, malformed, save};
+use super::gram::{array, check_numbers, header, triangle, triangle_len, triangles, wide};
 use crate::accumulate::{Class, ClassGram, Products, Totals};
 use crate::error::{Result, check_dim};
 use crate::scalar::{Real, Scalar};
@@ -33,19 +33,10 @@ impl<T: Scalar> ClassGram<T> {
         let (input_dim, dim, classes) = self.parts();
         let counts: Vec<u64> = classes.iter().map(|class| class.totals.count).collect();
         let waiting: Vec<usize> = classes.iter().map(|class| class.numbers.len()).collect();
-        let header = Header {
-            kind: KIND.to_owned(),
-            dtype: T::Real::NAME.to_owned(),
-            input_dim,
-            map: Value::Null,
-            preprocessing: Value::Null,
-            classes: None,
-            extra: serde_json::json!({
-                "complex": T::IS_COMPLEX, "features": dim, "counts": counts, "waiting": waiting, "note": note,
-            }),
-        };
+        let extra = serde_json::json!({ "features": dim, "counts": counts, "waiting": waiting, "note": note });
+        let header = header::<T>(KIND, input_dim, extra);
         let all: usize = waiting.iter().sum();
-        let wide = |values: &[T::Real]| values.iter().map(|v| Real::to_f64(*v)).collect::<Vec<f64>>();
+        let doubles = |values: &[T::Real]| values.iter().map(|v| Real::to_f64(*v)).collect::<Vec<f64>>();
         let sums: Vec<T::Wide> = classes.iter().flat_map(|class| class.sums.feature_sums.clone()).collect();
         let weights = |class: &Class<T>| [class.totals.weight_sum, class.totals.log_weight_sum];
         let arrays = vec![
@@ -58,8 +49,8 @@ impl<T: Scalar> ClassGram<T> {
                 &[all],
                 classes.iter().flat_map(|class| class.numbers.iter().map(|&n| n as f64)).collect(),
             ),
-            array("waiting_rows", &[all, input_dim], classes.iter().flat_map(|class| wide(&class.rows)).collect()),
-            array("waiting_weights", &[all], classes.iter().flat_map(|class| wide(&class.weights)).collect()),
+            array("waiting_rows", &[all, input_dim], classes.iter().flat_map(|class| doubles(&class.rows)).collect()),
+            array("waiting_weights", &[all], classes.iter().flat_map(|class| doubles(&class.weights)).collect()),
         ];
         (header, arrays)
     }
@@ -91,23 +82,16 @@ impl<T: Scalar> ClassGram<T> {
             serde_json::from_value(extra["features"].clone()).map_err(|e| malformed(format!("`features`: {e}")))?;
         let (counts, waiting) = (numbers("counts")?, numbers("waiting")?);
         check_dim("number of classes", counts.len(), waiting.len())?;
-        let flat = |name: &'static str, expected: Option<usize>| match stored.tensor(name)?.values() {
-            Values::F64(values) => {
-                let expected = expected.ok_or_else(|| malformed(format!("array `{name}` would be too long")))?;
-                check_dim(name, expected, values.len())?;
-                Ok(values.as_slice())
-            }
-            _ => Err(malformed(format!("array `{name}` is not of type f64"))),
-        };
-        let parts = if T::IS_COMPLEX { 2 } else { 1 };
-        let times = |a: usize, b: usize| a.checked_mul(b);
+        let known =
+            |count: Option<usize>| count.map(Some).ok_or_else(|| malformed("its sums would not fit into any memory"));
         let (classes, triangle_len) = (counts.len(), triangle_len(dim)?);
         let all = waiting.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)).and_then(|n| usize::try_from(n).ok());
-        let grams: Vec<T::Wide> = collect(flat("gram", times(classes, triangle_len).and_then(|n| times(n, parts)))?);
-        let sums: Vec<T::Wide> = collect(flat("feature_sums", times(classes, dim).and_then(|n| times(n, parts)))?);
-        let weight_sums = flat("weight_sums", times(classes, 2))?;
-        let rows = flat("waiting_rows", all.and_then(|all| times(all, input_dim)))?;
-        let (weights, places) = (flat("waiting_weights", all)?, flat("waiting_numbers", all)?);
+        let grams: Vec<T::Wide> = wide(stored, "gram", known(classes.checked_mul(triangle_len))?)?;
+        let sums: Vec<T::Wide> = wide(stored, "feature_sums", known(classes.checked_mul(dim))?)?;
+        let weight_sums: Vec<f64> = wide(stored, "weight_sums", known(classes.checked_mul(2))?)?;
+        let rows: Vec<f64> = wide(stored, "waiting_rows", known(all.and_then(|all| all.checked_mul(input_dim)))?)?;
+        let weights: Vec<f64> = wide(stored, "waiting_weights", known(all)?)?;
+        let places: Vec<f64> = wide(stored, "waiting_numbers", known(all)?)?;
         let narrow = |values: &[f64]| values.iter().map(|v| T::Real::from_f64(*v)).collect::<Vec<_>>();
         let mut first = 0;
         let read = (0..classes).map(|c| {

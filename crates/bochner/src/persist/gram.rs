@@ -74,6 +74,20 @@ pub(super) fn triangle<W: Scalar<Real = f64>>(order: usize, entries: &[W]) -> Re
     Ok(matrix)
 }
 
+/// The header of sums over numbers of type `T`.
+pub(super) fn header<T: Scalar>(kind: &str, input_dim: usize, mut extra: Value) -> Header {
+    extra["complex"] = T::IS_COMPLEX.into();
+    Header {
+        kind: kind.to_owned(),
+        dtype: T::Real::NAME.to_owned(),
+        input_dim,
+        map: Value::Null,
+        preprocessing: Value::Null,
+        classes: None,
+        extra,
+    }
+}
+
 /// Refuses sums over other numbers than `T`.
 pub(super) fn check_numbers<T: Scalar>(stored: &Stored) -> Result<()> {
     let (dtype, complex) = (stored.header.dtype.as_str(), stored.header.extra["complex"].as_bool());
@@ -132,15 +146,8 @@ impl<T: Scalar> Gram<T> {
         let (gram, cross, feature_sums, totals, rows) = self.parts();
         let (dim, outputs) = (self.dim(), self.outputs());
         let pending = rows.features.rows();
-        let header = Header {
-            kind: KIND.to_owned(),
-            dtype: T::Real::NAME.to_owned(),
-            input_dim: dim,
-            map: Value::Null,
-            preprocessing: Value::Null,
-            classes: None,
-            extra: serde_json::json!({ "complex": T::IS_COMPLEX, "outputs": outputs, "count": totals.count, "note": note }),
-        };
+        let extra = serde_json::json!({ "outputs": outputs, "count": totals.count, "note": note });
+        let header = header::<T>(KIND, dim, extra);
         let wide =
             |rows: Tile<'_, T>| (0..rows.rows()).flat_map(|i| rows.row(i)).map(|v| v.widen()).collect::<Vec<T::Wide>>();
         let arrays = vec![

@@ -4,36 +4,21 @@
 //! Needs the data set (`BOCHNER_DATA`, else `../shared/data`); run by `make check-long`. `BOCHNER_SEEDS` sets the number
 //! of draws, 5 if not given.
 
+use crate::data;
 use bochner::feature::{CompressiveSpec, Describe, Directions, DynMap, FourierSpec, Measured};
 use bochner::model::{Fit, Svm};
 use bochner::projection::Given;
 use bochner::rows::InMemory;
-use flate2::read::GzDecoder;
 use ndarray::Array2;
-use std::fs::File;
-use std::io::Read;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-fn bytes(name: &str) -> Vec<u8> {
-    let root = std::env::var_os("BOCHNER_DATA")
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")), PathBuf::from);
-    let path = root.join("mnist").join(name);
-    let file = File::open(&path).unwrap_or_else(|e| panic!("{}: {e}; set BOCHNER_DATA", path.display()));
-    let mut bytes = Vec::new();
-    GzDecoder::new(file).read_to_end(&mut bytes).unwrap();
-    bytes
-}
-
 /// Pixels in [0, 1] and labels.
-fn split(name: &str) -> (Array2<f32>, Array2<f32>) {
-    let pixels = bytes(&format!("{name}-images-idx3-ubyte.gz"));
-    let labels = bytes(&format!("{name}-labels-idx1-ubyte.gz"));
-    let n = labels.len() - 8;
-    let pixels = pixels[16..].iter().map(|&b| f32::from(b) / 255.0).collect();
-    let labels = labels[8..].iter().map(|&b| f32::from(b)).collect();
-    (Array2::from_shape_vec((n, 784), pixels).unwrap(), Array2::from_shape_vec((n, 1), labels).unwrap())
+fn split(part: &str) -> (Array2<f32>, Array2<f32>) {
+    let labels = data::bytes(&format!("mnist/{part}-labels-idx1-ubyte.gz"));
+    let labels: Vec<f32> = labels[8..].iter().map(|&b| f32::from(b)).collect();
+    let pixels = data::images("mnist", part).mapv(|v| v as f32);
+    (pixels, Array2::from_shape_vec((labels.len(), 1), labels).unwrap())
 }
 
 #[test]

@@ -2,41 +2,23 @@
 //!
 //! Needs the data sets (`BOCHNER_DATA`, else `../shared/data`); run by `make check-long`.
 
+use crate::data;
 use bochner::feature::{
     AllocationRule, Describe, Directions, FeatureMap, FourierSpec, MaclaurinSpec, SketchKind, Spec, Statistics,
 };
 use bochner::kernel::kernel_matrix;
 use bochner::metrics::relative_frobenius_error;
 use bochner::preprocess::LengthScale;
-use bochner::random::{Role, Seed, Stream};
+use bochner::random::Seed;
 use bochner::variance::Weights;
 use ndarray::{Array2, Axis};
 
 const ROWS: usize = 1000;
 const SEEDS: u64 = 10;
 
-/// The columns of a table but the last, which is the target.
-fn table(path: &str) -> Array2<f64> {
-    let text = String::from_utf8(crate::data::bytes(path)).unwrap();
-    let rows: Vec<Vec<f64>> =
-        text.lines().skip(1).map(|line| line.split(',').map(|v| v.parse().unwrap()).collect()).collect();
-    let dim = rows[0].len() - 1;
-    Array2::from_shape_fn((rows.len(), dim), |(i, j)| rows[i][j])
-}
-
 /// Some rows around their mean.
 fn rows(name: &str) -> Array2<f64> {
-    let all = match name {
-        "letter" => table("letter/test.csv.gz"),
-        "kin8nm" => table("kin8nm/data.csv.gz"),
-        _ => {
-            let bytes = crate::data::bytes(&format!("{name}/t10k-images-idx3-ubyte.gz"));
-            Array2::from_shape_vec((10_000, 784), bytes[16..].iter().map(|&b| f64::from(b) / 255.0).collect()).unwrap()
-        }
-    };
-    let order = Stream::new(Seed::new(1), Role::Split, 0).permutation(all.nrows());
-    let picks: Vec<usize> = order.iter().take(ROWS).map(|&i| i as usize).collect();
-    let sample = all.select(Axis(0), &picks);
+    let sample = data::sample(&data::inputs(name), ROWS);
     let mean = sample.mean_axis(Axis(0)).unwrap();
     sample - mean
 }
@@ -51,7 +33,7 @@ fn error(rows: &Array2<f64>, exact: &Array2<f64>, spec: &Spec) -> f64 {
             other => other,
         };
         let z = spec.build::<f64>(rows.ncols()).unwrap().transform(rows.view()).unwrap();
-        relative_frobenius_error(exact.view(), z.dot(&z.t()).view()).unwrap()
+        relative_frobenius_error(exact.view(), data::inner_products(&z).view()).unwrap()
     };
     (0..SEEDS).map(|seed| of(200 + seed)).sum::<f64>() / SEEDS as f64
 }

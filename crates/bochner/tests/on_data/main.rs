@@ -4,4 +4,5 @@ mod compressive_mnist;
 mod data;
 mod learners_on_data;
 mod maclaurin_data;
+mod planner_on_data;
 mod real_data;

@@ -2,10 +2,10 @@
 //!
 //! Needs the data sets (`BOCHNER_DATA`, else `../shared/data`); run by `make check-long`.
 
+use crate::data;
 use bochner::feature::{Describe, FeatureMap, PolynomialSpec, SketchKind};
 use bochner::kernel::kernel_matrix;
 use bochner::projection::Sampling;
-use bochner::random::{Role, Seed, Stream};
 use bochner::variance::Weights;
 use ndarray::{Array2, Axis};
 
@@ -22,28 +22,15 @@ const SKETCHES: [(SketchKind, Sampling); 6] = [
 
 /// Test rows shifted to be non-negative and scaled to unit norm.
 fn rows(name: &str) -> Array2<f64> {
-    let mut all = if name == "letter" {
-        let text = String::from_utf8(crate::data::bytes("letter/test.csv.gz")).unwrap();
-        let values: Vec<f64> = text
-            .lines()
-            .skip(1)
-            .flat_map(|line| line.split(',').take(16).map(|v| v.parse().unwrap()).collect::<Vec<f64>>())
-            .collect();
-        Array2::from_shape_vec((values.len() / 16, 16), values).unwrap()
-    } else {
-        let bytes = crate::data::bytes(&format!("{name}/t10k-images-idx3-ubyte.gz"));
-        Array2::from_shape_vec((10_000, 784), bytes[16..].iter().map(|&b| f64::from(b)).collect()).unwrap()
-    };
+    let mut all = data::inputs(name);
     for mut column in all.axis_iter_mut(Axis(1)) {
         let least = column.fold(f64::INFINITY, |m, &v| m.min(v));
         column.mapv_inplace(|v| v - least);
     }
-    let order = Stream::new(Seed::new(1), Role::Split, 0).permutation(all.nrows());
-    let mut sample = Array2::zeros((ROWS, all.ncols()));
-    for (mut to, &from) in sample.axis_iter_mut(Axis(0)).zip(&order) {
-        let row = all.row(from as usize);
+    let mut sample = data::sample(&all, ROWS);
+    for mut row in sample.axis_iter_mut(Axis(0)) {
         let norm = row.dot(&row).sqrt();
-        to.assign(&(&row / norm));
+        row /= norm;
     }
     sample
 }
@@ -62,7 +49,7 @@ fn measure(rows: &Array2<f64>, spec: &PolynomialSpec) -> Outcome {
         .map(|seed| {
             let spec = PolynomialSpec { seed: 100 + seed, ..spec.clone() };
             let features = spec.build::<f64>(rows.ncols()).unwrap().transform(rows.view()).unwrap();
-            let estimate = features.dot(&features.t());
+            let estimate = data::inner_products(&features);
             (&estimate - &exact).mapv(|e| e * e).mean().unwrap()
         })
         .collect();

@@ -153,29 +153,48 @@ impl Camera {
             Stream::new(self.seed, Role::Noise, row).normals_from(first, &mut noise);
         }
         let (gain, deviation, levels) = (R::from_f64(self.gain), R::from_f64(self.noise), R::from_f64(self.levels()));
-        let (half, whole) = (R::from_f64(0.5), self.bits.is_some());
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                if noisy {
-                    intensities.iter_mut().zip(&noise).for_each(|(v, n)| *v = gain * *v + deviation * *n);
-                } else {
-                    intensities.iter_mut().for_each(|v| *v *= gain);
-                }
-                let clip = |v: R| if v > R::ZERO { v } else { R::ZERO };
-                if whole {
-                    for v in intensities.iter_mut() {
-                        let level = clip(num_traits::Float::floor(*v + half));
-                        *v = if level < levels { level } else { levels };
-                    }
-                    // One division each: the reciprocal of the gain would be rounded before it is used.
-                    intensities.iter_mut().for_each(|v| *v = *v / gain);
-                } else {
-                    intensities.iter_mut().for_each(|v| *v = clip(*v));
-                }
-            },
-        );
+        let noise_here = noisy.then_some((deviation, noise.as_slice()));
+        let levels = self.bits.is_some().then_some(levels);
+        pulp::Arch::new().dispatch(Exposure { gain, noise: noise_here, levels, intensities });
         work.give(noise);
+    }
+}
+
+/// Intensities as a camera reads them, in place.
+struct Exposure<'a, R> {
+    gain: R,
+    /// Standard deviation and normals of the read noise.
+    noise: Option<(R, &'a [R])>,
+    /// The largest level of a camera that counts.
+    levels: Option<R>,
+    intensities: &'a mut [R],
+}
+
+impl<R: Real> pulp::NullaryFnOnce for Exposure<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Exposure { gain, noise, levels, intensities } = self;
+        match noise {
+            Some((deviation, noise)) => {
+                intensities.iter_mut().zip(noise).for_each(|(v, n)| *v = gain * *v + deviation * *n);
+            }
+            None => intensities.iter_mut().for_each(|v| *v *= gain),
+        }
+        let half = R::from_f64(0.5);
+        let clip = |v: R| if v > R::ZERO { v } else { R::ZERO };
+        match levels {
+            Some(levels) => {
+                for v in intensities.iter_mut() {
+                    let level = clip(num_traits::Float::floor(*v + half));
+                    *v = if level < levels { level } else { levels };
+                }
+                // One division each: the reciprocal of the gain would be rounded before it is used.
+                intensities.iter_mut().for_each(|v| *v = *v / gain);
+            }
+            None => intensities.iter_mut().for_each(|v| *v = clip(*v)),
+        }
     }
 }
 

@@ -36,7 +36,7 @@ fn multiply<R: Real>(
 }
 
 /// Rows, depth, columns: one of everything, around the register block, the panel, the depth block and the row block.
-const SHAPES: [(usize, usize, usize); 12] = [
+const SHAPES: [(usize, usize, usize); 13] = [
     (1, 1, 1),
     (1, 3, 17),
     (2, 16, 16),
@@ -49,6 +49,8 @@ const SHAPES: [(usize, usize, usize); 12] = [
     (65, 300, 20),
     (97, 17, 18),
     (200, 9, 300),
+    // More than a megabyte of rows: copied into blocks anew for every chunk of columns.
+    (100, 2700, 130),
 ];
 
 fn products_follow_the_definition_for<R: Real>() {
