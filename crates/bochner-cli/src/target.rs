@@ -91,7 +91,10 @@ pub(crate) fn title(kernel: &Any) -> String {
         }
         Any::Exponential(k) => format!("kernel exp(x·y/{}²)", number(k.length_scale())),
         Any::Polynomial(k) => {
-            format!("kernel ({} x·y + {})^{}", number(k.gamma()), number(k.coef0()), k.degree())
+            // Round numbers as they were given: (x·y + 1)^3, not (1.000 x·y + 1.000)^3.
+            let short = |v: f64| Some(v.to_string()).filter(|text| text.len() <= 6).unwrap_or_else(|| number(v));
+            let gamma = if k.gamma() == 1.0 { String::new() } else { format!("{} ", short(k.gamma())) };
+            format!("kernel ({gamma}x·y + {})^{}", short(k.coef0()), k.degree())
         }
         Any::Optical(k) => format!("optical kernel, m = {}", number(k.exponent())),
         _ => "kernel".into(),

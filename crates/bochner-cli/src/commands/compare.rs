@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let rows = args.sample.read(&args.kernel, seed)?.rows;
     let kernel = args.kernel.resolve(rows.view(), seed)?;
     let sample = Sample::new(&kernel, rows.view())?;
-    let candidates = candidates(&kernel)?;
+    let candidates = candidates(&kernel, rows.view())?;
     let progress = Progress::new(context, (candidates.len() * args.features.len() * args.draws) as u64);
     let (mut entries, mut left_out) = (Vec::new(), Vec::new());
     for (index, candidate) in candidates.iter().enumerate() {
@@ -91,6 +91,7 @@ fn entry(
     seed: Seed,
     progress: &Progress,
 ) -> bochner::Result<(Measured, Option<(f64, bool)>)> {
+    let sample = &sample.over(candidate.factor);
     let spec = candidate.spec.redrawn(features, seed.number()).resolve(sample.rows())?;
     let predicted = match sample.predict(&spec) {
         Ok(predicted) => Some(predicted),

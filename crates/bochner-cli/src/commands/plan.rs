@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         draws: args.draws,
         seed: context.global.seed,
     };
-    let steps = bochner::plan::candidates(&kernel)?.len() + args.draws;
+    let steps = bochner::plan::candidates(&kernel, sampled.rows.view())?.len() + args.draws;
     let progress = Progress::new(context, steps as u64);
     let plan = plan(&kernel, sampled.rows.view(), &request, |what| {
         progress.at(what.to_owned()).and_then(|()| progress.done(1)).map_err(|_| bochner::Error::Interrupted)

@@ -30,7 +30,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         let mut series = Vec::new();
         let mut errors = Vec::new();
         let sketches: Vec<_> =
-            candidates(&kernel)?.into_iter().filter(|c| matches!(c.spec, Spec::Polynomial(_))).collect();
+            candidates(&kernel, rows.view())?.into_iter().filter(|c| matches!(c.spec, Spec::Polynomial(_))).collect();
         for (index, candidate) in sketches.iter().enumerate() {
             let mut line = Series::new(&*candidate.name, Style::Marks, index);
             for &features in run.choose(&[1024, 10_240][..], &[1024, 2048, 5120, 10_240][..]) {

@@ -7,6 +7,7 @@ use crate::feature::{
 use crate::kernel::Any;
 use crate::preprocess::LengthScale;
 use crate::variance::{Softmax, Weights};
+use ndarray::{ArrayView1, ArrayView2};
 
 /// A map that estimates a kernel, under the name tables show.
 #[derive(Debug, Clone)]
@@ -15,29 +16,37 @@ pub struct Candidate {
     pub name: String,
     /// The map; its budget and seed are to be replaced ([`Spec::redrawn`]).
     pub spec: Spec,
+    /// The constant by which the kernel is the one the map estimates: 1 but for spherical features, whose kernel is 1 at
+    /// distance 0.
+    pub factor: f64,
 }
 
 impl Candidate {
     fn new(name: &str, spec: impl Into<Spec>) -> Self {
-        Candidate { name: name.into(), spec: spec.into() }
+        Candidate { name: name.into(), spec: spec.into(), factor: 1.0 }
     }
 }
 
 /// Degree from which a tree of sketches is worth a try.
 const TREE_DEGREE: u32 = 4;
 
-/// Every map of the library that estimates `kernel`.
+/// Distance from 1 up to which rows count as rows of length 1.
+const UNIT: f64 = 1e-6;
+
+/// Every map of the library that estimates `kernel` on rows like `rows`: spherical features join the polynomial sketches
+/// where all rows have length 1.
 ///
 /// # Errors
 /// None so far: every kernel has features.
 ///
 /// ```
 /// use bochner::kernel::{Any, Gaussian};
-/// let list = bochner::plan::candidates(&Any::from(Gaussian::new(1.0)?))?;
+/// let rows = ndarray::array![[0.6, 0.8], [1.0, 0.0]];
+/// let list = bochner::plan::candidates(&Any::from(Gaussian::new(1.0)?), rows.view())?;
 /// assert!(list.iter().any(|c| c.name == "Fourier, SORF"));
 /// # Ok::<(), bochner::Error>(())
 /// ```
-pub fn candidates(kernel: &Any) -> Result<Vec<Candidate>> {
+pub fn candidates(kernel: &Any, rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
     Ok(match kernel {
         Any::Gaussian(k) => {
             let length_scale = LengthScale::Same(k.length_scale());
@@ -84,18 +93,15 @@ pub fn candidates(kernel: &Any) -> Result<Vec<Candidate>> {
                 coef0,
                 ..MaclaurinSpec::default()
             }));
+            // Homogeneous kernels (A = √2) have no density of radii worth trying.
+            let unit = |row: ArrayView1<'_, f64>| (row.dot(&row) - 1.0).abs() <= UNIT;
+            if degree > 0 && coef0 > 0.0 && rows.rows().into_iter().all(unit) {
+                let sum = gamma + coef0;
+                list.extend(spherical(degree, (2.0 * sum / gamma).sqrt(), sum.powi(degree as i32)));
+            }
             list
         }
-        Any::Spherical(k) => [
-            ("spherical, dense", Directions::Gaussian),
-            ("spherical, orthogonal", Directions::Orthogonal),
-            ("spherical, SORF", Directions::Sorf),
-        ]
-        .into_iter()
-        .map(|(name, projection)| {
-            Candidate::new(name, SphericalSpec { degree: k.degree(), a: k.a(), projection, ..SphericalSpec::default() })
-        })
-        .collect(),
+        Any::Spherical(k) => spherical(k.degree(), k.a(), 1.0),
         Any::Optical(k) => {
             [("optical, dense", OpticalProjection::Dense), ("optical, structured", OpticalProjection::Structured)]
                 .into_iter()
@@ -114,6 +120,18 @@ pub fn candidates(kernel: &Any) -> Result<Vec<Candidate>> {
             },
         )],
     })
+}
+
+/// `factor (1 - |x - y|²/a²)ᵖ`; on unit rows `(γ⟨x, y⟩ + ν)ᵖ` is one with `a² = 2(γ + ν)/γ` and `factor = (γ + ν)ᵖ`.
+fn spherical(degree: u32, a: f64, factor: f64) -> Vec<Candidate> {
+    [("dense", Directions::Gaussian), ("orthogonal", Directions::Orthogonal), ("SORF", Directions::Sorf)]
+        .into_iter()
+        .map(|(name, projection)| Candidate {
+            name: format!("spherical, {name}"),
+            spec: SphericalSpec { degree, a, projection, ..SphericalSpec::default() }.into(),
+            factor,
+        })
+        .collect()
 }
 
 /// Degrees with columns for the least error, found from pairs of rows or from moments, and degrees drawn at random.

@@ -49,6 +49,16 @@ impl<'a> Sample<'a> {
         Ok(Sample { rows, single: rows.mapv(|v| v as f32), exact, norm_sq })
     }
 
+    /// The same rows with the kernel over a constant ([`Candidate::factor`]); relative errors stay what they are.
+    pub fn over(&self, factor: f64) -> Self {
+        Sample {
+            rows: self.rows,
+            single: self.single.clone(),
+            exact: &self.exact / factor,
+            norm_sq: self.norm_sq / (factor * factor),
+        }
+    }
+
     /// The rows.
     pub fn rows(&self) -> ArrayView2<'a, f64> {
         self.rows
@@ -151,6 +161,8 @@ pub struct Choice {
     pub name: String,
     /// The map with its number of features.
     pub spec: Spec,
+    /// The constant by which the kernel is the one the map estimates; a penalty absorbs it.
+    pub factor: f64,
     /// The error predicted on the sample.
     pub predicted: f64,
     /// Whether the prediction is a closed form; a leading-order figure otherwise.
@@ -213,9 +225,9 @@ pub fn plan(
     let step = rows.nrows().div_ceil(SEARCH_ROWS).max(1);
     let few = Sample::new(kernel, rows.slice(s![..;step, ..]))?;
     let mut plan = Plan { choices: Vec::new(), shortfalls: Vec::new(), verified: None };
-    for Candidate { name, spec } in candidates(kernel)? {
+    for Candidate { name, spec, factor } in candidates(kernel, rows)? {
         tick(&name)?;
-        match reach(&spec, &few, &sample, request) {
+        match reach(&spec, &few.over(factor), &sample.over(factor), request) {
             Ok(Reach::With(spec, predicted, closed_form)) => {
                 let total_rows = request.total_rows.max(rows.nrows());
                 let map = spec.build::<f32>(rows.ncols())?;
@@ -225,6 +237,7 @@ pub fn plan(
                     map_bytes: map_bytes(&spec, rows.ncols()),
                     feature_bytes: 4 * (total_rows as u64).saturating_mul(map.output_dim() as u64),
                     spec,
+                    factor,
                     predicted,
                     closed_form,
                 });
@@ -243,7 +256,7 @@ pub fn plan(
     if let Some(first) = plan.choices.first().filter(|_| request.draws > 0) {
         let what = format!("verifying {}", first.name);
         let seed = Seed::new(request.seed);
-        plan.verified = Some(sample.measure(&first.spec, request.draws, seed, || tick(&what))?);
+        plan.verified = Some(sample.over(first.factor).measure(&first.spec, request.draws, seed, || tick(&what))?);
     }
     Ok(plan)
 }
@@ -348,7 +361,7 @@ mod tests {
             let request = Request { error: 0.06, draws: 0, ..Request::default() };
             let sample = Sample::new(&kernel, rows.view()).unwrap();
             let plan = plan(&kernel, rows.view(), &request, |_| Ok(())).unwrap();
-            assert!(plan.choices.len() + plan.shortfalls.len() == candidates(&kernel).unwrap().len());
+            assert!(plan.choices.len() + plan.shortfalls.len() == candidates(&kernel, rows.view()).unwrap().len());
             assert!(plan.choices.len() > 2, "{:?}", plan.shortfalls);
             for choice in plan.choices {
                 assert!(choice.predicted <= 0.06);
@@ -379,6 +392,30 @@ mod tests {
                 let gap = (mean - choice.predicted.powi(2)).abs();
                 assert!(gap < 6.0 * spread + slack, "{}: {mean} ± {spread}, {}", choice.name, choice.predicted.powi(2));
             }
+        }
+    }
+
+    #[test]
+    fn spherical_features_join_where_rows_have_length_one() {
+        let kernel = Any::from(Polynomial::new(3, 1.0, 1.0).unwrap());
+        let mut rows = rows(60, 16);
+        let spherical = |rows: &Array2<f64>| -> Vec<Candidate> {
+            let all = candidates(&kernel, rows.view()).unwrap();
+            all.into_iter().filter(|c| matches!(c.spec, Spec::Spherical(_))).collect()
+        };
+        assert!(spherical(&rows).is_empty());
+        for mut row in rows.rows_mut() {
+            let norm = row.dot(&row).sqrt();
+            row /= norm;
+        }
+        let found = spherical(&rows);
+        assert_eq!(found.len(), 3);
+        let sample = Sample::new(&kernel, rows.view()).unwrap();
+        for candidate in found {
+            // The estimated kernel times the factor is the one asked for: (1 + 1)³ = 8 at distance 0.
+            assert_eq!(candidate.factor, 8.0);
+            let own = kernel_matrix(&*candidate.spec.kernel().unwrap(), rows.view(), rows.view()).unwrap();
+            assert!(relative_frobenius_error(sample.over(8.0).exact.view(), own.view()).unwrap() < 1e-14);
         }
     }
 

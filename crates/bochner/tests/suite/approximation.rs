@@ -1,10 +1,12 @@
 //! The mean of the estimate is the kernel, its spread the closed form.
 
-use bochner::feature::{Describe, Directions, FourierKernel, FourierSpec, OpticalProjection, OpticalSpec};
+use bochner::feature::{Describe, Directions, FourierKernel, FourierSpec, Frequencies, OpticalProjection, OpticalSpec};
 use bochner::kernel::kernel_matrix;
 use bochner::preprocess::LengthScale;
+use bochner::projection::Orthogonal;
+use bochner::random::Seed;
 use bochner::special::{chi_square_interval, normal_quantile};
-use bochner::variance::Form;
+use bochner::variance::{EqualLengths, Form};
 use ndarray::{Array2, array};
 
 const ALPHA: f64 = 1e-6;
@@ -86,6 +88,61 @@ fn orthogonal_frequencies_have_their_closed_form_mean_and_variance() {
         let spec =
             FourierSpec { n_components: columns, projection: Directions::Orthogonal, form, ..FourierSpec::default() };
         check_estimate(&spec);
+    }
+}
+
+/// Blocks of uniformly random orthogonal directions, all of length `√d`: what [`EqualLengths`] is the closed form of.
+#[test]
+fn orthogonal_frequencies_of_equal_length_have_their_closed_form_mean_and_variance() {
+    const DRAWS: u64 = 2000;
+    let cases: Vec<(usize, f64)> = [2, 3, 8].iter().flat_map(|&d| [0.4, 1.5, 3.0].map(|t| (d, t))).collect();
+    let z = normal_quantile(1.0 - ALPHA / (4.0 * cases.len() as f64));
+    for (dim, t) in cases {
+        let (closed, m) = (EqualLengths::new(dim), 2 * dim + 1);
+        let estimates: Vec<f64> = (0..DRAWS)
+            .map(|seed| {
+                let length = (dim as f64).sqrt();
+                let directions = Orthogonal::<f64>::with_lengths(Seed::new(9000 + seed), dim, m, |_| length).unwrap();
+                let along = Frequencies::new(directions).vectors();
+                along.column(0).iter().map(|w| (t * w).cos()).sum::<f64>() / m as f64
+            })
+            .collect();
+        let n = DRAWS as f64;
+        let (mean, variance) = (closed.value(t), closed.variance(Form::CosSin, dim, t, m));
+        let power = |k: i32| estimates.iter().map(|e| (e - mean).powi(k)).sum::<f64>() / n;
+        assert!(power(1).abs() <= z * (variance / n).sqrt(), "d = {dim}, t = {t}: mean off by {}", power(1));
+        let spread = ((power(4) - power(2).powi(2)) / n).sqrt();
+        assert!((power(2) - variance).abs() <= z * spread, "d = {dim}, t = {t}: {} for {variance}", power(2));
+        // The series of the mean leaves that of the kernel at t⁴, by -t⁴/4(d + 2); the next term is of order t².
+        let leading = -t.powi(4) / (4.0 * (dim as f64 + 2.0));
+        assert!(t > 1.0 || ((mean - (-0.5 * t * t).exp()) / leading - 1.0).abs() < 2.0 * t * t);
+    }
+}
+
+/// Chains are not quite uniform: a twentieth of the squared error is allowed beside six standard errors.
+#[test]
+fn hadamard_chains_have_the_error_of_uniform_directions_of_equal_length() {
+    for (dim, frequencies) in [(16, 16), (16, 40), (12, 16), (32, 8)] {
+        let rows = Array2::from_shape_fn((30, dim), |(i, j)| {
+            1.4 * ((i * dim + j) as f64 * 0.7368).sin() * ((i + 3 * j) as f64).cos() / (dim as f64 / 4.0).sqrt()
+        });
+        let spec = FourierSpec { n_components: 2 * frequencies, projection: Directions::Sorf, ..Default::default() };
+        let exact = kernel_matrix(&*spec.kernel().unwrap(), rows.view(), rows.view()).unwrap();
+        let predicted = spec.prediction(rows.view(), rows.view()).unwrap().squared_error();
+        let errors: Vec<f64> = (0..SEEDS)
+            .map(|seed| {
+                let map = FourierSpec { seed: 40 + seed, ..spec.clone() }.build::<f64>(dim).unwrap();
+                let features = map.transform(rows.view()).unwrap();
+                (features.dot(&features.t()) - &exact).iter().map(|e| e * e).sum()
+            })
+            .collect();
+        let n = SEEDS as f64;
+        let mean = errors.iter().sum::<f64>() / n;
+        let spread = (errors.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt();
+        assert!(
+            (mean - predicted).abs() <= 6.0 * spread + 0.05 * predicted,
+            "d = {dim}, M = {frequencies}: {mean} ± {spread} for {predicted}"
+        );
     }
 }
 

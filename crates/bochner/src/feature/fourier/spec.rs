@@ -7,7 +7,7 @@ use crate::preprocess::LengthScale;
 use crate::projection::{self, Given, HadamardChain, Orthogonal, Projection};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Real;
-use crate::variance::{Form, fourier, fourier_orthogonal};
+use crate::variance::{EqualLengths, Form, fourier, fourier_orthogonal};
 use ndarray::{Array2, ArrayView2, Zip};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -366,8 +366,8 @@ impl Describe for FourierSpec {
         self.variance_with(x, y, |_| 0.0)
     }
 
-    /// Hadamard chains for the Gaussian kernel behave to leading order like orthogonal directions in the padded dimension
-    /// `d'` whose lengths are all `√d'`: bias `-t⁴ e^(-t²/2)/4d'` at distance `t`, measured for [`Directions::choose`].
+    /// Hadamard chains for the Gaussian kernel behave like uniformly random orthogonal directions in the padded dimension,
+    /// all of the same length ([`EqualLengths`]).
     fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
         let directions = self.directions(x.ncols())?;
         if directions != Directions::Sorf {
@@ -379,11 +379,14 @@ impl Describe for FourierSpec {
             return Ok(Prediction { bias: None, variance: self.variance_iid(x, y)?, closed_form: false });
         }
         let (padded, m) = (x.ncols().next_power_of_two(), self.frequencies()?);
-        let variance = self.variance_with(x, y, |k| fourier_orthogonal(padded, k, m))?;
+        let mean = EqualLengths::new(padded);
         let mut bias = kernel_matrix(&*self.kernel()?, x, y)?;
-        bias.mapv_inplace(|k| {
-            let t_sq = -2.0 * k.max(f64::MIN_POSITIVE).ln();
-            -t_sq * t_sq * k / (4.0 * padded as f64)
+        let mut variance = bias.clone();
+        Zip::from(&mut bias).and(&mut variance).for_each(|bias, variance| {
+            let k = *bias;
+            let t = (-2.0 * k.max(f64::MIN_POSITIVE).ln()).max(0.0).sqrt();
+            *bias = mean.value(t) - k;
+            *variance = mean.variance(self.form, padded, t, m);
         });
         Ok(Prediction { bias: Some(bias), variance, closed_form: false })
     }

@@ -90,6 +90,40 @@ impl<O: Scalar> Power<O> for TensorSketch<O> {
     }
 }
 
+/// Columns of a real sketch two by two, as the real and imaginary parts of half as many.
+///
+/// What degree 1 is where the other degrees are complex-to-real: complex signs gain nothing there, and `d'` real columns of
+/// a Hadamard matrix have all of `⟨x, y⟩` where `d'/2` complex ones have half of it.
+#[derive(Debug)]
+struct Pairs<S>(S);
+
+impl<O: Scalar, S: Power<O::Real>> Power<O> for Pairs<S>
+where
+    O::Real: Scalar<Real = O::Real>,
+{
+    fn input_dim(&self) -> usize {
+        self.0.input_dim()
+    }
+    fn draws(&self) -> usize {
+        self.0.draws() / 2
+    }
+    fn tile_rows(&self) -> usize {
+        self.0.tile_rows()
+    }
+    fn write(&self, rows: &[Tile<'_, O::Real>], mut out: TileMut<'_, O>, work: &mut Workspace<O::Real>) {
+        let (n, m) = (out.rows(), out.cols());
+        let mut both = work.take(n * 2 * m);
+        self.0.write(rows, TileMut::new(&mut both, n, 2 * m), work);
+        for (i, row) in both.chunks_exact(2 * m).enumerate() {
+            let (re, im) = row.split_at(m);
+            for ((o, &re), &im) in out.row_mut(i).iter_mut().zip(re).zip(im) {
+                *o = O::from_parts(re, im);
+            }
+        }
+        work.give(both);
+    }
+}
+
 /// One degree: `weight · Φₙ`.
 #[derive(Debug, Clone)]
 struct Part<O: Scalar> {

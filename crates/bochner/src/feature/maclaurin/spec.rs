@@ -1,7 +1,7 @@
 use super::optimized::{PairMeans, optimize};
 use super::pairwise::{Law, pair_means};
 use super::random::DegreeMeasure;
-use super::{Allocation, Input, Maclaurin, Part, Power, RealParts, one_pass};
+use super::{Allocation, Input, Maclaurin, Pairs, Part, Power, RealParts, one_pass};
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::spec::in_precision;
 use crate::feature::{
@@ -496,8 +496,27 @@ impl MaclaurinSpec {
         }
     }
 
+    /// Whether a degree is made of real columns in a map that is complex-to-real ([`Pairs`]): where a block of columns has
+    /// a degree exactly. Random degrees are drawn one by one, and their complete blocks are no design.
+    fn is_paired(&self, degree: u32) -> bool {
+        let blocks = self.allocation == AllocationRule::Optimized && self.sketch == SketchKind::TensorSrht;
+        degree == 1 && self.weights == Weights::Ctr && blocks
+    }
+
+    /// The sketch of a degree, for its variance.
+    fn law(&self, dim: usize, degree: u32, draws: usize) -> Result<Sketch> {
+        match self.is_paired(degree) {
+            true => Sketch::new(self.kind(), Weights::Real, degree, 2 * draws, dim),
+            false => Sketch::new(self.kind(), self.weights, degree, draws, dim),
+        }
+    }
+
     fn power<O: Scalar>(&self, dim: usize, degree: u32, draws: usize) -> Result<Arc<dyn Power<O>>> {
         let seed = Seed::new(self.seed).child(u64::from(degree));
+        if self.is_paired(degree) {
+            let factors = Srht::<O::Real, O::Real>::factors(seed, &[dim], 2 * draws, self.srht)?;
+            return Ok(Arc::new(Pairs(ProductSketch::new(factors)?)));
+        }
         let seeds = (0..degree).map(|i| seed.child(u64::from(i)));
         Ok(match self.sketch {
             SketchKind::TensorSrht => {
@@ -679,10 +698,7 @@ impl Describe for MaclaurinSpec {
             return self.random_variance(x, y, self.kind(), &series);
         }
         let parts = self.plan(x.ncols())?.parts;
-        let sketches = parts
-            .iter()
-            .map(|&(n, draws, _)| Sketch::new(self.kind(), self.weights, n, draws, x.ncols()))
-            .collect::<Result<Vec<_>>>()?;
+        let sketches = parts.iter().map(|&(n, draws, _)| self.law(x.ncols(), n, draws)).collect::<Result<Vec<_>>>()?;
         // A feature's factor is √aₙ, the estimate's aₙ.
         let factors: Vec<(u32, f64)> = parts.iter().map(|&(n, _, ln)| (n, 2.0 * ln)).collect();
         self.over_degrees(x, y, &factors, |place, stats| sketches[place].variance(stats))

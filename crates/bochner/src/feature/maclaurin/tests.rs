@@ -60,7 +60,10 @@ fn statistics_of_pairs_are_the_means_of_their_closed_forms() {
                     let found = pair_means(rows.view(), &input, &series, Law { kind, weights }, 4).unwrap();
                     for cost in &found.costs {
                         let a = series.ln_coefficient(cost.degree as usize).exp();
-                        let sketch = Sketch::new(kind, weights, cost.degree, 1, dim).unwrap();
+                        // Degree 1 of complex-to-real blocks is made of pairs of real columns.
+                        let paired = cost.degree == 1 && weights == Weights::Ctr && kind == Kind::SrhtStacked;
+                        let (weights, draws) = if paired { (Weights::Real, 2) } else { (weights, 1) };
+                        let sketch = Sketch::new(kind, weights, cost.degree, draws, dim).unwrap();
                         let mean = |f: &dyn Fn(&PairStats) -> f64| {
                             pair_mean(divided.view(), |x, y| weight(x) * weight(y) * f(&PairStats::new(x, y)))
                         };
@@ -89,6 +92,28 @@ fn statistics_of_pairs_are_the_means_of_their_closed_forms() {
     }
 }
 
+#[test]
+fn a_complete_block_has_the_whole_of_degree_one() {
+    // 16 columns for 16 inputs beside the constant: whatever the weights, the linear part is exact.
+    let rows = normal_rows(9, 16, 0.3, 12);
+    for weights in [Weights::Real, Weights::Ctr] {
+        let spec = MaclaurinSpec {
+            kernel: MaclaurinKernel::Coefficients(vec![0.5, 2.0]),
+            n_components: 17,
+            weights,
+            ..MaclaurinSpec::default()
+        };
+        let spec = spec.resolve(rows.view()).unwrap();
+        assert!(spec.resolved.as_ref().unwrap().variance < 1e-12);
+        assert!(spec.variance(rows.view(), rows.view()).unwrap().iter().all(|v| v.abs() < 1e-12));
+        let exact = kernel_matrix(&*spec.kernel().unwrap(), rows.view(), rows.view()).unwrap();
+        let z = spec.build::<f64>(16).unwrap().transform(rows.view()).unwrap();
+        assert_eq!(z.ncols(), 17);
+        let error = (z.dot(&z.t()) - &exact).fold(0.0f64, |m, e| m.max(e.abs()));
+        assert!(error < 1e-13, "{weights:?}: {error}");
+    }
+}
+
 fn series_of(spec: &MaclaurinSpec) -> Series {
     spec.series().unwrap()
 }
@@ -106,7 +131,9 @@ fn single_precision_and_projected_squares_leave_statistics_as_they_are() {
     let weight = |x: &[f64]| (-x.iter().map(|v| v * v).sum::<f64>()).exp();
     for cost in &found.costs {
         let a = series.ln_coefficient(cost.degree as usize).exp();
-        let sketch = Sketch::new(law.kind, law.weights, cost.degree, 1, d).unwrap();
+        let paired = cost.degree == 1;
+        let (weights, draws) = if paired { (Weights::Real, 2) } else { (law.weights, 1) };
+        let sketch = Sketch::new(law.kind, weights, cost.degree, draws, d).unwrap();
         let expected =
             a * a * pair_mean(rows.view(), |x, y| weight(x) * weight(y) * sketch.variance(&PairStats::new(x, y)));
         let variance = cost.weight * cost.curve.variance;
