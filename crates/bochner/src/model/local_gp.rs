@@ -6,6 +6,7 @@ use crate::interrupt;
 use crate::linalg::{Cholesky, Lower, TileMut};
 use crate::preprocess::LengthScale;
 use crate::rows::{RowSource, check_finite};
+use crate::solve::Journal;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 
 /// Rows whose features are held at once.
@@ -113,6 +114,29 @@ impl LocalGp {
     /// # Errors
     /// Fewer than two rows, no targets, NaN or infinities, factors beyond the memory budget.
     pub fn fit_rows(&self, rows: ArrayView2<'_, f64>, targets: ArrayView2<'_, f64>) -> Result<LocalGpModel> {
+        self.fit_centroids(rows, targets, None)
+    }
+
+    /// [`fit_rows`](Self::fit_rows) with a journal of the processes around centroids: after a break the same fit with the
+    /// same journal repeats none of those it recorded, and ends with the same bits.
+    ///
+    /// # Errors
+    /// As [`fit_rows`](Self::fit_rows), and those of the journal.
+    pub fn fit_rows_journalled(
+        &self,
+        rows: ArrayView2<'_, f64>,
+        targets: ArrayView2<'_, f64>,
+        journal: &mut dyn Journal,
+    ) -> Result<LocalGpModel> {
+        self.fit_centroids(rows, targets, Some(journal))
+    }
+
+    fn fit_centroids(
+        &self,
+        rows: ArrayView2<'_, f64>,
+        targets: ArrayView2<'_, f64>,
+        mut journal: Option<&mut dyn Journal>,
+    ) -> Result<LocalGpModel> {
         check_dim("number of rows of targets", rows.nrows(), targets.nrows())?;
         check_count("number of target columns", targets.ncols())?;
         check_finite("targets", targets, 0)?;
@@ -137,7 +161,19 @@ impl LocalGp {
         }
         let locals = centroids
             .axis_iter(Axis(0))
-            .map(|centroid| self.local(&map, rows, targets, centroid))
+            .map(|centroid| {
+                interrupt::checkpoint();
+                if let Some(journal) = &mut journal
+                    && let Some(entry) = journal.recall()?
+                {
+                    return Local::from_entry(&entry, map.output_dim(), targets.ncols());
+                }
+                let local = self.local(&map, rows, targets, centroid)?;
+                if let Some(journal) = &mut journal {
+                    journal.record(local.to_entry().view())?;
+                }
+                Ok(local)
+            })
             .collect::<Result<Vec<_>>>()?;
         let (noise_variance, signal_variance) = (self.noise_variance, self.signal_variance);
         LocalGpModel::from_parts(map, spec, centroids, locals, noise_variance, signal_variance)
@@ -242,6 +278,29 @@ pub(crate) struct Local {
     pub(crate) factor: Cholesky<f64>,
     /// `A_c⁻¹ Φᵀy/s²`, one column per target.
     pub(crate) coefficients: Array2<f64>,
+}
+
+impl Local {
+    /// As a journal keeps it: the rows of the factor, the norm of its matrix, the coefficients.
+    fn to_entry(&self) -> Array2<f64> {
+        let factor = (0..self.factor.order()).flat_map(|i| self.factor.factor().row(i)).copied();
+        let values: Vec<f64> =
+            factor.chain([self.factor.norm_one()]).chain(self.coefficients.iter().copied()).collect();
+        Array2::from_shape_vec((values.len(), 1), values).expect("one column")
+    }
+
+    /// The inverse of [`to_entry`](Self::to_entry).
+    fn from_entry(entry: &Array2<f64>, dim: usize, targets: usize) -> Result<Self> {
+        check_dim("number of recorded values", dim * (dim + 1) / 2 + 1 + dim * targets, entry.len())?;
+        let mut values = entry.iter().copied();
+        let mut factor = Lower::zeros(dim)?;
+        for i in 0..dim {
+            factor.row_mut(i).iter_mut().zip(&mut values).for_each(|(to, from)| *to = from);
+        }
+        let factor = Cholesky::from_factor(factor, values.next().unwrap_or(f64::NAN))?;
+        let coefficients = Array2::from_shape_vec((dim, targets), values.collect()).expect("as many as were checked");
+        Ok(Local { factor, coefficients })
+    }
 }
 
 /// A fitted [`LocalGp`].

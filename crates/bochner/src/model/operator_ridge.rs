@@ -7,7 +7,8 @@ use crate::linalg::Lower;
 use crate::rows::{Coded, Coding, RowSource, count_classes, simplex_codes};
 use crate::scalar::Real;
 use crate::solve::{
-    self, ConjugateGradients, Iteration, Lbfgs, LearnedOutputs, Normal, Solution, SolveReport, StochasticGradient,
+    self, ConjugateGradients, Iteration, Journal, Journalled, Lbfgs, LearnedOutputs, Normal, Operator, Solution,
+    SolveReport, StochasticGradient,
 };
 use ndarray::{Array2, Array3, ArrayView2, ArrayViewMut2, s};
 use serde::{Deserialize, Serialize};
@@ -277,13 +278,21 @@ impl<R: Real> OperatorRidge<R> {
         self.check(source)?;
         solve::learn_outputs(self.accumulate(source)?, self.penalty, self.intercept, steps)
     }
-}
 
-impl<R: Real> Fit for OperatorRidge<R> {
-    type Real = R;
-    type Model = OperatorRidgeModel<R>;
+    /// [`fit`](Fit::fit) with a journal of the passes of an iteration over rows: after a break the same fit with the same
+    /// journal repeats none of those it recorded, and ends with the same bits. What is solved from sums does not ask it.
+    ///
+    /// # Errors
+    /// As [`fit`](Fit::fit), and those of the journal.
+    pub fn fit_journalled(
+        &self,
+        source: &mut dyn RowSource<R>,
+        journal: &mut dyn Journal,
+    ) -> Result<OperatorRidgeModel<R>> {
+        self.solve(source, Some(journal))
+    }
 
-    fn fit(&self, source: &mut dyn RowSource<R>) -> Result<OperatorRidgeModel<R>> {
+    fn solve(&self, source: &mut dyn RowSource<R>, journal: Option<&mut dyn Journal>) -> Result<OperatorRidgeModel<R>> {
         self.check(source)?;
         let (choice, reason) = self.choose()?;
         let nothing = self.features.dim() == 0;
@@ -293,19 +302,33 @@ impl<R: Real> Fit for OperatorRidge<R> {
                 let mut normal = Normal::new(map, source, self.intercept, 0)?;
                 let (rhs, _) = normal.system();
                 let epsilon = Real::to_f64(R::epsilon());
-                let (coefficients, report) =
-                    solve::iterate(&mut normal, &rhs, spread, self.penalty, iteration, epsilon)?;
+                let run = |operator: &mut dyn Operator| {
+                    solve::iterate(operator, &rhs, spread, self.penalty, iteration, epsilon)
+                };
+                let (coefficients, report) = match journal {
+                    Some(journal) => run(&mut Journalled { operator: &mut normal, journal })?,
+                    None => run(&mut normal)?,
+                };
                 (normal.solution(coefficients)?, report)
             }
             Choice::StochasticGradient(options) if !nothing => {
                 let mut normal = Normal::new(map, source, self.intercept, self.budget.unwrap_or(0))?;
                 let (coefficients, report) =
-                    solve::stochastic_gradient(&mut normal, Some(spread), self.penalty, &options)?;
+                    solve::stochastic_gradient(&mut normal, Some(spread), self.penalty, &options, journal)?;
                 (normal.solution(coefficients)?, report)
             }
             choice => self.solve_moments(self.accumulate(source)?, choice, &[self.penalty])?.swap_remove(0),
         };
         self.model(&solution, report.because(reason))
+    }
+}
+
+impl<R: Real> Fit for OperatorRidge<R> {
+    type Real = R;
+    type Model = OperatorRidgeModel<R>;
+
+    fn fit(&self, source: &mut dyn RowSource<R>) -> Result<OperatorRidgeModel<R>> {
+        self.solve(source, None)
     }
 }
 

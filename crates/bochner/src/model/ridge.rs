@@ -197,8 +197,8 @@ fn overhead<R: Real, M: FeatureMap<Real = R, Output = R>>(map: &M) -> u64 {
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Ridge<M> {
-    /// [`fit`](Fit::fit) with a journal of the passes of conjugate gradients: after a break the same fit with the same
-    /// journal repeats none of those it recorded, and ends with the same bits. Other solvers do not ask the journal.
+    /// [`fit`](Fit::fit) with a journal of the passes of conjugate or stochastic gradients: after a break the same fit with
+    /// the same journal repeats none of those it recorded, and ends with the same bits. Other solvers do not ask the journal.
     ///
     /// # Errors
     /// As [`fit`](Fit::fit), and those of the journal.
@@ -233,7 +233,8 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Ridge<M> {
             }
             Choice::StochasticGradient(options) => {
                 let mut normal = Normal::new(&self.map, source, self.intercept, room)?;
-                let (coefficients, report) = solve::stochastic_gradient(&mut normal, None, self.penalty, &options)?;
+                let (coefficients, report) =
+                    solve::stochastic_gradient(&mut normal, None, self.penalty, &options, journal)?;
                 (normal.solution(coefficients)?, report)
             }
         };

@@ -4,11 +4,13 @@ use super::{Fit, Predict};
 use crate::accumulate::{Collector, Gathered, adjoint_times};
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::feature::FeatureMap;
+use crate::interrupt;
 use crate::linalg::gemm::matmul_nn;
 use crate::linalg::{Tile, TileMut};
 use crate::random::{Role, Seed, Stream};
 use crate::rows::{RowBlock, RowSource, class_of, count_classes};
 use crate::scalar::Real;
+use crate::solve::{Journal, last_state, packed, unpack};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 
 /// Stochastic variational Gaussian-process classification: for more features than a `D × D` matrix could be made of.
@@ -200,6 +202,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> SviClassifier<M> {
         total: f64,
         (rate, step): (f64, i32),
     ) -> Result<f64> {
+        interrupt::checkpoint();
         let (n, dim, classes) = (features.rows(), features.cols(), weights.means.ncols());
         let seen: f64 = labels.iter().map(|(_, weight)| weight).sum();
         if seen <= 0.0 {
@@ -234,6 +237,29 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for SviClassifier
     type Model = SviClassifierModel<M>;
 
     fn fit(&self, source: &mut dyn RowSource<R>) -> Result<SviClassifierModel<M>> {
+        self.search(source, None)
+    }
+}
+
+impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> SviClassifier<M> {
+    /// [`fit`](Fit::fit) with a journal that keeps the state after every pass: after a break the same fit with the same
+    /// journal goes on from there, and ends with the same bits.
+    ///
+    /// # Errors
+    /// As [`fit`](Fit::fit), and those of the journal.
+    pub fn fit_journalled(
+        &self,
+        source: &mut dyn RowSource<R>,
+        journal: &mut dyn Journal,
+    ) -> Result<SviClassifierModel<M>> {
+        self.search(source, Some(journal))
+    }
+
+    fn search(
+        &self,
+        source: &mut dyn RowSource<R>,
+        mut journal: Option<&mut dyn Journal>,
+    ) -> Result<SviClassifierModel<M>> {
         check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
         check_dim("number of target columns", 1, source.target_dim())?;
         let classes = match self.classes {
@@ -258,10 +284,26 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for SviClassifier
         let mut adams = [Adam::new(shape), Adam::new(shape)];
         // Label and weight travel as targets: features keep their size.
         let mut collector = Collector::<R>::new(dim, 2)?;
-        let (mut step, mut bound) = (0, 0.0);
+        let (mut step, mut bound, mut passes) = (0, 0.0, 0);
+        if let Some(journal) = &mut journal
+            && let Some(state) = last_state(*journal)?
+        {
+            let mut numbers = [0.0; 3];
+            let [means, logs] = &mut adams;
+            let mut matrices = [
+                &mut weights.means,
+                &mut weights.logs,
+                &mut means.first,
+                &mut means.second,
+                &mut logs.first,
+                &mut logs.second,
+            ];
+            unpack(&state, &mut matrices, &mut numbers)?;
+            (step, bound, passes) = (numbers[0] as i32, numbers[1], numbers[2] as usize);
+        }
         // Steps shrink to nothing over the last third.
         let steps = (self.passes * rows.div_ceil(BATCH)) as f64;
-        for _ in 0..self.passes {
+        while passes < self.passes {
             collector.restart();
             let (mut values, mut batches) = (0.0, 0.0);
             let mut full = |block: Gathered<'_, R>| {
@@ -297,6 +339,12 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for SviClassifier
             collector.finish(&mut full)?;
             let kl: f64 = weights.means.iter().zip(&weights.logs).map(|(m, l)| 0.5 * (l.exp() + m * m - 1.0 - l)).sum();
             bound = values / batches - kl;
+            passes += 1;
+            if let Some(journal) = &mut journal {
+                let [means, logs] = &adams;
+                let matrices = [&weights.means, &weights.logs, &means.first, &means.second, &logs.first, &logs.second];
+                journal.keep(packed(&matrices, &[f64::from(step), bound, passes as f64]).view())?;
+            }
         }
         let parts = SviParts { signal: self.signal, bound, sampling: self.sampling };
         SviClassifierModel::from_parts(self.map.clone(), weights.means, weights.logs, parts)

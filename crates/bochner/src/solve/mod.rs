@@ -39,7 +39,7 @@ pub use stochastic::StochasticGradient;
 pub(crate) use cholesky::factorise;
 pub(crate) use dual_coordinate_descent::{Blocks, Watch, check_weights};
 pub(crate) use lbfgs::quasi_newton;
-pub(crate) use operator::{Journalled, Normal};
+pub(crate) use operator::{Journalled, Normal, last_state, packed, unpack};
 pub(crate) use path::path;
 pub(crate) use plan::{Choice, Plan, Size, plan};
 pub(crate) use stein::{shifted, stein_path};

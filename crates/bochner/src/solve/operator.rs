@@ -21,20 +21,63 @@ pub trait Operator {
     fn apply(&mut self, v: ArrayView2<'_, f64>) -> Result<Array2<f64>>;
 }
 
-/// Products of an operator that an earlier run has computed: an iteration that gets them again goes where it went before,
-/// to the bit, without computing them.
+/// What an earlier run has computed on its way: products of an operator, parts of a model, or states of an iteration. An
+/// iteration that gets them again goes where it went before, to the bit, without computing them.
 pub trait Journal {
-    /// The next product of the earlier run; `None` from the first one on that it did not record.
+    /// The next entry of the earlier run; `None` from the first one on that it did not record.
     ///
     /// # Errors
     /// What the operating system says.
     fn recall(&mut self) -> Result<Option<Array2<f64>>>;
 
-    /// Records a product that was computed.
+    /// Records an entry that was computed, to be recalled after all those before it.
     ///
     /// # Errors
     /// What the operating system says.
-    fn record(&mut self, product: ArrayView2<'_, f64>) -> Result<()>;
+    fn record(&mut self, entry: ArrayView2<'_, f64>) -> Result<()>;
+
+    /// Records a state that makes all entries before it superfluous: a journal may forget them, and may pass over states
+    /// that come soon after another.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn keep(&mut self, state: ArrayView2<'_, f64>) -> Result<()> {
+        self.record(state)
+    }
+}
+
+/// The last state that an earlier run has kept.
+pub(crate) fn last_state(journal: &mut dyn Journal) -> Result<Option<Array2<f64>>> {
+    let mut last = None;
+    while let Some(state) = journal.recall()? {
+        last = Some(state);
+    }
+    Ok(last)
+}
+
+/// Matrices of as many columns and some numbers as one matrix: what a journal keeps of an iteration.
+pub(crate) fn packed(matrices: &[&Array2<f64>], numbers: &[f64]) -> Array2<f64> {
+    let columns = matrices[0].ncols();
+    let values = matrices.iter().flat_map(|m| m.iter()).copied();
+    let numbers = numbers.iter().flat_map(|v| std::iter::repeat_n(*v, columns));
+    let values: Vec<f64> = values.chain(numbers).collect();
+    Array2::from_shape_vec((values.len() / columns.max(1), columns), values).expect("whole rows")
+}
+
+/// The inverse of [`packed`], for matrices whose shapes are right already.
+pub(crate) fn unpack(state: &Array2<f64>, matrices: &mut [&mut Array2<f64>], numbers: &mut [f64]) -> Result<()> {
+    let rows = matrices.iter().map(|m| m.nrows()).sum::<usize>() + numbers.len();
+    check_dim("number of rows of a recorded state", rows, state.nrows())?;
+    check_dim("number of columns of a recorded state", matrices[0].ncols(), state.ncols())?;
+    let mut values = state.iter().copied();
+    for matrix in matrices {
+        matrix.iter_mut().zip(&mut values).for_each(|(to, from)| *to = from);
+    }
+    let first = rows - numbers.len();
+    for (k, to) in numbers.iter_mut().enumerate() {
+        *to = state.row(first + k).first().copied().unwrap_or(0.0);
+    }
+    Ok(())
 }
 
 /// An operator whose products are recorded, or recalled where they were.

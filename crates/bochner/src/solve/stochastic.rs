@@ -1,10 +1,11 @@
 use super::nystrom::Nystrom;
-use super::operator::{Normal, evaluate, padded, roots};
+use super::operator::{Normal, evaluate, last_state, packed, padded, roots, unpack};
 use super::tied::Tied;
-use super::{Operator, SolveReport};
+use super::{Journal, Operator, SolveReport};
 use crate::accumulate::{Gathered, adjoint_times};
 use crate::error::{Error, Result, check_count};
 use crate::feature::{FeatureMap, Spread};
+use crate::interrupt;
 use crate::linalg::Tile;
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
@@ -39,12 +40,14 @@ const HALVINGS: usize = 6;
 /// The step is the largest that batches of this size bear: `1/(nβ/m + λᵣ + α)` for `β` the largest preconditioned squared
 /// length of a row (Ma, Bassily and Belkin 2018, theorem 4); iterates of the second half of all passes are averaged.
 ///
-/// With a spread the coefficients are tied to parameters, which then take the steps; coefficients are returned.
+/// With a spread the coefficients are tied to parameters, which then take the steps; coefficients are returned. A journal
+/// keeps the state after every pass.
 pub(crate) fn stochastic_gradient<R: Real, M: FeatureMap<Real = R, Output = R>>(
     normal: &mut Normal<'_, R, M>,
     spread: Option<&Spread>,
     penalty: f64,
     options: &StochasticGradient,
+    mut journal: Option<&mut dyn Journal>,
 ) -> Result<(Array2<f64>, SolveReport)> {
     check_count("passes", options.passes)?;
     let epsilon = Real::to_f64(R::epsilon());
@@ -62,11 +65,24 @@ pub(crate) fn stochastic_gradient<R: Real, M: FeatureMap<Real = R, Output = R>>(
     let rhs = gathered(spread, normal.rhs.clone());
     let size = rhs.iter().map(|v| v * v).sum::<f64>().sqrt();
     let mut residual = f64::INFINITY;
-    for _ in 0..HALVINGS {
-        let x = descend(normal, spread, penalty, options.passes, step, model.as_ref())?;
+    let mut descent = Descent::new(rhs.dim());
+    if let Some(journal) = &mut journal
+        && let Some(state) = last_state(*journal)?
+    {
+        descent.restore(&state)?;
+        step *= 0.5f64.powi(descent.halvings as i32);
+    }
+    while descent.halvings < HALVINGS {
+        while descent.pass < options.passes {
+            descent.pass(normal, spread, penalty, options.passes, step, model.as_ref())?;
+            if let Some(journal) = &mut journal {
+                journal.keep(descent.state().view())?;
+            }
+        }
+        let x = &descent.average;
         let coefficients = scattered(spread, x.view());
         let mut image = gathered(spread, normal.apply(coefficients.view())?);
-        image.scaled_add(penalty, &x);
+        image.scaled_add(penalty, x);
         let left = (&rhs - &image).iter().map(|v| v * v).sum::<f64>().sqrt();
         residual = if size > 0.0 { left / size } else { 0.0 };
         // Zero coefficients would leave 1: more than that is not a descent.
@@ -74,6 +90,7 @@ pub(crate) fn stochastic_gradient<R: Real, M: FeatureMap<Real = R, Output = R>>(
             return Ok((coefficients, SolveReport::iterative("sgd", options.passes, residual)));
         }
         step *= 0.5;
+        descent = Descent { halvings: descent.halvings + 1, ..Descent::new(rhs.dim()) };
     }
     Err(Error::NotConverged { iterations: options.passes, residual, tolerance: 1.0 })
 }
@@ -135,28 +152,51 @@ fn longest_row<R: Real, M: FeatureMap<Real = R, Output = R>>(
     }
 }
 
-fn descend<R: Real, M: FeatureMap<Real = R, Output = R>>(
-    normal: &mut Normal<'_, R, M>,
-    spread: Option<&Spread>,
-    penalty: f64,
-    passes: usize,
-    step: f64,
-    model: Option<&Nystrom>,
-) -> Result<Array2<f64>> {
-    let (dim, outputs) = normal.rhs.dim();
-    let total = normal.totals.weight_sum;
-    let target_means = normal.means.targets.clone();
-    let means = normal.means.clone();
-    let mut x = match spread {
-        Some(spread) => Array2::<f64>::zeros((dim * spread.inner(), 1)),
-        None => Array2::zeros((dim, outputs)),
-    };
-    let mut average = x.clone();
-    let mut averaged = 0.0;
-    for pass in 0..passes {
-        let late = 2 * pass >= passes;
+/// A descent between two passes.
+#[derive(Debug)]
+struct Descent {
+    /// Steps that were too long.
+    halvings: usize,
+    /// Passes done.
+    pass: usize,
+    /// Number of iterates in the average.
+    averaged: f64,
+    x: Array2<f64>,
+    average: Array2<f64>,
+}
+
+impl Descent {
+    fn new(shape: (usize, usize)) -> Self {
+        Descent { halvings: 0, pass: 0, averaged: 0.0, x: Array2::zeros(shape), average: Array2::zeros(shape) }
+    }
+
+    fn state(&self) -> Array2<f64> {
+        packed(&[&self.x, &self.average], &[self.halvings as f64, self.pass as f64, self.averaged])
+    }
+
+    fn restore(&mut self, state: &Array2<f64>) -> Result<()> {
+        let mut numbers = [0.0; 3];
+        unpack(state, &mut [&mut self.x, &mut self.average], &mut numbers)?;
+        (self.halvings, self.pass, self.averaged) = (numbers[0] as usize, numbers[1] as usize, numbers[2]);
+        Ok(())
+    }
+
+    fn pass<R: Real, M: FeatureMap<Real = R, Output = R>>(
+        &mut self,
+        normal: &mut Normal<'_, R, M>,
+        spread: Option<&Spread>,
+        penalty: f64,
+        passes: usize,
+        step: f64,
+        model: Option<&Nystrom>,
+    ) -> Result<()> {
+        let (dim, outputs) = normal.rhs.dim();
+        let total = normal.totals.weight_sum;
+        let means = normal.means.clone();
+        let late = 2 * self.pass >= passes;
         normal.for_each(&mut |block| {
             for start in (0..block.features.rows()).step_by(BATCH) {
+                interrupt::checkpoint();
                 let range = start..(start + BATCH).min(block.features.rows());
                 let batch =
                     Gathered { features: block.features.rows_in(range.clone()), sides: block.sides.rows_in(range) };
@@ -165,7 +205,7 @@ fn descend<R: Real, M: FeatureMap<Real = R, Output = R>>(
                 if weight <= 0.0 {
                     continue;
                 }
-                let coefficients = scattered(spread, x.view());
+                let coefficients = scattered(spread, self.x.view());
                 let (values, width) = padded::<R>(coefficients.view());
                 let shift = means.of(coefficients.view());
                 let mut errors = evaluate(batch.features, Tile::new(&values, dim, width), &roots, &shift);
@@ -173,7 +213,7 @@ fn descend<R: Real, M: FeatureMap<Real = R, Output = R>>(
                 for (i, row) in errors.chunks_mut(width).enumerate() {
                     let root = Real::to_f64(roots[i]);
                     for j in 0..outputs {
-                        let target = Real::to_f64(batch.sides.row(i)[j]) - root * target_means[j];
+                        let target = Real::to_f64(batch.sides.row(i)[j]) - root * means.targets[j];
                         let error = Real::to_f64(row[j]) - target;
                         row[j] = R::from_f64(error);
                         sums[j] += root * error;
@@ -186,16 +226,18 @@ fn descend<R: Real, M: FeatureMap<Real = R, Output = R>>(
                     scale * (product[i * width + j] - means.features[i] * sums[j])
                 });
                 let mut gradient = gathered(spread, gradient);
-                gradient.scaled_add(penalty, &x);
+                gradient.scaled_add(penalty, &self.x);
                 let direction = model.map_or_else(|| gradient.clone(), |model| model.apply(&gradient));
-                x.scaled_add(-step, &direction);
+                self.x.scaled_add(-step, &direction);
                 if late {
-                    averaged += 1.0;
-                    average.zip_mut_with(&x, |mean, value| *mean += (value - *mean) / averaged);
+                    self.averaged += 1.0;
+                    let averaged = self.averaged;
+                    self.average.zip_mut_with(&self.x, |mean, value| *mean += (value - *mean) / averaged);
                 }
             }
             Ok(())
         })?;
+        self.pass += 1;
+        Ok(())
     }
-    Ok(average)
 }

@@ -10,6 +10,7 @@ mod draws;
 mod exact;
 mod gaussian_process;
 mod isotropy;
+mod journal;
 mod model_files;
 mod operator;
 mod optical;
