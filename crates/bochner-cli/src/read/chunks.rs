@@ -12,6 +12,30 @@ const CHUNK: usize = 1 << 19;
 /// A line longer than this is taken for a mistake, not for data.
 const LONGEST_LINE: usize = 1 << 28;
 
+/// A chunk: the first bytes of a buffer that only grows. Emptied and filled again it would be written twice.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Buffer {
+    pub(super) fn lines(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// Adds up to `most` bytes of a stream; how many there were.
+    fn add(&mut self, source: &mut dyn Read, most: usize) -> io::Result<usize> {
+        let end = self.len + most;
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        let n = read_up_to(source, &mut self.bytes[self.len..end])?;
+        self.len += n;
+        Ok(n)
+    }
+}
+
 /// Cuts a stream after line ends.
 pub(super) struct Chunks {
     source: Bytes,
@@ -29,9 +53,11 @@ impl Chunks {
     }
 
     /// Fills `chunk` with whole lines; leaves it empty at the end.
-    pub(super) fn next(&mut self, chunk: &mut Vec<u8>) -> io::Result<()> {
-        chunk.clear();
-        chunk.append(&mut self.carry);
+    pub(super) fn next(&mut self, chunk: &mut Buffer) -> io::Result<()> {
+        chunk.len = 0;
+        let mut carry = std::mem::take(&mut self.carry);
+        chunk.add(&mut carry.as_slice(), carry.len())?;
+        carry.clear();
         if self.ended {
             return Ok(());
         }
@@ -39,20 +65,17 @@ impl Chunks {
             io::copy(&mut (&mut self.source).take(std::mem::take(&mut self.skip)), &mut io::sink())?;
         }
         loop {
-            let old = chunk.len();
-            chunk.resize(old + CHUNK, 0);
-            let n = read_up_to(&mut self.source, &mut chunk[old..])?;
-            chunk.truncate(old + n);
-            if n < CHUNK {
+            if chunk.add(&mut self.source, CHUNK)? < CHUNK {
                 self.ended = true;
                 return Ok(());
             }
-            if let Some(end) = last_line_end(chunk, self.quotes) {
-                self.carry.extend_from_slice(&chunk[end..]);
-                chunk.truncate(end);
+            if let Some(end) = last_line_end(chunk.lines(), self.quotes) {
+                carry.extend_from_slice(&chunk.lines()[end..]);
+                self.carry = carry;
+                chunk.len = end;
                 return Ok(());
             }
-            if chunk.len() > LONGEST_LINE {
+            if chunk.len > LONGEST_LINE {
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, "endless line"));
             }
         }
@@ -79,7 +102,7 @@ fn last_line_end(chunk: &[u8], quotes: bool) -> Option<usize> {
 /// A chunk and what became of it; reused from batch to batch.
 #[derive(Default)]
 struct Slot<T> {
-    bytes: Vec<u8>,
+    chunk: Buffer,
     parsed: T,
 }
 
@@ -107,8 +130,8 @@ pub(super) fn parse_in_order<T: Default + Send>(
             if batch.len() == i {
                 batch.push(Slot::default());
             }
-            chunks.next(&mut batch[i].bytes)?;
-            if batch[i].bytes.is_empty() {
+            chunks.next(&mut batch[i].chunk)?;
+            if batch[i].chunk.lines().is_empty() {
                 return Ok(i);
             }
         }
@@ -119,7 +142,12 @@ pub(super) fn parse_in_order<T: Default + Send>(
     while filled > 0 {
         let (coming, ()) = rayon::join(
             || read(&mut next),
-            || current[..filled].par_iter_mut().with_max_len(1).for_each(|slot| parse(&slot.bytes, &mut slot.parsed)),
+            || {
+                current[..filled]
+                    .par_iter_mut()
+                    .with_max_len(1)
+                    .for_each(|slot| parse(slot.chunk.lines(), &mut slot.parsed))
+            },
         );
         for slot in &mut current[..filled] {
             if interrupt::requested() {

@@ -4,7 +4,7 @@
 //! filled-in means need one more pass, before it, over all rows.
 
 use super::Result;
-use super::chunks::{Chunks, parse_in_order};
+use super::chunks::{Buffer, Chunks, parse_in_order};
 use super::columns::{Facts, MISSING, MOST_WORDS, Place, Role, TOO_MANY_WORDS, merge, roles, schema_from};
 use super::fault::{Fault, excerpt};
 use super::input::{Input, cannot_read};
@@ -157,9 +157,6 @@ impl Csv {
         let parse = |bytes: &[u8], parsed: &mut Parsed<R>| {
             parsed.clear();
             parsed.fault = self.parse_chunk(bytes, parsed).err();
-            if parsed.fault.is_none() {
-                parsed.lines = count_lines(bytes);
-            }
         };
         let mut line = self.dialect.skipped_lines;
         let mut any = false;
@@ -250,6 +247,7 @@ impl Csv {
             }
             out.rows += 1;
         }
+        out.lines = scanner.next_line - 1;
         Ok(())
     }
 
@@ -545,7 +543,8 @@ fn plain_number(bytes: &[u8], start: usize) -> Option<(f64, usize)> {
         return None;
     }
     let value = mantissa as f64 / TENS[decimals];
-    Some((if negative { -value } else { value }, start + at))
+    // By arithmetic: whether a number is negative cannot be guessed, and a wrong guess costs as much as all digits.
+    Some((f64::from_bits(value.to_bits() | u64::from(negative) << 63), start + at))
 }
 
 const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
@@ -575,8 +574,9 @@ fn view<R>(data: &[R], rows: usize, columns: usize) -> ArrayView2<'_, R> {
 
 /// Separator, header, names and the first rows.
 fn look(input: &Input, options: &Options) -> Result<(Dialect, Vec<String>, Vec<Vec<Vec<u8>>>)> {
-    let mut text = Vec::new();
-    Chunks::new(input.bytes()?, 0, true).next(&mut text).map_err(|e| input.fault(cannot_read(&e)))?;
+    let mut first = Buffer::default();
+    Chunks::new(input.bytes()?, 0, true).next(&mut first).map_err(|e| input.fault(cannot_read(&e)))?;
+    let text = first.lines();
     if text.is_empty() {
         return Err(input.fault("the file is empty"));
     }
@@ -598,11 +598,11 @@ fn look(input: &Input, options: &Options) -> Result<(Dialect, Vec<String>, Vec<V
     }
     let separator = options.separator.unwrap_or_else(|| guess_separator(&text[at..]));
     let mut records: Vec<(Vec<Vec<u8>>, usize)> = Vec::new();
-    let mut scanner = Scanner { at, ..Scanner::new(&text, separator) };
+    let mut scanner = Scanner { at, ..Scanner::new(text, separator) };
     while records.len() <= SAMPLE_ROWS && scanner.next_row() {
         let mut record = Vec::new();
         loop {
-            let (field, end) = take_field(&text, scanner.at, separator).map_err(|message| Fault {
+            let (field, end) = take_field(text, scanner.at, separator).map_err(|message| Fault {
                 line: Some(lines + scanner.line),
                 column: Some((record.len() + 1, None)),
                 ..Fault::new(&input.name, message)
