@@ -42,13 +42,13 @@ impl<'a> Checkpoint<'a> {
 
     /// Where the passes of an iterative solver are recorded.
     pub(crate) fn journal(&self, resume: bool) -> Option<Place> {
-        self.path.map(|path| Place::beside(path, &self.configuration, resume))
+        self.path.map(|path| Place::beside(path, &self.configuration, resume, self.every))
     }
 
     /// The model is on the disk: what it was made from is not needed any more.
     pub(crate) fn remove(path: &Path) {
         let _ = std::fs::remove_file(path);
-        Place::beside(path, "", false).remove();
+        Place::beside(path, "", false, Duration::ZERO).remove();
     }
 
     /// What an earlier run has saved; `None` if there is no file yet. A fit without sums has its choices saved only.

@@ -3,9 +3,9 @@
 use crate::failure::{Failure, Outcome};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Files that would be left behind if the program ended this instant.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -31,6 +31,11 @@ pub(crate) fn requested() -> bool {
 /// Fails if the user asked to stop.
 pub(crate) fn check() -> Outcome {
     if requested() { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Runs `job`; factorisations and products in it, which may take minutes and have nobody to ask, stop too.
+pub(crate) fn stoppable<T>(job: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    bochner::interrupt::stoppable(&INTERRUPTED, || Ok(job()))?
 }
 
 pub(crate) fn remember(file: &Path) {

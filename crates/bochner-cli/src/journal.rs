@@ -1,6 +1,8 @@
-//! The passes of an iterative solver, recorded one by one in a file that only grows: what a run that was killed has
-//! recorded need not be computed again.
+//! The way of an iterative solver. Its passes are recorded one by one in a file that only grows; its states, of which the
+//! last is enough, replace the file. What a run that was killed has recorded need not be computed again.
 
+use crate::output::write_whole;
+use crate::pipeline::stopped;
 use bochner::solve::Journal;
 use bochner::{Error, Result};
 use ndarray::{Array2, ArrayView2};
@@ -8,6 +10,7 @@ use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Where a journal is, and what it belongs to.
 #[derive(Debug, Clone)]
@@ -15,14 +18,16 @@ pub(crate) struct Place {
     path: PathBuf,
     configuration: String,
     resume: bool,
+    /// Time between states that are kept.
+    every: Duration,
 }
 
 impl Place {
     /// Beside a checkpoint.
-    pub(crate) fn beside(checkpoint: &Path, configuration: &str, resume: bool) -> Self {
+    pub(crate) fn beside(checkpoint: &Path, configuration: &str, resume: bool, every: Duration) -> Self {
         let mut path = checkpoint.as_os_str().to_owned();
         path.push(".passes");
-        Place { path: path.into(), configuration: configuration.to_owned(), resume }
+        Place { path: path.into(), configuration: configuration.to_owned(), resume, every }
     }
 
     /// Removes the file of a fit that has ended.
@@ -38,19 +43,26 @@ impl Place {
             let mut found = vec![0; self.configuration.len()];
             if file.read_exact(&mut found).is_ok() && found == self.configuration.as_bytes() {
                 let (at, len) = (found.len() as u64, file.metadata()?.len());
-                return Ok(Passes { file, at, len });
+                return Ok(self.passes(file, at, len));
             }
         }
         let mut file = File::create(&self.path)?;
         file.write_all(self.configuration.as_bytes())?;
-        Ok(Passes { file, at: self.configuration.len() as u64, len: 0 })
+        Ok(self.passes(file, self.configuration.len() as u64, 0))
+    }
+
+    fn passes(&self, file: File, at: u64, len: u64) -> Passes {
+        Passes { file, at, len, place: self.clone(), kept: Instant::now() }
     }
 }
 
-/// An open journal: rows and columns, numbers, and a checksum of each product.
+/// An open journal: rows and columns, numbers, and a checksum of each entry.
 #[derive(Debug)]
 pub(crate) struct Passes {
     file: File,
+    place: Place,
+    /// When a state was kept last.
+    kept: Instant,
     /// Where the next record begins.
     at: u64,
     /// Length of the file when it was opened; what is written later is not recalled.
@@ -63,6 +75,17 @@ const CHECKSUM: usize = 8;
 fn checksum(head: &[u8], body: &[u8]) -> [u8; CHECKSUM] {
     let digest = Sha256::new().chain_update(head).chain_update(body).finalize();
     std::array::from_fn(|i| digest[i])
+}
+
+/// An entry as the file has it.
+fn written(entry: ArrayView2<'_, f64>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(8 * entry.len() + 64);
+    bytes.extend((entry.nrows() as u64).to_le_bytes());
+    bytes.extend((entry.ncols() as u64).to_le_bytes());
+    entry.iter().for_each(|v| bytes.extend(v.to_le_bytes()));
+    let sum = checksum(&bytes[..HEAD as usize], &bytes[HEAD as usize..]);
+    bytes.extend(sum);
+    bytes
 }
 
 impl Passes {
@@ -103,17 +126,21 @@ impl Journal for Passes {
         Ok(found)
     }
 
-    fn record(&mut self, product: ArrayView2<'_, f64>) -> Result<()> {
-        let mut bytes = Vec::with_capacity(8 * product.len() + 64);
-        bytes.extend((product.nrows() as u64).to_le_bytes());
-        bytes.extend((product.ncols() as u64).to_le_bytes());
-        product.iter().for_each(|v| bytes.extend(v.to_le_bytes()));
-        let sum = checksum(&bytes[..HEAD as usize], &bytes[HEAD as usize..]);
-        bytes.extend(sum);
+    fn record(&mut self, entry: ArrayView2<'_, f64>) -> Result<()> {
+        let bytes = written(entry);
         self.file.seek(SeekFrom::Start(self.at)).map_err(Error::from)?;
         self.file.write_all(&bytes)?;
         self.file.sync_data()?;
         self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn keep(&mut self, state: ArrayView2<'_, f64>) -> Result<()> {
+        if self.kept.elapsed() >= self.place.every {
+            let bytes = [self.place.configuration.as_bytes(), &written(state)].concat();
+            write_whole(&self.place.path, &bytes).map_err(stopped)?;
+            self.kept = Instant::now();
+        }
         Ok(())
     }
 }
@@ -126,7 +153,7 @@ mod tests {
     #[test]
     fn what_was_recorded_is_recalled_up_to_the_first_record_that_is_not_whole() {
         let path = std::env::temp_dir().join(format!("bochner-journal-{}", std::process::id()));
-        let place = |configuration: &str| Place::beside(&path, configuration, true);
+        let place = |configuration: &str| Place::beside(&path, configuration, true, Duration::ZERO);
         let file = place("").path;
         let (first, second) = (array![[1.0, -2.5], [1e-300, f64::MAX]], array![[3.0], [4.0], [5.0]]);
         let mut journal = place("abc").open().unwrap();
@@ -156,5 +183,26 @@ mod tests {
         journal.record(second.view()).unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), whole);
         std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn a_state_takes_the_place_of_what_was_recorded_before_it_unless_it_comes_too_soon() {
+        let path = std::env::temp_dir().join(format!("bochner-states-{}", std::process::id()));
+        let place = |every: u64| Place::beside(&path, "abc", true, Duration::from_secs(every));
+        let recalled = || {
+            let mut journal = place(0).open().unwrap();
+            std::iter::from_fn(|| journal.recall().unwrap()).collect::<Vec<_>>()
+        };
+        let (first, second) = (array![[1.0, 2.0]], array![[3.0, 4.0], [5.0, 6.0]]);
+        let mut journal = place(0).open().unwrap();
+        assert_eq!(journal.recall().unwrap(), None);
+        journal.keep(first.view()).unwrap();
+        assert_eq!(recalled(), [first]);
+        journal.keep(second.view()).unwrap();
+        assert_eq!(recalled(), [second.clone()]);
+        place(3600).open().unwrap().keep(array![[7.0]].view()).unwrap();
+        assert_eq!(recalled(), [second]);
+        place(0).remove();
+        assert!(!place(0).path.exists());
     }
 }

@@ -768,7 +768,11 @@ fn fit_local<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<St
         process = process.with_memory_budget(bytes)?;
     }
     let (rows, targets) = collected(job, source)?;
-    process.fit_rows(rows.view(), targets.view())?.to_stored()
+    match &job.journal {
+        Some(place) => process.fit_rows_journalled(rows.view(), targets.view(), &mut place.open()?),
+        None => process.fit_rows(rows.view(), targets.view()),
+    }?
+    .to_stored()
 }
 
 impl<R: Real> Fitted for SviClassifierModel<DynMap<R>> {
@@ -800,15 +804,19 @@ fn fit_svi<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stor
     const IN_MEMORY: u64 = 1 << 31;
     let process = svi::<R>(job, source.input_dim())?;
     let bytes = source.len_hint().map_or(u64::MAX, |n| n as u64 * (source.input_dim() as u64 + 1) * 16);
+    let fit = |source: &mut dyn RowSource<R>| match &job.journal {
+        Some(place) => process.fit_journalled(source, &mut place.open()?),
+        None => process.fit(source),
+    };
     let model = if bytes <= job.memory.unwrap_or(IN_MEMORY) {
         let (rows, targets) = collected(job, source)?;
         let order = Stream::new(job.seed, Role::Order, 0).permutation(rows.nrows());
         let order: Vec<usize> = order.into_iter().map(|i| i as usize).collect();
         let shuffled = |values: Array2<f64>| values.select(Axis(0), &order).mapv(R::from_f64);
         let (rows, targets) = (shuffled(rows), shuffled(targets));
-        process.fit(&mut InMemory::new(rows.view(), targets.view())?)?
+        fit(&mut InMemory::new(rows.view(), targets.view())?)?
     } else {
-        process.fit(source)?
+        fit(source)?
     };
     model.to_stored(job.description.to_value()?, job.classes.clone())
 }
@@ -860,5 +868,10 @@ fn sum_operator<'a, R: Real>(job: &'a Job<'a>, input_dim: usize) -> Result<Box<d
 }
 
 fn fit_operator<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
-    job.operator::<R>(source.input_dim())?.fit(source)?.to_stored()
+    let ridge = job.operator::<R>(source.input_dim())?;
+    match &job.journal {
+        Some(place) => ridge.fit_journalled(source, &mut place.open()?),
+        None => ridge.fit(source),
+    }?
+    .to_stored()
 }

@@ -257,6 +257,8 @@ fn requests_that_make_no_sense_are_told_in_one_sentence() {
         (&["fit", "t.csv", "--target", "price", "--drop", "name", "--map", "wavelet"], "unknown variant `wavelet`"),
         (&["fit", "t.csv", "--target", "price", "--drop", "name", "--set", "colour=1"], "unknown field `colour`"),
         (&["fit", "t.csv", "--target", "price", "--drop", "name", "--set", "nu"], "--set takes NAME=VALUE"),
+        (&["fit", "t.csv", "--target", "price", "--drop", "name", "--kernel", "wave"], "matern, polynomial, exponential"),
+        (&["transform", "t.csv", "--drop", "name", "--kernel", "curl_free"], "transform has no targets"),
         (&["fit", "t.csv", "--target", "colour", "--drop", "name", "--task", "regression"], "holds words"),
         (&["fit", "t.csv", "--target", "price", "--drop", "name", "--task", "classification"], "no classes"),
         (&["fit", "same.csv", "--target", "y"], "the same value in every row"),
@@ -483,20 +485,24 @@ fn every_model_that_is_killed_and_resumed_ends_with_the_same_bytes() {
     let folder = Folder::new("killed-kinds");
     small_data(&folder, 12_000);
     let common = ["--length-scale", "1", "--features", "64", "--checkpoint", "state", "--checkpoint-every", "0"];
-    for kind in ["gp_regressor", "gp_classifier", "operator_ridge", "svm"] {
+    let kinds = ["gp_regressor", "gp_classifier", "operator_ridge", "svm", "svi_classifier"].map(|kind| (kind, &[][..]));
+    let solvers = [
+        ("ridge", &["--solver", "cg"][..]),
+        ("ridge", &["--solver", "sgd"]),
+        ("operator_ridge", &["--solver", "sgd"]),
+        // Twenty centres.
+        ("local_gp", &["--budget", "0.02"]),
+    ];
+    for (kind, more) in kinds.into_iter().chain(solvers) {
         let (_, how) = KINDS.iter().find(|(name, _)| *name == kind).unwrap();
-        let arguments = [&["fit"], *how, &common].concat();
+        let arguments = [&["fit"], *how, &common, more].concat();
         folder.good(&[&arguments[..], &["--out", "peace.bochner"]].concat());
-        assert!(!folder.path("state").exists(), "a finished fit needs no checkpoint");
+        let left = ["state", "state.passes"].map(|name| folder.path(name).exists());
+        assert_eq!(left, [false, false], "a finished fit needs no checkpoint");
         let kills = killed_and_resumed(&folder, &arguments, 10);
-        assert!(kills > 1, "{kind}: killed {kills} times");
-        assert!(same(&folder, "peace.bochner", "killed.bochner"), "{kind}");
+        assert!(kills > 1, "{kind} {more:?}: killed {kills} times");
+        assert!(same(&folder, "peace.bochner", "killed.bochner"), "{kind} {more:?}");
     }
-    let (_, how) = KINDS[0];
-    let arguments = [&["fit"], how, &common, &["--solver", "cg"]].concat();
-    folder.good(&[&arguments[..], &["--out", "peace.bochner"]].concat());
-    killed_and_resumed(&folder, &arguments, 30);
-    assert!(same(&folder, "peace.bochner", "killed.bochner"), "conjugate gradients");
 }
 
 #[cfg(unix)]

@@ -5,6 +5,7 @@ use crate::description::{OperatorWish, operator_name};
 use crate::failure::{Failure, Outcome};
 use crate::fit_report;
 use crate::human;
+use crate::interrupt;
 use crate::map_args::MapArgs;
 use crate::models::{self, Family, FromSums, Job, Kind, Model, Precise, Sums};
 use crate::output;
@@ -80,8 +81,8 @@ pub(crate) struct Args {
     /// Precision of features and coefficients
     #[arg(long, value_enum, default_value = "single")]
     precision: Precision,
-    /// Save what has been learned so far to FILE now and then, and continue from it with --resume: choices, and the sums
-    /// over rows of ridge, gp and operator, or the passes of --solver cg (other models repeat their fit, not the search)
+    /// Save what has been learned so far to FILE now and then, and continue from it with --resume: choices, sums over rows,
+    /// passes of --solver cg, sgd and --model svi, centres of local-gp (svm and kernel-svm repeat their fit, not the search)
     #[serde(skip)]
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
@@ -333,7 +334,10 @@ fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family
     let resumed = if args.resume { checkpoint.load::<R>(kept)? } else { None };
     let (choice, sums) = match resumed {
         Some((choice, sums)) => (choice, sums),
-        None => (make_choice::<R>(context, kind, &wishes, &scan, &pipeline, &split)?, None),
+        None => {
+            let choice = || make_choice::<R>(context, kind, &wishes, &scan, &pipeline, &split);
+            (interrupt::stoppable(choice)?, None)
+        }
     };
     let mut left_out = scan.sample.numbers[..split.scored].to_vec();
     left_out.sort_unstable();
@@ -361,7 +365,7 @@ fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family
         }
         (None, Some(fit)) => {
             checkpoint.save::<R>(None, &choice)?;
-            (fit(&job, &mut source).map_err(with_remedy)?, None)
+            (interrupt::stoppable(|| fit(&job, &mut source).map_err(with_remedy))?, None)
         }
         (None, None) => return Err(Failure::Usage("this solver cannot fit this kind of model".into())),
     };
@@ -488,9 +492,9 @@ fn sum_up<R: Real>(
         let mut with = sums.clone();
         let mut source = InMemory::new(scored.rows.view(), scored.targets.view())?;
         model.each(&mut source, &mut |block| model.push(&mut with, block))?;
-        all = Some(model.finish(with)?);
+        all = Some(interrupt::stoppable(|| Ok(model.finish(with)?))?);
     }
-    Ok((model.finish(sums)?, all))
+    Ok((interrupt::stoppable(|| Ok(model.finish(sums)?))?, all))
 }
 
 /// A budget that is too small, in the words of the command line.
