@@ -71,6 +71,8 @@ const LARGEST: usize = 16_384;
 const PENALTIES: [f64; 9] = [1e2, 1e1, 1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6];
 /// Multiples of the median distance that are tried as length scales.
 const FACTORS: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
+/// Doublings or halvings beyond them, while the last one tried is the best.
+const FURTHER: usize = 3;
 
 /// Seconds of choosing a penalty with `d` features on `tried` rows, and of the last fit on `rows` rows.
 fn seconds(d: usize, tried: usize, rows: usize) -> (f64, f64) {
@@ -182,6 +184,20 @@ pub(crate) fn choose<R: Real>(
     if let (Some(median), false) = (base_scale, asked_median) {
         for factor in FACTORS {
             attempt(small, Some(factor * median), &mut trials)?;
+        }
+        let (mut shortest, mut longest) = (FACTORS[0] * median, FACTORS[3] * median);
+        for _ in 0..FURTHER {
+            scale = best(&trials).length_scale;
+            let next = if scale == Some(longest) {
+                longest *= 2.0;
+                longest
+            } else if scale == Some(shortest) {
+                shortest *= 0.5;
+                shortest
+            } else {
+                break;
+            };
+            attempt(small, Some(next), &mut trials)?;
         }
         scale = best(&trials).length_scale;
     }

@@ -24,11 +24,10 @@ pub(crate) struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  bochner demo                             what the library does, on handwritten digits, in two minutes
-  bochner fit houses.csv --target price    train a model on a table
-  bochner predict houses.bochner new.csv   apply it to new rows
-  bochner bench                            how fast this build is on this machine
-  bochner completions bash                 a completion script for your shell
+  bochner fit houses.csv --target price     train a model on a table
+  bochner predict houses.bochner new.csv    apply it to new rows
+  bochner inspect houses.bochner            what it is, and how good
+  bochner demo                              what the library does, in two minutes
 
 Every command has its own --help with examples.";
 

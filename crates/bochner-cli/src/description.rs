@@ -106,7 +106,7 @@ impl Description {
 
 /// The description in a JSON object; unknown names and wrong values are told in a sentence.
 pub(crate) fn spec_from(map: Map<String, Value>) -> Outcome<Spec> {
-    serde_json::from_value(Value::Object(map)).map_err(|e| Failure::Usage(format!("this map cannot be described: {e}")))
+    serde_json::from_value(Value::Object(map)).map_err(|e| Failure::Usage(format!("--map, --kernel or --set: {e}")))
 }
 
 /// Names of operator-valued kernels on the command line, and as files write them.

@@ -39,7 +39,7 @@ pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
     let why = fitted.choice.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
     add(fitted.kind.parameter, format!("{}{why}", human::significant(fitted.choice.penalty, 3)));
     for words in fitted.pipeline.in_words() {
-        add("rows", words);
+        add("preparation", words);
     }
     report.table(&table);
     if !fitted.choice.trials.is_empty() {
@@ -93,11 +93,14 @@ fn field(fitted: &Fitted) -> Option<String> {
         (0..answers.truth.nrows().min(MOST_POINTS)).map(arrow).collect::<Vec<_>>()
     };
     let (truth, predicted) = (&answers.truth, &answers.predicted);
-    Some(quiver(&[
+    let inputs = &fitted.pipeline.schema.inputs;
+    let axes = [0, 1].map(|k| inputs.get(k).map_or("", |column| column.name.as_str()));
+    let panels = [
         ("true field", arrows(&|i, j| truth[[i, j]])),
         ("fitted field", arrows(&|i, j| predicted[[i, j]])),
         ("true less fitted", arrows(&|i, j| truth[[i, j]] - predicted[[i, j]])),
-    ]))
+    ];
+    Some(quiver(axes, &panels))
 }
 
 fn loss_words(fitted: &Fitted) -> &'static str {

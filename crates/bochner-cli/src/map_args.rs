@@ -1,5 +1,6 @@
 //! A feature map on the command line: its name, the parameters most people set, and any other by its name.
 
+use crate::description::operator_name;
 use crate::failure::{Failure, Outcome};
 use crate::human;
 use serde_json::{Map, Value};
@@ -8,14 +9,14 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, clap::Args, serde::Serialize)]
 #[command(next_help_heading = "Map")]
 pub(crate) struct MapArgs {
-    /// Kind of map: fourier, polynomial, … (an unknown name lists them)
-    #[arg(long, value_name = "NAME", default_value = "fourier")]
-    map: String,
+    /// Kind of map: fourier, polynomial, … (an unknown name lists them) [default: that of --kernel, or fourier]
+    #[arg(long, value_name = "NAME")]
+    map: Option<String>,
     /// Number of features
     #[arg(long, value_name = "N", value_parser = human::parse_count)]
     pub(crate) features: Option<usize>,
-    /// Kernel of the map, where it has several: gaussian, laplacian, matern for fourier; for several targets that are one
-    /// function: curl_free, divergence_free, helmholtz, decomposable
+    /// The kernel: gaussian, laplacian, matern, polynomial, exponential, optical; for several targets that are one function
+    /// curl_free, divergence_free, helmholtz, decomposable [default: gaussian]
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
     /// Length scale of the kernel: a number, or median for the median distance of two rows
@@ -26,7 +27,37 @@ pub(crate) struct MapArgs {
     set: Vec<String>,
 }
 
+/// Kernels and the maps made for them, and whether the map has others too.
+const KERNELS: [(&str, &str, bool); 6] = [
+    ("gaussian", "fourier", true),
+    ("laplacian", "fourier", true),
+    ("matern", "fourier", true),
+    ("polynomial", "polynomial", false),
+    ("exponential", "positive", false),
+    ("optical", "optical", false),
+];
+
 impl MapArgs {
+    /// The map, and the kernel where the map has to be told.
+    fn names(&self) -> Outcome<(&str, Option<&str>)> {
+        let kernel = match (&self.map, self.kernel()) {
+            (Some(map), kernel) => return Ok((map, kernel)),
+            (None, None) => return Ok(("fourier", None)),
+            (None, Some(kernel)) => kernel,
+        };
+        if let Some((_, map, several)) = KERNELS.iter().find(|(name, ..)| *name == kernel) {
+            return Ok((map, several.then_some(kernel)));
+        }
+        if operator_name(kernel).is_some() {
+            return Ok(("fourier", Some(kernel)));
+        }
+        let known = KERNELS.map(|(name, ..)| name).join(", ");
+        Err(Failure::Usage(format!(
+            "--kernel {kernel}: there is no such kernel; these are {known} and, for several targets that are one function, \
+             curl_free, divergence_free, helmholtz, decomposable"
+        )))
+    }
+
     /// The kernel asked for.
     pub(crate) fn kernel(&self) -> Option<&str> {
         self.kernel.as_deref()
@@ -35,10 +66,11 @@ impl MapArgs {
     /// The description as far as it was given; the number of features is for the caller.
     pub(crate) fn describe(&self, seed: u64) -> Outcome<Map<String, Value>> {
         let mut map = Map::new();
-        map.insert("map".into(), self.map.as_str().into());
+        let (name, kernel) = self.names()?;
+        map.insert("map".into(), name.into());
         map.insert("seed".into(), seed.into());
-        if let Some(kernel) = &self.kernel {
-            map.insert("kernel".into(), kernel.as_str().into());
+        if let Some(kernel) = kernel {
+            map.insert("kernel".into(), kernel.into());
         }
         if let Some(scale) = &self.length_scale {
             map.insert("length_scale".into(), value(scale));
@@ -59,4 +91,32 @@ impl MapArgs {
 /// A number, a list or a truth value where it reads like one, else a word.
 fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described(map: Option<&str>, kernel: Option<&str>) -> Outcome<Map<String, Value>> {
+        let (map, kernel) = (map.map(str::to_owned), kernel.map(str::to_owned));
+        MapArgs { map, features: None, kernel, length_scale: None, set: Vec::new() }.describe(0)
+    }
+
+    #[test]
+    fn every_kernel_has_a_map_that_can_be_described() {
+        for (kernel, ..) in KERNELS {
+            let map = described(None, Some(kernel)).unwrap();
+            assert!(crate::description::spec_from(map).is_ok(), "{kernel}");
+        }
+        assert_eq!(described(None, None).unwrap()["map"], "fourier");
+        assert_eq!(described(Some("maclaurin"), Some("gaussian")).unwrap()["map"], "maclaurin");
+        assert_eq!(described(None, Some("curl-free")).unwrap()["kernel"], "curl-free");
+    }
+
+    #[test]
+    fn an_unknown_kernel_is_answered_with_all_there_are() {
+        let told = described(None, Some("nothing")).unwrap_err().to_string();
+        let known = KERNELS.iter().map(|k| k.0).chain(["curl_free", "divergence_free", "helmholtz", "decomposable"]);
+        known.for_each(|name| assert!(told.contains(name), "{told}"));
+    }
 }

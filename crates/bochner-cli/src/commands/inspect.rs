@@ -50,11 +50,12 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     }
     let description = model.description()?;
     let training = &header.extra["training"];
+    let task = task_words(model.kind.task);
+    let of = if model.kind.words.contains(task) { String::new() } else { format!(" for {task}") };
     let mut lines = vec![format!(
-        "{}: {} for {}, {}",
+        "{}: {}{of}, {}",
         context.bold(&args.model.display().to_string()),
         model.kind.words,
-        task_words(model.kind.task),
         human::bytes(bytes)
     )];
     let mut add = |what: &str, words: String| lines.push(format!("  {what:<14}{words}"));

@@ -1,6 +1,6 @@
 use crate::cli::Context;
 use crate::commands::{inspect, predict};
-use crate::description::{Description, spec_from};
+use crate::description::{Description, operator_name, spec_from};
 use crate::failure::{Failure, Outcome};
 use crate::human;
 use crate::map_args::MapArgs;
@@ -78,6 +78,10 @@ fn from_model(args: &Args, model: &Model) -> Outcome<(Data, Vec<Preprocess>, Spe
 fn from_options(args: &Args, context: &Context) -> Outcome<(Data, Vec<Preprocess>, Spec)> {
     let data = args.columns.open(&args.data, None, &[], &args.text)?;
     let mut map = args.map.describe(context.global.seed)?;
+    if let Some(kernel) = args.map.kernel().filter(|kernel| operator_name(kernel).is_some()) {
+        let message = format!("--kernel {kernel} relates the targets of a model; bochner fit has it, transform has no targets");
+        return Err(Failure::Usage(message));
+    }
     map.insert("n_components".into(), args.map.features.unwrap_or(1024).into());
     let mut spec = spec_from(map.clone())?;
     let described = serde_json::to_value(&spec).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Plane vector fields as arrows.
 
-use super::{FONT, INK, PALETTE, SOFT};
+use super::{Axis, FONT, GRID, INK, Mapping, PALETTE, SOFT};
 use crate::human;
 use crate::table::escape;
 use std::fmt::Write;
@@ -15,11 +15,15 @@ pub(crate) struct Arrow {
 const SIDE: f64 = 300.0;
 const GAP: f64 = 24.0;
 const TOP: f64 = 34.0;
+/// Room for the numbers and the name of the axis on the left, and of the axis below.
+const LEFT: f64 = 52.0;
+const BELOW: f64 = 46.0;
 
 /// Fields side by side, such as the true one, the fitted one and the difference: one scale for places, one for lengths.
+/// `axes` name the coordinates of places.
 ///
 /// The longest arrow is as long as points are apart. Arrows that are not finite are left out.
-pub(crate) fn quiver(panels: &[(&str, Vec<Arrow>)]) -> String {
+pub(crate) fn quiver(axes: [&str; 2], panels: &[(&str, Vec<Arrow>)]) -> String {
     let finite = |arrow: &&Arrow| arrow.at.iter().chain(&arrow.by).all(|v| v.is_finite());
     let all = || panels.iter().flat_map(|(_, arrows)| arrows.iter().filter(finite));
     let range = |axis: usize| {
@@ -36,26 +40,72 @@ pub(crate) fn quiver(panels: &[(&str, Vec<Arrow>)]) -> String {
     let most = panels.iter().map(|(_, arrows)| arrows.len()).max().unwrap_or(0).max(1) as f64;
     let longest = all().map(|a| a.by[0].hypot(a.by[1])).fold(0.0, f64::max);
     let stretch = if longest > 0.0 { SIDE / most.sqrt() / longest } else { 0.0 };
-    let width = panels.len().max(1) as f64 * (SIDE + GAP) + GAP;
-    let height = TOP + SIDE + 2.0 * GAP;
+    // Half an arrow's room on every side, so that those at the border stay inside the frame.
+    let margin = 0.5 * SIDE / most.sqrt();
+    let (across, up) =
+        (unit * (ranges[0].1 - ranges[0].0) + 2.0 * margin, unit * (ranges[1].1 - ranges[1].0) + 2.0 * margin);
+    let width = LEFT + panels.len().max(1) as f64 * (across + GAP);
+    let height = TOP + up + BELOW + GAP;
     let mut svg = String::new();
     let _ = write!(
         svg,
         r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="{FONT}" role="img">"#
     );
+    let axis = axes.map(Axis::linear);
+    let ticks = [0, 1].map(|k| {
+        let (low, high) = ranges[k];
+        let round = Mapping::new(&axis[k], [low, high].into_iter(), 0.0, 1.0).ticks(&axis[k]);
+        round.into_iter().filter(|tick| (low..=high).contains(tick)).collect::<Vec<f64>>()
+    });
     for (number, (name, arrows)) in panels.iter().enumerate() {
-        let left = GAP + number as f64 * (SIDE + GAP);
+        let left = LEFT + number as f64 * (across + GAP);
+        let at =
+            |x: f64, y: f64| (left + margin + unit * (x - ranges[0].0), TOP + up - margin - unit * (y - ranges[1].0));
         let _ = write!(
             svg,
             r#"<g class="field"><text x="{}" y="{}" text-anchor="middle" font-size="14" fill="{INK}">{}</text>"#,
-            left + SIDE / 2.0,
+            left + across / 2.0,
             TOP - 12.0,
             escape(name)
         );
+        let _ = write!(
+            svg,
+            r#"<rect class="frame" x="{left:.1}" y="{TOP}" width="{across:.1}" height="{up:.1}" fill="none" stroke="{GRID}"/>"#
+        );
+        for tick in &ticks[0] {
+            let (x, _) = at(*tick, ranges[1].0);
+            let y = TOP + up + 14.0;
+            let text = axis[0].text(*tick);
+            let _ = write!(
+                svg,
+                r#"<text x="{x:.1}" y="{y:.1}" text-anchor="middle" font-size="11" fill="{SOFT}">{text}</text>"#
+            );
+        }
+        let (x, y) = (left + across / 2.0, TOP + up + 30.0);
+        let _ = write!(
+            svg,
+            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="middle" font-size="12" fill="{INK}">{}</text>"#,
+            escape(axes[0])
+        );
+        if number == 0 {
+            for tick in &ticks[1] {
+                let (_, y) = at(ranges[0].0, *tick);
+                let (x, y, text) = (left - 5.0, y + 4.0, axis[1].text(*tick));
+                let _ = write!(
+                    svg,
+                    r#"<text x="{x:.1}" y="{y:.1}" text-anchor="end" font-size="11" fill="{SOFT}">{text}</text>"#
+                );
+            }
+            let (x, y) = (14.0, TOP + up / 2.0);
+            let _ = write!(
+                svg,
+                r#"<text x="{x}" y="{y:.1}" text-anchor="middle" font-size="12" fill="{INK}" transform="rotate(-90 {x} {y:.1})">{}</text>"#,
+                escape(axes[1])
+            );
+        }
         let colour = PALETTE[number % PALETTE.len()];
         for arrow in arrows.iter().filter(finite) {
-            let x = left + unit * (arrow.at[0] - ranges[0].0);
-            let y = TOP + GAP / 2.0 + SIDE - unit * (arrow.at[1] - ranges[1].0);
+            let (x, y) = at(arrow.at[0], arrow.at[1]);
             let (dx, dy) = (stretch * arrow.by[0], -stretch * arrow.by[1]);
             // Two barbs a third as long as the arrow, on both sides of its tip.
             let barb = |sign: f64| (x + 0.7 * dx - sign * 0.15 * dy, y + 0.7 * dy + sign * 0.15 * dx);
@@ -70,7 +120,7 @@ pub(crate) fn quiver(panels: &[(&str, Vec<Arrow>)]) -> String {
         let _ = write!(
             svg,
             r#"<text x="{}" y="{}" text-anchor="middle" font-size="11" fill="{SOFT}">{} arrows, longest of all {longest:.3}</text></g>"#,
-            left + SIDE / 2.0,
+            left + across / 2.0,
             height - 8.0,
             human::count(arrows.len())
         );
@@ -90,15 +140,18 @@ mod tests {
     #[test]
     fn every_finite_arrow_is_drawn_once_and_names_are_escaped() {
         let field = vec![arrow(0.0, 0.0, 1.0, 0.0), arrow(1.0, 2.0, 0.0, 1.0), arrow(0.5, f64::NAN, 1.0, 1.0)];
-        let svg = quiver(&[("true <field>", field.clone()), ("fitted", field)]);
+        let svg = quiver(["x", "height & depth"], &[("true <field>", field.clone()), ("fitted", field)]);
         assert_eq!(svg.matches("class=\"arrow\"").count(), 4);
         assert!(svg.contains("true &lt;field&gt;") && !svg.contains("NaN"));
+        // Both panels have the axis below, and share the one on the left.
+        assert_eq!(svg.matches(">x</text>").count(), 2);
+        assert_eq!(svg.matches(">height &amp; depth</text>").count(), 1);
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>"));
     }
 
     #[test]
     fn arrows_point_where_the_field_does() {
-        let svg = quiver(&[("up", vec![arrow(0.0, 0.0, 0.0, 2.0), arrow(1.0, 1.0, 0.0, 0.0)])]);
+        let svg = quiver(["x", "y"], &[("up", vec![arrow(0.0, 0.0, 0.0, 2.0), arrow(1.0, 1.0, 0.0, 0.0)])]);
         let path = svg.split("d=\"M").nth(1).unwrap();
         let numbers: Vec<f64> = path.split(['L', 'M', ' ', '"']).filter_map(|n| n.parse().ok()).take(4).collect();
         // Up is towards smaller ordinates.
@@ -108,8 +161,8 @@ mod tests {
 
     #[test]
     fn fields_of_nothing_are_still_drawn() {
-        assert!(quiver(&[]).ends_with("</svg>"));
-        assert!(!quiver(&[("none", Vec::new())]).contains("inf"));
-        assert!(!quiver(&[("one", vec![arrow(3.0, 3.0, 0.0, 0.0)])]).contains("NaN"));
+        assert!(quiver(["x", "y"], &[]).ends_with("</svg>"));
+        assert!(!quiver(["x", "y"], &[("none", Vec::new())]).contains("inf"));
+        assert!(!quiver(["x", "y"], &[("one", vec![arrow(3.0, 3.0, 0.0, 0.0)])]).contains("NaN"));
     }
 }
