@@ -68,7 +68,7 @@ which-map: wheel
 	$(BIN)/python docs/which_map.py > docs/guide/which_map_tables.md
 
 SECONDS ?= 600
-FUZZ_TARGETS := csv libsvm npy npz idx parquet gzip model
+FUZZ_TARGETS ?= csv libsvm npy npz idx parquet gzip model
 
 # Needs `cargo install cargo-fuzz`. Nightly Rust where it is installed, otherwise the stable compiler with its nightly options
 # unlocked. What the fuzzer finds interesting goes to fuzz/found; the small files it starts from stay in fuzz/corpus.
