@@ -34,7 +34,8 @@ pub enum Scales {
 /// the rows per evaluation and no matrix larger than `D × D`.
 ///
 /// Length scales are searched for Fourier features, which are differentiable in them; for all other maps they stay, and
-/// both variances are searched.
+/// both variances are searched. The search begins at the given length scales times a power of ten, from a thousandth to a
+/// thousand, whichever is likeliest with the given variances: from far too short or too long ones there is no slope to follow.
 ///
 /// # References
 /// Rasmussen and Williams 2006, §5.4.1 (gradient); thesis, section 5.5 (marginal likelihood of subsets of rows).
@@ -100,6 +101,10 @@ pub struct Tuned {
 /// Length scales may move by this factor to either side of their start.
 const RANGE: f64 = 1e3;
 
+/// Factors of the given length scales at one of which a search begins: where they are far too short no row resembles another,
+/// all gradients vanish, and the best that can be found nearby is noise alone.
+const STARTS: [f64; 7] = [1.0, 1e-3, 1e-2, 1e-1, 1e1, 1e2, 1e3];
+
 /// Rows whose sensitivities are held at once.
 const PIECE: usize = 512;
 
@@ -131,9 +136,21 @@ struct Problem<'a, T: Scalar<Real = f64>> {
     scales: Scales,
 }
 
+/// What is known at one point of a search.
+struct At<T: Scalar<Real = f64>> {
+    /// In length scales.
+    rows: Array2<f64>,
+    signal: f64,
+    noise: f64,
+    /// Means and units of the targets.
+    means: Vec<f64>,
+    units: Vec<f64>,
+    evidence: Evidence<T>,
+}
+
 impl<T: Scalar<Real = f64> + Field<Wide = T>> Problem<'_, T> {
-    /// Log likelihood of the standardised targets and its gradient in the logarithms of length scales and variances.
-    fn evaluate(&self, point: &[f64]) -> Result<(f64, Vec<f64>)> {
+    /// The evidence at a point: logarithms of length scales, of the signal variance and of the noise variance.
+    fn at(&self, point: &[f64]) -> Result<At<T>> {
         let (scales, variances) = point.split_at(point.len() - 2);
         let (signal, noise) = (variances[0].exp(), variances[1].exp());
         let all: Vec<f64> = match self.scales {
@@ -147,31 +164,28 @@ impl<T: Scalar<Real = f64> + Field<Wide = T>> Problem<'_, T> {
         gram.push_rows(self.map, block)?;
         let standard = Standard::new(gram.finish(), self.normalised)?;
         let (means, units) = (standard.means.clone(), standard.scales.clone());
-        let evidence = standard.evidence(signal, noise)?;
-        let value = evidence.log_likelihood();
+        Ok(At { rows, signal, noise, means, units, evidence: standard.evidence(signal, noise)? })
+    }
+
+    /// Log likelihood of the standardised targets and its gradient.
+    fn evaluate(&self, point: &[f64]) -> Result<(f64, Vec<f64>)> {
+        let at = self.at(point)?;
         let mut gradient = Vec::with_capacity(point.len());
         if let Some(phases) = self.phases.as_ref().filter(|_| self.scales != Scales::Fixed) {
-            let slopes = self.scale_gradient(phases, &rows, &evidence, signal, noise, &means, &units)?;
+            let slopes = self.scale_gradient(phases, &at)?;
             match self.scales {
                 Scales::PerInput => gradient.extend(slopes),
                 _ => gradient.push(slopes.iter().sum()),
             }
         }
-        gradient.extend(evidence.gradient());
-        Ok((value, gradient))
+        gradient.extend(at.evidence.gradient());
+        Ok((at.evidence.log_likelihood(), gradient))
     }
 
     /// Derivatives in the logarithms of the length scales.
-    fn scale_gradient(
-        &self,
-        phases: &Phases,
-        rows: &Array2<f64>,
-        evidence: &Evidence<T>,
-        signal: f64,
-        noise: f64,
-        means: &[f64],
-        units: &[f64],
-    ) -> Result<Vec<f64>> {
+    fn scale_gradient(&self, phases: &Phases, at: &At<T>) -> Result<Vec<f64>> {
+        let At { rows, evidence, means, units, .. } = at;
+        let (signal, noise) = (at.signal, at.noise);
         let (count, inputs) = phases.frequencies.dim();
         let (dim, outputs) = evidence.solved.dim();
         let ratio = signal / noise;
@@ -268,7 +282,7 @@ fn phases(spec: &FourierSpec, input_dim: usize) -> Result<Phases> {
 }
 
 impl EvidenceSearch {
-    /// Searches from the length scales of `spec` and the given variances; `watch` is told about every evaluation and may
+    /// Searches near the length scales of `spec` and the given variances; `watch` is told about every evaluation and may
     /// stop the search.
     ///
     /// # Errors
@@ -377,13 +391,39 @@ impl EvidenceSearch {
         // Per observation, so that tolerances mean the same for any number of rows.
         let size = problem.targets.len() as f64;
         let mut evaluations = 0;
+        let mut told = |value: f64| {
+            evaluations += 1;
+            watch(Step { evaluations, log_marginal_likelihood: value })
+        };
+        let mut lbfgs = self.lbfgs;
+        let mut tried = 0;
+        // A search of few evaluations has none to spare for a better start.
+        if free > 0 && lbfgs.max_evaluations > 2 * STARTS.len() {
+            let (mut best, mut likeliest) = (f64::NEG_INFINITY, 0.0);
+            for factor in STARTS.map(f64::ln) {
+                start[..free].fill(factor);
+                let value = match problem.at(&start) {
+                    Ok(at) => at.evidence.log_likelihood(),
+                    Err(Error::NotPositiveDefinite { .. }) => f64::NEG_INFINITY,
+                    Err(error) => return Err(error),
+                };
+                told(value)?;
+                tried += 1;
+                if value > best {
+                    (best, likeliest) = (value, factor);
+                }
+            }
+            start[..free].fill(likeliest);
+            bounds[..free].fill((likeliest - RANGE.ln(), likeliest + RANGE.ln()));
+            lbfgs.max_evaluations -= tried;
+        }
         let mut objective = |point: &[f64]| {
             let (value, gradient) = problem.evaluate(point)?;
-            evaluations += 1;
-            watch(Step { evaluations, log_marginal_likelihood: value })?;
+            told(value)?;
             Ok((-value / size, gradient.into_iter().map(|g| -g / size).collect()))
         };
-        let mut found = self.lbfgs.minimise(&mut objective, &start, &bounds)?;
+        let mut found = lbfgs.minimise(&mut objective, &start, &bounds)?;
+        found.evaluations += tried;
         found.value *= size;
         Ok(found)
     }
@@ -486,6 +526,30 @@ mod tests {
         assert!((noise / 0.04 - 1.0).abs() < 0.4, "{noise}");
         // No other point of the search was better.
         assert!(seen.iter().all(|value| *value <= tuned.log_marginal_likelihood + 1e-9));
+    }
+
+    #[test]
+    fn a_start_without_slope_does_not_end_the_search() {
+        // At a length scale of a fiftieth no row of ten inputs resembles another: noise alone is a stationary point.
+        let (rows, targets) = data(300, 10);
+        let column = targets.slice(s![.., ..1]);
+        let spec = |scale: f64| -> Spec {
+            FourierSpec { n_components: 100, length_scale: scale.into(), seed: 1, ..FourierSpec::default() }.into()
+        };
+        for scales in [Scales::Common, Scales::PerInput] {
+            let search = EvidenceSearch { scales, ..EvidenceSearch::default() };
+            let from = |scale: f64| search.run(&spec(scale), 1.0, 0.1, rows.view(), column, &mut |_| Ok(())).unwrap();
+            let (near, far) = (from(2.0), from(0.02));
+            // To the tolerance of the searches, 1e-7 relative per step, on a log likelihood of hundreds.
+            let (value, other) = (near.log_marginal_likelihood, far.log_marginal_likelihood);
+            assert!((value - other).abs() < 0.5, "{scales:?}: {value} from near, {other} from far");
+            assert!(far.evaluations <= search.lbfgs.max_evaluations);
+        }
+        // Without one to spare it begins where it was told to.
+        let few =
+            EvidenceSearch { lbfgs: Lbfgs { max_evaluations: 1, ..Lbfgs::default() }, ..EvidenceSearch::default() };
+        let told = few.run(&spec(0.02), 1.0, 0.1, rows.view(), column, &mut |_| Ok(())).unwrap();
+        assert_eq!((told.spec, told.evaluations), (spec(0.02), 1));
     }
 
     #[test]
