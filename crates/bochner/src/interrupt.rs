@@ -1,4 +1,4 @@
-//! Stopping long work from outside, wherever it is.
+//! Stopping long work from outside, wherever it is, and knowing how far it has come.
 //!
 //! Sources of rows and iterations return [`Error::Interrupted`] when they are told to stop. A factorisation or a product
 //! has nobody to ask and, for a large matrix, takes minutes: they look at a flag that belongs to the job they are part of.
@@ -22,15 +22,18 @@ use crate::error::{Error, Result};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 thread_local! {
-    static FLAG: RefCell<Flag> = const { RefCell::new(Flag(None)) };
+    static FLAG: RefCell<Flag> = const { RefCell::new(Flag { stop: None, done: None }) };
 }
 
-/// The flag of the job at hand, for loops whose tasks run in other threads.
+/// The flag and the counter of the job at hand, for loops whose tasks run in other threads.
 #[derive(Debug, Clone)]
-pub(crate) struct Flag(Option<Arc<AtomicBool>>);
+pub(crate) struct Flag {
+    stop: Option<Arc<AtomicBool>>,
+    done: Option<Arc<AtomicUsize>>,
+}
 
 /// What unwinds out of a stopped job. Products have no results to return an error in, and unwinding costs nothing where
 /// nobody stops.
@@ -58,7 +61,14 @@ impl Flag {
     }
 
     pub(crate) fn raised(&self) -> bool {
-        self.0.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+        self.stop.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    /// Counts what has been done.
+    pub(crate) fn advance(&self, count: usize) {
+        if let Some(done) = &self.done {
+            done.fetch_add(count, Ordering::Relaxed);
+        }
     }
 }
 
@@ -69,7 +79,21 @@ impl Flag {
 /// # Errors
 /// Those of the job, and [`Error::Interrupted`].
 pub fn stoppable<T>(stop: &Arc<AtomicBool>, job: impl FnOnce() -> Result<T>) -> Result<T> {
-    let _restore = Restore(FLAG.replace(Flag(Some(stop.clone()))));
+    run(Flag { stop: Some(stop.clone()), done: None }, job)
+}
+
+/// Runs `job` as [`stoppable`] does, and counts what has no source of rows to be watched: `done` grows by the rows of kernel
+/// matrices made and of matrices factorised, by those that a step of conjugate gradients multiplies or a local process reads,
+/// and by the steps of an exact support vector machine.
+///
+/// # Errors
+/// Those of the job, and [`Error::Interrupted`].
+pub fn counted<T>(stop: &Arc<AtomicBool>, done: &Arc<AtomicUsize>, job: impl FnOnce() -> Result<T>) -> Result<T> {
+    run(Flag { stop: Some(stop.clone()), done: Some(done.clone()) }, job)
+}
+
+fn run<T>(flag: Flag, job: impl FnOnce() -> Result<T>) -> Result<T> {
+    let _restore = Restore(FLAG.replace(flag));
     match catch_unwind(AssertUnwindSafe(job)) {
         Ok(outcome) => outcome,
         Err(payload) if payload.is::<Stopped>() => Err(Error::Interrupted),
@@ -82,6 +106,11 @@ pub(crate) fn checkpoint() {
     if Flag::current().raised() {
         resume_unwind(Box::new(Stopped));
     }
+}
+
+/// Counts what the job that runs in this thread has done.
+pub(crate) fn advance(count: usize) {
+    FLAG.with_borrow(|flag| flag.advance(count));
 }
 
 #[cfg(test)]
@@ -104,6 +133,24 @@ mod tests {
         });
         assert_eq!(found.unwrap(), 7);
         checkpoint();
+    }
+
+    #[test]
+    fn a_job_counts_what_it_does_and_not_what_another_does() {
+        let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        counted(&stop, &done, || {
+            advance(3);
+            stoppable(&stop, || {
+                advance(100);
+                Ok(())
+            })?;
+            let flag = Flag::current();
+            std::thread::scope(|scope| scope.spawn(|| flag.within(|| advance(4))).join().expect("no panic"));
+            Ok(())
+        })
+        .unwrap();
+        advance(1000);
+        assert_eq!(done.load(Ordering::Relaxed), 7);
     }
 
     #[test]

@@ -294,6 +294,7 @@ fn factorise<T: Scalar>(matrix: &mut Lower<T>) -> std::result::Result<(), usize>
         }
         let pivot = Window::from(&pivot);
         below.par_iter_mut().for_each(|panel| T::solve_right(pivot, split(panel.reborrow(), j * t, width).1));
+        interrupt::advance(width);
     }
     Ok(())
 }

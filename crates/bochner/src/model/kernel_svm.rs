@@ -191,6 +191,7 @@ impl<K: Kernel + Clone> KernelSvm<K> {
             let row = values.row(j)?;
             f.iter_mut().zip(row).for_each(|(f, k)| *f = (-step).mul_add(*k, *f));
             steps += 1;
+            stop.advance(1);
         };
         let violation = top - bottom;
         let free: Vec<f64> = (0..n).filter(|&k| alpha[k] > 0.0 && alpha[k] < c).map(|k| -f[k]).collect();
@@ -355,6 +356,11 @@ impl<K: Kernel> KernelSvmModel<K> {
         (&self.rows, &self.coefficients, &self.parts)
     }
 
+    /// The rows that support a plane.
+    pub fn support_vectors(&self) -> ArrayView2<'_, f64> {
+        self.rows.view()
+    }
+
     /// Numbers of the rows that support a plane.
     pub fn support(&self) -> &[usize] {
         &self.parts.support
@@ -363,6 +369,11 @@ impl<K: Kernel> KernelSvmModel<K> {
     /// `yα`: one row per support vector, one column per pair of classes.
     pub fn coefficients(&self) -> ArrayView2<'_, f64> {
         self.coefficients.view()
+    }
+
+    /// Numbers of the two classes of every pair, in the order of the coefficients' columns.
+    pub fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.parts.pairs.iter().map(|pair| (pair.first, pair.second))
     }
 
     /// How the pairs ended, in the order (0, 1), (0, 2), …, (1, 2), …; pairs with a class without rows are left out.

@@ -191,6 +191,7 @@ impl LocalGp {
         for (rows, targets) in rows.axis_chunks_iter(Axis(0), BLOCK).zip(targets.axis_chunks_iter(Axis(0), BLOCK)) {
             let features = map.transform((&rows - &centroid).view())? * weight;
             gram.push(features.view(), targets, None)?;
+            interrupt::advance(rows.nrows());
         }
         let moments = gram.finish();
         let (mut matrix, mut coefficients) = (moments.gram, moments.cross);

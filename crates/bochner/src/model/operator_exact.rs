@@ -1,5 +1,6 @@
 use super::{Fit, Predict};
 use crate::error::{Error, Result, check_dim, check_non_negative};
+use crate::interrupt;
 use crate::kernel::{OperatorKernel, kernel_matrix};
 use crate::linalg::{Lower, TileMut};
 use crate::rows::{RowSource, check_finite};
@@ -94,6 +95,7 @@ impl ExactOperatorRidge {
                 let mut matrix = Lower::zeros(n * p)?;
                 let row = |i: usize| rows.row(i).to_slice().expect("standard layout");
                 for i in 0..n {
+                    interrupt::checkpoint();
                     for j in 0..=i {
                         let (x, z) = (row(i), row(j));
                         let distance_sq = x.iter().zip(z).map(|(a, b)| (a - b) * (a - b)).sum();
@@ -164,6 +166,7 @@ impl Operator for Pairs<'_> {
             let mut image = Array2::zeros(dual.dim());
             evaluate(self.kernel, self.rows.view(), self.rows, &dual, image.view_mut())?;
             to.iter_mut().zip(&image).for_each(|(to, from)| *to = *from);
+            interrupt::advance(self.rows.nrows());
         }
         Ok(out)
     }

@@ -1,10 +1,10 @@
 use super::container::{Header, Stored, Tensor, malformed};
-use crate::error::Result;
-use crate::kernel::Kernel;
+use crate::error::{Result, check_dim};
+use crate::kernel::{Kernel, OperatorKernel};
 use crate::model::exact::{
     ExactGpClassifier, ExactGpClassifierModel, ExactGpRegressor, ExactGpRegressorModel, KernelRidgeModel,
 };
-use crate::model::{Fit, Predict};
+use crate::model::{ExactOperatorRidgeModel, Fit, Predict};
 use crate::random::Seed;
 use crate::rows::InMemory;
 use crate::solve::SolveReport;
@@ -15,6 +15,7 @@ use std::sync::Arc;
 const RIDGE: &str = "exact_kernel_ridge";
 const REGRESSOR: &str = "exact_gp_regressor";
 const CLASSIFIER: &str = "exact_gp_classifier";
+const OPERATOR: &str = "exact_operator_ridge";
 
 fn stored(kind: &str, input_dim: usize, kernel: Value, extra: Value) -> Stored {
     let (kind, dtype) = (kind.to_owned(), "f64".to_owned());
@@ -24,6 +25,15 @@ fn stored(kind: &str, input_dim: usize, kernel: Value, extra: Value) -> Stored {
 
 fn matrix(values: ArrayView2<'_, f64>) -> Result<Tensor> {
     Tensor::of(vec![values.nrows(), values.ncols()], values.iter().copied())
+}
+
+fn written(report: &SolveReport) -> Result<Value> {
+    serde_json::to_value(report).map_err(|e| malformed(e.to_string()))
+}
+
+fn report(stored: &Stored) -> Result<SolveReport> {
+    serde_json::from_value(stored.header.extra["report"].clone())
+        .map_err(|e| malformed(format!("the report cannot be read: {e}")))
 }
 
 fn number(extra: &Value, name: &str) -> Result<f64> {
@@ -36,8 +46,7 @@ impl KernelRidgeModel {
     /// # Errors
     /// A report that cannot be written as JSON.
     pub fn to_stored(&self, kernel: Value) -> Result<Stored> {
-        let report = serde_json::to_value(self.report()).map_err(|e| malformed(e.to_string()))?;
-        Ok(stored(RIDGE, self.input_dim(), kernel, json!({ "report": report }))
+        Ok(stored(RIDGE, self.input_dim(), kernel, json!({ "report": written(self.report())? }))
             .with("rows", matrix(self.rows())?)
             .with("coefficients", matrix(self.coefficients())?))
     }
@@ -48,9 +57,33 @@ impl KernelRidgeModel {
     /// A file of another kind, or damaged arrays.
     pub fn from_stored(stored: &Stored, kernel: Arc<dyn Kernel>) -> Result<Self> {
         stored.expect_kind(RIDGE)?;
-        let report: SolveReport = serde_json::from_value(stored.header.extra["report"].clone())
-            .map_err(|e| malformed(format!("the report cannot be read: {e}")))?;
-        KernelRidgeModel::from_parts(kernel, stored.matrix("rows")?, stored.matrix("coefficients")?, report)
+        KernelRidgeModel::from_parts(kernel, stored.matrix("rows")?, stored.matrix("coefficients")?, report(stored)?)
+    }
+}
+
+impl ExactOperatorRidgeModel {
+    /// What a file keeps of this model: its rows, its coefficients, and its kernel.
+    ///
+    /// # Errors
+    /// A kernel or a report that cannot be written as JSON.
+    pub fn to_stored(&self) -> Result<Stored> {
+        let kernel = serde_json::to_value(self.kernel()).map_err(|e| malformed(e.to_string()))?;
+        Ok(stored(OPERATOR, self.input_dim(), kernel, json!({ "report": written(self.report())? }))
+            .with("rows", matrix(self.rows())?)
+            .with("coefficients", matrix(self.dual())?))
+    }
+
+    /// The model of a file.
+    ///
+    /// # Errors
+    /// A file of another kind, or arrays that do not fit together.
+    pub fn from_stored(stored: &Stored) -> Result<Self> {
+        stored.expect_kind(OPERATOR)?;
+        let kernel: OperatorKernel = serde_json::from_value(stored.header.map.clone())
+            .map_err(|e| malformed(format!("the kernel cannot be read: {e}")))?;
+        let (rows, dual) = (stored.matrix("rows")?, stored.matrix("coefficients")?);
+        check_dim("length of a row", stored.header.input_dim, rows.ncols())?;
+        ExactOperatorRidgeModel::from_parts(kernel, rows, dual, report(stored)?)
     }
 }
 
@@ -92,7 +125,7 @@ impl ExactGpClassifierModel {
     /// Another number of names than of classes.
     pub fn to_stored(&self, kernel: Value, classes: Option<Vec<Value>>) -> Result<Stored> {
         if let Some(names) = &classes {
-            crate::error::check_dim("number of names of classes", self.classes(), names.len())?;
+            check_dim("number of names of classes", self.classes(), names.len())?;
         }
         let (data, alpha, signal, sampling) = self.parts();
         let extra = json!({
@@ -123,5 +156,33 @@ impl ExactGpClassifierModel {
         }
         let (rows, labels, weights) = (stored.matrix("rows")?, stored.matrix("labels")?, stored.vector("weights")?);
         process.fit(&mut InMemory::new(rows.view(), labels.view())?.with_weights(weights.view())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Gaussian, OutputMatrix};
+    use crate::model::ExactOperatorRidge;
+    use ndarray::Array2;
+
+    #[test]
+    fn an_exact_operator_model_survives_a_file() {
+        let rows = Array2::from_shape_fn((30, 2), |(i, j)| ((i * (j + 2)) as f64 * 0.61).sin());
+        let targets = Array2::from_shape_fn((30, 2), |(i, j)| rows[[i, j]] * rows[[i, 0]]);
+        let outputs = OutputMatrix::identity(2).unwrap();
+        let related = OperatorKernel::decomposable(Gaussian::new(0.7).unwrap().into(), outputs).unwrap();
+        for kernel in [OperatorKernel::curl_free(0.5).unwrap(), related] {
+            let model = ExactOperatorRidge::new(kernel, 0.1).unwrap().fit_arrays(rows.clone(), targets.view()).unwrap();
+            let stored = Stored::from_bytes(&model.to_stored().unwrap().to_bytes().unwrap()).unwrap();
+            let again = ExactOperatorRidgeModel::from_stored(&stored).unwrap();
+            assert_eq!(model.predict(rows.view()).unwrap(), again.predict(rows.view()).unwrap());
+            assert_eq!((model.kernel(), model.report()), (again.kernel(), again.report()));
+            let mut damaged = stored.clone();
+            damaged.header.input_dim = 3;
+            assert!(ExactOperatorRidgeModel::from_stored(&damaged).is_err());
+            damaged.header.kind = "operator_ridge".into();
+            assert!(ExactOperatorRidgeModel::from_stored(&damaged).is_err());
+        }
     }
 }

@@ -17,6 +17,7 @@ pub use process::{ExactGpClassifier, ExactGpClassifierModel, ExactGpRegressor, E
 pub use ridge::{ExactSolver, KernelRidge, KernelRidgeModel};
 
 use crate::error::{Error, Result, check_dim};
+use crate::interrupt;
 use crate::kernel::{Kernel, kernel_matrix_into};
 use crate::linalg::Lower;
 use crate::linalg::gemm::matmul_nn;
@@ -92,6 +93,7 @@ fn kernel_triangle(kernel: &dyn Kernel, rows: ArrayView2<'_, f64>) -> Result<Low
             let row = row.to_slice().expect("standard layout");
             lower.row_mut(start + i).copy_from_slice(&row[..=start + i]);
         }
+        interrupt::advance(end - start);
     }
     Ok(lower)
 }

@@ -1,5 +1,6 @@
 use super::{strip, tile, tile_mut};
 use crate::error::{Result, check_dim};
+use crate::interrupt;
 use crate::kernel::{Kernel, kernel_matrix_into};
 use crate::linalg::field::Window;
 use crate::linalg::gemm::matmul_nn;
@@ -131,9 +132,9 @@ impl Operator for KernelOperator<'_> {
 
     fn apply(&mut self, v: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         check_dim("number of rows of the vectors", self.dim(), v.nrows())?;
-        match self {
-            KernelOperator::Kept(kept) => Ok(kept.apply(v)),
-            KernelOperator::Single(kept) => Ok(kept.apply(v)),
+        let product = match self {
+            KernelOperator::Kept(kept) => kept.apply(v),
+            KernelOperator::Single(kept) => kept.apply(v),
             KernelOperator::Made { kernel, rows, roots } => {
                 let (n, cols) = v.dim();
                 let weighted = Array2::from_shape_fn((n, cols), |(i, j)| roots[i] * v[[i, j]]);
@@ -153,8 +154,10 @@ impl Operator for KernelOperator<'_> {
                     }
                     out.slice_mut(s![own, ..]).assign(&product);
                 }
-                Ok(out)
+                out
             }
-        }
+        };
+        interrupt::advance(self.dim());
+        Ok(product)
     }
 }
