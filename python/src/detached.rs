@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
-    done: AtomicUsize,
+    done: Arc<AtomicUsize>,
 }
 
 impl Watch {
@@ -47,6 +47,25 @@ pub(crate) fn detached<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     job: impl FnOnce(&Watch) -> Result<T> + Send,
 ) -> PyResult<T> {
+    run(py, n_jobs, progress, |watch| interrupt::stoppable(&watch.stop, || job(watch)))
+}
+
+/// As [`detached`], for a job that reads no source of rows: progress is what the core counts.
+pub(crate) fn counted<T: Send>(
+    py: Python<'_>,
+    n_jobs: Option<i64>,
+    progress: Option<&Bound<'_, PyAny>>,
+    job: impl FnOnce() -> Result<T> + Send,
+) -> PyResult<T> {
+    run(py, n_jobs, progress, |watch| interrupt::counted(&watch.stop, &watch.done, job))
+}
+
+fn run<T: Send>(
+    py: Python<'_>,
+    n_jobs: Option<i64>,
+    progress: Option<&Bound<'_, PyAny>>,
+    job: impl FnOnce(&Watch) -> Result<T> + Send,
+) -> PyResult<T> {
     let pool = pool(n_jobs)?;
     let watch = Watch::default();
     let progress = progress.map(|callable| callable.clone().unbind());
@@ -66,7 +85,7 @@ pub(crate) fn detached<T: Send>(
             let (finished, wait) = sync_channel::<()>(1);
             let (outcome, watch) = (&mut outcome, &watch);
             scope.spawn(move |_| {
-                *outcome = Some(interrupt::stoppable(&watch.stop, || job(watch)));
+                *outcome = Some(job(watch));
                 // A panic drops the sender instead: the wait ends either way, and the scope passes the panic on.
                 let _ = finished.send(());
             });

@@ -1,7 +1,7 @@
 //! Gaussian process regression with localised Maclaurin features.
 
 use crate::arrays::{Rows, Table, to_numpy};
-use crate::detached::detached;
+use crate::detached::{counted, detached};
 use crate::errors::{not_understood, to_python};
 use crate::files::ModelFile;
 use bochner::feature::MaclaurinSpec;
@@ -28,8 +28,10 @@ fn double<'a, 'py>(rows: &'a Rows<'py>) -> PyResult<&'a Table<'py, f64>> {
 impl PyLocalGpModel {
     /// Fits to rows and targets; `spec` describes the features as JSON.
     #[staticmethod]
-    #[pyo3(signature = (spec, x, targets, noise, signal_variance, threshold, max_clusters=None, n_jobs=None))]
-    #[pyo3(text_signature = "(spec, X, targets, noise, signal_variance, threshold, max_clusters=None, n_jobs=None)")]
+    #[pyo3(signature = (spec, x, targets, noise, signal_variance, threshold, max_clusters=None, n_jobs=None, progress=None))]
+    #[pyo3(
+        text_signature = "(spec, X, targets, noise, signal_variance, threshold, max_clusters=None, n_jobs=None, progress=None)"
+    )]
     fn fit(
         py: Python<'_>,
         spec: &str,
@@ -40,10 +42,11 @@ impl PyLocalGpModel {
         threshold: f64,
         max_clusters: Option<usize>,
         n_jobs: Option<i64>,
+        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let parsed: MaclaurinSpec = serde_json::from_str(spec).map_err(|error| not_understood(spec, &error))?;
         let (rows, targets) = (double(&x)?.view()?, targets.as_array());
-        let model = detached(py, n_jobs, None, |_| {
+        let model = counted(py, n_jobs, progress, || {
             let mut gp =
                 LocalGp::new(parsed, noise)?.with_signal_variance(signal_variance)?.with_threshold(threshold)?;
             if let Some(most) = max_clusters {

@@ -1,7 +1,7 @@
 //! Models of several outputs that are one function, their kernels and codes.
 
 use crate::arrays::{Precision, Rows, Vector, is_single, to_numpy};
-use crate::detached::{Watch, detached};
+use crate::detached::{Watch, counted, detached};
 use crate::errors::to_python;
 use crate::files::ModelFile;
 use crate::models::{Data, Modelled, Two, as_alpha, either, in_dtype, json, one_dtype, parse, values, with_data};
@@ -13,7 +13,7 @@ use bochner::model::{
     OperatorSolver, Predict, target_covariance,
 };
 use bochner::rows::{Coded, Coding, Lagged, RowSource, simplex_codes};
-use bochner::solve::{SolveReport, learn_outputs};
+use bochner::solve::learn_outputs;
 use bochner::{Error, Result};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
@@ -428,7 +428,8 @@ pub(crate) struct ExactOperatorModel {
 impl ExactOperatorModel {
     /// Fits the kernel described by `kernel` (JSON).
     #[staticmethod]
-    #[pyo3(signature = (kernel, x, targets, alpha, n_jobs=None), text_signature = "(kernel, X, targets, alpha, n_jobs=None)")]
+    #[pyo3(signature = (kernel, x, targets, alpha, n_jobs=None, progress=None))]
+    #[pyo3(text_signature = "(kernel, X, targets, alpha, n_jobs=None, progress=None)")]
     fn fit(
         py: Python<'_>,
         kernel: &str,
@@ -436,27 +437,25 @@ impl ExactOperatorModel {
         targets: PyReadonlyArray2<'_, f64>,
         alpha: f64,
         n_jobs: Option<i64>,
+        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let kernel: OperatorKernel = parse(kernel)?;
         let (x, targets) = (x.as_array(), targets.as_array());
-        let model = detached(py, n_jobs, None, |_| {
+        let model = counted(py, n_jobs, progress, || {
             ExactOperatorRidge::new(kernel, alpha).map_err(as_alpha)?.fit_arrays(x.to_owned(), targets)
         })?;
         Ok(ExactOperatorModel { model })
     }
 
-    /// A model from its parts.
+    /// The model of a file.
     #[staticmethod]
-    fn from_parts(
-        kernel: &str,
-        rows: PyReadonlyArray2<'_, f64>,
-        dual: PyReadonlyArray2<'_, f64>,
-        report: &str,
-    ) -> PyResult<Self> {
-        let (kernel, report): (OperatorKernel, SolveReport) = (parse(kernel)?, parse(report)?);
-        let (rows, dual) = (rows.as_array().to_owned(), dual.as_array().to_owned());
-        let model = ExactOperatorRidgeModel::from_parts(kernel, rows, dual, report).map_err(to_python)?;
-        Ok(ExactOperatorModel { model })
+    fn from_file(file: &ModelFile) -> PyResult<Self> {
+        Ok(ExactOperatorModel { model: ExactOperatorRidgeModel::from_stored(&file.stored).map_err(to_python)? })
+    }
+
+    /// The model as a file.
+    fn to_file(&self) -> PyResult<ModelFile> {
+        Ok(self.model.to_stored().map_err(to_python)?.into())
     }
 
     /// Values predicted for the rows of `X`, one column per output.
@@ -483,14 +482,8 @@ impl ExactOperatorModel {
         json(self.model.report())
     }
 
-    #[allow(clippy::type_complexity)]
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (String, Bound<'py, PyAny>, Bound<'py, PyAny>, String))> {
-        let (py, own) = (slf.py(), slf.get());
-        let kernel = json(own.model.kernel())?;
-        let rows = PyArray2::from_array(py, &own.model.rows()).into_any();
-        Ok((slf.get_type().getattr("from_parts")?, (kernel, rows, own.dual(py), own.report()?)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (ModelFile,))> {
+        Ok((slf.get_type().getattr("from_file")?, (slf.get().to_file()?,)))
     }
 }
 

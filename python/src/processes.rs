@@ -1,7 +1,7 @@
 //! Gaussian processes on features, and the exact references.
 
 use crate::arrays::{Precision, Rows, Vector, View, in_precision, is_single, to_numpy};
-use crate::detached::{Watch, detached};
+use crate::detached::{Watch, counted, detached};
 use crate::errors::to_python;
 use crate::features::{Drawn, Map};
 use crate::files::{ModelFile, described};
@@ -910,8 +910,8 @@ fn kernel_of(text: &str) -> PyResult<Arc<dyn Kernel>> {
 impl PyExact {
     /// Fits to rows, targets and weights in float64; `kind` is "ridge", "regressor" or "classifier", `plan` JSON.
     #[staticmethod]
-    #[pyo3(signature = (kind, kernel, x, targets, weights, plan, n_jobs=None))]
-    #[pyo3(text_signature = "(kind, kernel, X, targets, weights, plan, n_jobs=None)")]
+    #[pyo3(signature = (kind, kernel, x, targets, weights, plan, n_jobs=None, progress=None))]
+    #[pyo3(text_signature = "(kind, kernel, X, targets, weights, plan, n_jobs=None, progress=None)")]
     fn fit(
         py: Python<'_>,
         kind: &str,
@@ -921,6 +921,7 @@ impl PyExact {
         weights: Option<Vector<'_>>,
         plan: &str,
         n_jobs: Option<i64>,
+        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         #[derive(serde::Deserialize)]
         struct Ridge {
@@ -949,15 +950,15 @@ impl PyExact {
                 if let Some(budget) = plan.memory_budget {
                     ridge = ridge.with_memory_budget(budget).map_err(to_python)?;
                 }
-                detached(py, n_jobs, None, |_| ridge.fit(&mut source()?)).map(Exact::Ridge)
+                counted(py, n_jobs, progress, || ridge.fit(&mut source()?)).map(Exact::Ridge)
             }
             "regressor" => {
                 let process = parse::<Regression>(plan)?.exact(exact).map_err(to_python)?;
-                detached(py, n_jobs, None, |_| process.fit(&mut source()?)).map(Exact::Regressor)
+                counted(py, n_jobs, progress, || process.fit(&mut source()?)).map(Exact::Regressor)
             }
             "classifier" => {
                 let process = parse::<Classification>(plan)?.exact(exact).map_err(to_python)?;
-                detached(py, n_jobs, None, |_| process.fit(&mut source()?)).map(Exact::Classifier)
+                counted(py, n_jobs, progress, || process.fit(&mut source()?)).map(Exact::Classifier)
             }
             other => Err(PyValueError::new_err(format!("kind must be ridge, regressor or classifier, got {other}"))),
         };

@@ -1,17 +1,18 @@
 //! Support vector machines: over feature maps, and the exact ones.
 
 use crate::arrays::{Precision, Rows, Vector, in_precision, to_numpy};
-use crate::detached::{Watch, detached};
+use crate::detached::{Watch, counted, detached};
 use crate::errors::to_python;
 use crate::features::Map;
 use crate::files::{ModelFile, described};
 use crate::kernels::PyKernel;
 use crate::models::{Data, Two, either, in_dtype, json, parse, values, with_data};
-use bochner::Result;
 use bochner::feature::DynMap;
-use bochner::model::{KernelSvm, Svm, SvmModel};
+use bochner::kernel::Any;
+use bochner::model::{KernelSvm, KernelSvmModel, Svm, SvmModel};
 use bochner::random::Seed;
 use bochner::solve::Hinge;
+use bochner::{Error, Result};
 use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 
@@ -147,55 +148,125 @@ impl PySvmModel {
     }
 }
 
-/// Fits the exact machine with the kernel described by `kernel` (JSON): numbers of the support vectors, their coefficients
-/// (one column per pair of classes), the constants of the pairs, and their reports as JSON.
-#[pyfunction]
-#[pyo3(signature = (kernel, x, labels, plan, n_jobs=None), text_signature = "(kernel, X, labels, plan, n_jobs=None)")]
-#[allow(clippy::type_complexity)]
-fn kernel_svm<'py>(
-    py: Python<'py>,
-    kernel: &str,
-    x: Rows<'py>,
-    labels: Vec<usize>,
-    plan: &str,
-    n_jobs: Option<i64>,
-) -> PyResult<(Vec<usize>, Bound<'py, PyAny>, Vec<f64>, String)> {
-    #[derive(serde::Deserialize)]
-    struct Plan {
-        #[serde(rename = "C")]
-        c: f64,
-        tol: f64,
-        max_iter: Option<usize>,
-        memory_budget: Option<u64>,
-    }
-    let (kernel, plan): (_, Plan) = (PyKernel::parse(kernel)?, parse(plan)?);
-    let rows = in_precision!(x, |rows: R| rows.wide().map_err(to_python)?);
-    let model = detached(py, n_jobs, None, |_| {
-        let mut svm = KernelSvm::new(kernel, plan.c)?.with_tolerance(plan.tol).map_err(|error| match error {
-            bochner::Error::Parameter { expected, found, .. } => {
-                bochner::Error::Parameter { name: "tol", expected, found }
-            }
+/// What the exact machine is to do, as Python describes it.
+#[derive(Debug, Clone, Copy, serde::Deserialize)]
+struct ExactPlan {
+    #[serde(rename = "C")]
+    c: f64,
+    tol: f64,
+    max_iter: Option<usize>,
+    memory_budget: Option<u64>,
+}
+
+impl ExactPlan {
+    fn machine(&self, kernel: Any) -> Result<KernelSvm<Any>> {
+        let mut svm = KernelSvm::new(kernel, self.c)?.with_tolerance(self.tol).map_err(|error| match error {
+            Error::Parameter { expected, found, .. } => Error::Parameter { name: "tol", expected, found },
             other => other,
         })?;
-        if let Some(steps) = plan.max_iter {
+        if let Some(steps) = self.max_iter {
             svm = svm.with_max_steps(steps)?;
         }
-        if let Some(bytes) = plan.memory_budget {
+        if let Some(bytes) = self.memory_budget {
             svm = svm.with_memory_budget(bytes)?;
         }
-        svm.fit(rows.view(), &labels)
-    })?;
-    let reports: Vec<_> = model.reports().collect();
-    let told: Vec<_> = reports
-        .iter()
-        .map(|r| serde_json::json!({ "primal": r.primal, "dual": r.dual, "steps": r.steps, "converged": r.converged }))
-        .collect();
-    let intercepts = reports.iter().map(|report| report.intercept).collect();
-    let coefficients = to_numpy(py, model.coefficients().to_owned());
-    Ok((model.support().to_vec(), coefficients, intercepts, json(&told)?))
+        Ok(svm)
+    }
+}
+
+/// A fitted support vector machine with an exact kernel, one class against another.
+#[pyclass(frozen, name = "KernelSvmModel", module = "bochner._bochner")]
+#[derive(Debug)]
+pub(crate) struct PyKernelSvmModel {
+    kernel: Any,
+    model: KernelSvmModel<Any>,
+}
+
+#[pymethods]
+impl PyKernelSvmModel {
+    /// Fits to rows and numbers of classes; `kernel` and `plan` are JSON, `progress` is called with the steps done.
+    #[staticmethod]
+    #[pyo3(signature = (kernel, x, labels, plan, n_jobs=None, progress=None))]
+    #[pyo3(text_signature = "(kernel, X, labels, plan, n_jobs=None, progress=None)")]
+    fn fit(
+        py: Python<'_>,
+        kernel: &str,
+        x: Rows<'_>,
+        labels: Vec<usize>,
+        plan: &str,
+        n_jobs: Option<i64>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let (kernel, plan): (_, ExactPlan) = (PyKernel::parse(kernel)?, parse(plan)?);
+        let rows = in_precision!(x, |rows: R| rows.wide().map_err(to_python)?);
+        let model = counted(py, n_jobs, progress, || plan.machine(kernel.clone())?.fit(rows.view(), &labels))?;
+        Ok(PyKernelSvmModel { kernel, model })
+    }
+
+    /// The model of a file.
+    #[staticmethod]
+    fn from_file(file: &ModelFile) -> PyResult<Self> {
+        let kernel = PyKernel::parse(&file.stored.header.map.to_string())?;
+        let model = KernelSvmModel::from_stored(&file.stored, kernel.clone()).map_err(to_python)?;
+        Ok(PyKernelSvmModel { kernel, model })
+    }
+
+    /// The model as a file.
+    fn to_file(&self) -> PyResult<ModelFile> {
+        let kernel = parse(&json(&self.kernel)?)?;
+        Ok(self.model.to_stored(kernel, None).map_err(to_python)?.into())
+    }
+
+    /// Decision values of the rows of `X`, one column per pair of classes, positive for its first.
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
+    fn decide<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        let rows = in_precision!(x, |rows: R| rows.wide().map_err(to_python)?);
+        Ok(to_numpy(py, detached(py, n_jobs, None, |_| self.model.decide(rows.view()))?))
+    }
+
+    /// Numbers of the classes of the rows of `X`.
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
+    fn predict(&self, py: Python<'_>, x: Rows<'_>, n_jobs: Option<i64>) -> PyResult<Vec<usize>> {
+        let rows = in_precision!(x, |rows: R| rows.wide().map_err(to_python)?);
+        detached(py, n_jobs, None, |_| self.model.predict_classes(rows.view()))
+    }
+
+    /// Numbers of the support vectors among the rows of the fit.
+    #[getter]
+    fn support(&self) -> Vec<usize> {
+        self.model.support().to_vec()
+    }
+
+    /// The support vectors.
+    #[getter]
+    fn support_vectors<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        PyArray2::from_array(py, &self.model.support_vectors()).into_any()
+    }
+
+    /// One row of coefficients per support vector, one column per pair of classes.
+    #[getter]
+    fn coefficients<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        PyArray2::from_array(py, &self.model.coefficients()).into_any()
+    }
+
+    /// Numbers of the two classes of every pair.
+    #[getter]
+    fn pairs(&self) -> Vec<(usize, usize)> {
+        self.model.pairs().collect()
+    }
+
+    /// Constants, objectives and steps of every pair, as JSON.
+    #[getter]
+    fn reports(&self) -> PyResult<String> {
+        json(&self.model.reports().collect::<Vec<_>>())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (ModelFile,))> {
+        Ok((slf.get_type().getattr("from_file")?, (slf.get().to_file()?,)))
+    }
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySvmModel>()?;
-    module.add_function(wrap_pyfunction!(kernel_svm, module)?)
+    module.add_class::<PyKernelSvmModel>()
 }

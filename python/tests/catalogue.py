@@ -74,6 +74,7 @@ MODELS = [
     exact.KernelRidge(),
     exact.GPRegressor(),
     exact.GPClassifier(),
+    exact.KernelSVC(),
     exact.OperatorRidge(),
 ]
 

@@ -54,6 +54,9 @@ MODELS = [
     exact.KernelRidge(Matern(1.5, 2.0), alpha=0.1),
     exact.GPRegressor(noise=0.2),
     exact.GPClassifier(random_state=3),
+    exact.KernelSVC(Matern(2.5, 1.5), C=3.0),
+    exact.OperatorRidge(CurlFree(2.0), alpha=0.1),
+    exact.OperatorRidge(Decomposable(np.diag([1.0, 2.0]), Matern(2.5, 1.5)), alpha=0.1),
 ]
 
 
@@ -86,7 +89,7 @@ def fitted(model, data, dtype=np.float64):
     model = clone(model)
     if is_classifier(model):
         return model.fit(X, labels)
-    return model.fit(X, Y if isinstance(model, OperatorRidge) else Y[:, 0])
+    return model.fit(X, Y if isinstance(model, (OperatorRidge, exact.OperatorRidge)) else Y[:, 0])
 
 
 def everything(model, X):
@@ -131,8 +134,11 @@ def test_labels_keep_their_type(labels, rng, tmp_path):
 
 
 def test_models_without_a_file_say_so(data, tmp_path):
-    with pytest.raises(TypeError, match="KernelSVC has no model file; pickle keeps it"):
-        fitted(exact.KernelSVC(), data).save(tmp_path / "model")
+    class Own(FeatureRidge):
+        """A class that `load` could not know."""
+
+    with pytest.raises(TypeError, match="Own has no model file; pickle keeps it"):
+        fitted(Own(FourierFeatures(16), random_state=0), data).save(tmp_path / "model")
     with pytest.raises(NotFittedError):
         FeatureRidge().save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
@@ -195,10 +201,11 @@ def test_python_predicts_what_the_command_line_predicts(program, table, tmp_path
         opened.predict(inputs.assign(colour="mauve"))
 
 
-@pytest.mark.parametrize("family", ["ridge", "gp", "svm"])
+@pytest.mark.parametrize("family", ["ridge", "gp", "svm", "kernel-svm"])
 def test_python_names_the_classes_of_the_command_line(program, table, tmp_path, family):
     data, model, out = tmp_path / "table.csv", tmp_path / "model.bochner", tmp_path / "out.csv"
-    options = ["--drop", "price", "--impute", "median", "--features", "64", "--model", family]
+    options = ["--drop", "price", "--impute", "median", "--model", family]
+    options += [] if family == "kernel-svm" else ["--features", "64"]
     program("fit", data, "--target", "verdict", *options, "--out", model, "--quiet")
     program("predict", model, data, "--out", out)
     opened = bochner.load(model)
@@ -222,6 +229,7 @@ def test_several_targets_have_columns_of_their_own(program, data, tmp_path):
 COMMAND_LINE = [model for model in MODELS if type(model) in (FeatureRidge, FeatureRidgeClassifier, FeatureSVC)] + [
     FeatureGPRegressor(FourierFeatures(32, random_state=4), noise=0.2),
     FeatureGPClassifier(FourierFeatures(32), random_state=3),
+    exact.KernelSVC(Matern(2.5, 1.5), C=3.0),
 ]
 
 
@@ -246,6 +254,6 @@ def test_the_command_line_predicts_what_python_predicts(program, model, data, tm
     found = pd.read_csv(out).iloc[:, 0].to_numpy()
     assert np.array_equal(found, model.predict(rows))
     told = program("inspect", tmp_path / "model.bochner")
-    assert "drawn again from its seed" in told
+    assert ("support vectors" if isinstance(model, exact.KernelSVC) else "drawn again from its seed") in told
     header = json.loads(program("inspect", tmp_path / "model.bochner", "--json"))
     assert header["input_dim"] == 2

@@ -1,7 +1,9 @@
 """What ridge models on features promise beyond scikit-learn's checks."""
 
+import json
 import pickle
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -15,7 +17,15 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bochner import FeatureRidge, FeatureRidgeClassifier, FourierFeatures, search
+from bochner import (
+    FeatureRidge,
+    FeatureRidgeClassifier,
+    FourierFeatures,
+    LocalGPRegressor,
+    _bochner,
+    exact,
+    search,
+)
 from catalogue import RIDGES
 
 # Those without a map of their own take one of 1,024 features: too many for quick tests.
@@ -308,6 +318,47 @@ def test_progress_is_shown_where_asked_for(model, data, capsys):
     assert capsys.readouterr().err == ""
     clone(model).set_params(verbose=1).fit(X, labels_of(model, Y))
     assert type(model).__name__ in capsys.readouterr().err
+
+
+QUIET = [
+    exact.KernelRidge(),
+    exact.GPRegressor(),
+    exact.GPClassifier(),
+    exact.KernelSVC(),
+    exact.OperatorRidge(),
+    LocalGPRegressor(33),
+]
+
+
+@pytest.mark.parametrize("model", QUIET, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("with_bar", [True, False], ids=["tqdm", "without"])
+def test_models_without_a_stream_of_rows_show_progress_too(model, data, capsys, monkeypatch, with_bar):
+    if not with_bar:
+        monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    X, Y, _ = data
+    X, y = X[:80], (Y[:80, 0] > 0).astype(int)
+    clone(model).fit(X, y)
+    assert capsys.readouterr().err == ""
+    clone(model).set_params(verbose=1).fit(X, y)
+    told = capsys.readouterr().err
+    assert type(model).__name__ in told
+    assert ("steps" if isinstance(model, exact.KernelSVC) else "rows") in told
+
+
+def test_progress_counts_rows_and_steps(data):
+    X, Y, _ = data
+    X, y, gaussian = X[:90], Y[:90, :1], '{"kernel": "gaussian", "length_scale": 1.0}'
+    seen = []
+    _bochner.ExactModel.fit("ridge", gaussian, X, y, None, '{"alpha": 0.1}', progress=seen.append)
+    assert seen[-1] == 2 * 90  # rows of the kernel matrix, made and factorised
+    labels = (y[:, 0] > 0).astype(int).tolist()
+    plan = '{"C": 1.0, "tol": 0.001, "max_iter": null, "memory_budget": null}'
+    machine = _bochner.KernelSvmModel.fit(gaussian, X, labels, plan, progress=seen.append)
+    assert seen[-1] == sum(report["steps"] for report in json.loads(machine.reports)) > 0
+    local = _bochner.LocalGpModel.fit('{"n_components": 17, "seed": 1}', X, y, 0.1, 1.0, 2.0, progress=seen.append)
+    # Around every centroid all rows, and a factor with a row for every feature.
+    per_centroid, rest = divmod(seen[-1], len(local.centroids))
+    assert rest == 0 and 90 < per_centroid <= 90 + 17
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "dual", "cg"])

@@ -120,16 +120,27 @@ def test_import_is_quick_once_scikit_learn_is_there():
     assert float(seconds) < 0.3
 
 
-def test_many_fits_do_not_grow_memory():
+@pytest.mark.parametrize(
+    "model",
+    [
+        "FeatureRidge(FourierFeatures(64, random_state=seed), n_jobs=1)",
+        "FeatureSVC(PolynomialSketch(64, random_state=seed), n_jobs=1, tol=0.1)",
+        "FeatureGPRegressor(FourierFeatures(64, form='complex', random_state=seed), n_jobs=1)",
+        "exact.KernelSVC(n_jobs=1)",
+    ],
+    ids=lambda model: model.split("(")[0],
+)
+def test_many_fits_do_not_grow_memory(model):
     grown = run(
-        """
+        f"""
         import resource
         import numpy as np
-        from bochner import FeatureRidge, FourierFeatures
+        from bochner import FeatureGPRegressor, FeatureRidge, FeatureSVC, FourierFeatures, PolynomialSketch, exact
         X = np.random.default_rng(0).normal(size=(30, 3))
+        y = (X[:, 0] > 0).astype(int)
         def fits(count):
             for seed in range(count):
-                FeatureRidge(FourierFeatures(64, random_state=seed), n_jobs=1).fit(X, X[:, 0]).predict(X)
+                {model}.fit(X, y).predict(X)
             return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         before = fits(100)
         print(fits(1000) - before)
@@ -159,6 +170,27 @@ def test_two_threads_transform_with_one_estimator(rng):
         thread.join()
     for place, answers in found.items():
         assert all(np.array_equal(answer, expected[place % 2]) for answer in answers)
+
+
+def test_two_threads_predict_with_one_model(rng):
+    rows = rng.normal(size=(2000, 5))
+    features = FourierFeatures(128, random_state=0)
+    expected = FeatureRidge(features).partial_fit(rows, rows[:, 0]).predict(rows)
+    shared = FeatureRidge(features).partial_fit(rows, rows[:, 0])
+    start, found = threading.Barrier(4), []
+
+    def work():
+        start.wait()
+        # The equations are solved here, by whoever comes first.
+        found.append(shared.predict(rows))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert all(np.array_equal(answer, expected) for answer in found)
 
 
 def test_optional_packages_stay_outside_until_they_are_asked_for():

@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import asdict
-from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import gen_batches
-from sklearn.utils.validation import check_is_fitted
 
-from bochner import _bochner
-from bochner._bochner import ExactModel
+from bochner._bochner import ExactModel, KernelSvmModel
 from bochner._checks import RandomState, explained, plain, seed_of
 from bochner._models import Classification, Model, Probable, Regression, predict_process
+from bochner._progress import progress
 from bochner.kernels import Gaussian, Kernel
 
 
@@ -37,9 +34,11 @@ class _Exact(Model):
 
     def _fit(self, rows: Any, targets: NDArray[Any], plan: dict[str, Any]) -> Self:
         text = json.dumps({name: plain(name, value) for name, value in plan.items()})
-        with explained(self, ("X", rows)):
+        kernel = self._described()
+        # As many again for every matrix that is factorised, or step that multiplies.
+        with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, rows.shape[0]) as report:
             self.model_ = ExactModel.fit(
-                self._kind, self._described(), rows, targets, None, text, n_jobs=self.n_jobs
+                self._kind, kernel, rows, targets, None, text, n_jobs=self.n_jobs, progress=report
             )
         return self
 
@@ -58,6 +57,8 @@ class KernelRidge(_Exact, Regression):
         factorisation; without a budget they do beyond 20,000 rows.
     n_jobs : int, default=None
         Threads; None and -1 mean all processors.
+    verbose : int, default=0
+        Whether to show progress.
 
     Attributes
     ----------
@@ -85,11 +86,13 @@ class KernelRidge(_Exact, Regression):
         alpha: float = 1.0,
         memory_budget: int | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to rows and targets.
@@ -126,6 +129,8 @@ class GPRegressor(_Exact, Regression):
         of the targets. Their mean is subtracted in any case.
     n_jobs : int, default=None
         Threads; None and -1 mean all processors.
+    verbose : int, default=0
+        Whether to show progress.
 
     Attributes
     ----------
@@ -156,12 +161,14 @@ class GPRegressor(_Exact, Regression):
         signal: float = 1.0,
         normalize_y: bool = True,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.noise = noise
         self.signal = signal
         self.normalize_y = normalize_y
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to rows and targets.
@@ -230,6 +237,8 @@ class GPClassifier(_Exact, Probable):
         Seed of the draws.
     n_jobs : int, default=None
         Threads; None and -1 mean all processors.
+    verbose : int, default=0
+        Whether to show progress.
 
     Attributes
     ----------
@@ -261,6 +270,7 @@ class GPClassifier(_Exact, Probable):
         n_draws: int = 512,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -268,6 +278,7 @@ class GPClassifier(_Exact, Probable):
         self.n_draws = n_draws
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to rows and labels.
@@ -315,6 +326,8 @@ class KernelSVC(_Exact, Classification):
         Bytes of kernel values kept for a pair of classes; None means 1 GiB.
     n_jobs : int, default=None
         Threads; None and -1 mean all processors.
+    verbose : int, default=0
+        Whether to show progress.
 
     Attributes
     ----------
@@ -354,6 +367,7 @@ class KernelSVC(_Exact, Classification):
         max_iter: int | None = None,
         memory_budget: int | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.C = C
@@ -361,6 +375,7 @@ class KernelSVC(_Exact, Classification):
         self.max_iter = max_iter
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to rows and labels.
@@ -378,49 +393,45 @@ class KernelSVC(_Exact, Classification):
             The fitted model.
         """
         rows, numbers = self._labels(X, y)
-        described = self._described()
         names = ("C", "tol", "max_iter", "memory_budget")
         plan = json.dumps({name: plain(name, getattr(self, name)) for name in names})
-        with explained(self, ("X", rows)):
-            support, coefficients, intercepts, reports = _bochner.kernel_svm(
-                described, rows, numbers[:, 0].astype(int).tolist(), plan, n_jobs=self.n_jobs
-            )
-        self.support_ = np.array(support, dtype=int)
-        vectors = rows[self.support_]
-        self.support_vectors_ = np.asarray(vectors.toarray() if hasattr(vectors, "toarray") else vectors)
-        self.dual_coef_, self.intercept_ = coefficients, np.array(intercepts)
-        told = json.loads(reports)
-        self.n_iter_ = max([1, *(report["steps"] for report in told)])
-        if not all(report["converged"] for report in told):
+        kernel, labels = self._described(), numbers[:, 0].astype(int).tolist()
+        with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, None, unit="steps") as report:
+            self.model_ = KernelSvmModel.fit(kernel, rows, labels, plan, n_jobs=self.n_jobs, progress=report)
+        if not all(report["converged"] for report in self._reports()):
             warnings.warn(
                 f"no convergence after {self.n_iter_} steps; raise max_iter or tol", ConvergenceWarning, stacklevel=2
             )
-        self.model_ = _bochner.Kernel(described)
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
-        if "model_" in state:
-            state["model_"] = self._described()
-        return state
+    def _reports(self) -> list[dict[str, Any]]:
+        reports: list[dict[str, Any]] = json.loads(self._model().reports)
+        return reports
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if isinstance(vars(self).get("model_"), str):
-            self.model_ = _bochner.Kernel(self.model_)
+    @property
+    def support_(self) -> NDArray[np.intp]:
+        """Numbers of the rows that support a plane."""
+        return np.array(self._model().support, dtype=np.intp)
 
-    def _pairs(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Decision values, one column per pair of classes, positive for its first."""
-        check_is_fitted(self)
-        rows = self._rows(X, self.model_).astype(np.float64, copy=False)
-        values = np.zeros((rows.shape[0], len(self.intercept_)))
-        vectors = np.ascontiguousarray(self.support_vectors_, dtype=np.float64)
-        with explained(self, ("X", rows)):
-            # A few rows at a time: the kernel between all rows and all support vectors may not fit.
-            for batch in gen_batches(rows.shape[0], 4096):
-                kernel = self.model_.matrix(rows[batch], vectors, n_jobs=self.n_jobs)
-                values[batch] = kernel @ self.dual_coef_ + self.intercept_
-        return values
+    @property
+    def support_vectors_(self) -> NDArray[np.float64]:
+        """The rows that support a plane."""
+        return self._model().support_vectors
+
+    @property
+    def dual_coef_(self) -> NDArray[np.float64]:
+        """Coefficients of the support vectors."""
+        return self._model().coefficients
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """The constants of the pairs."""
+        return np.array([report["intercept"] for report in self._reports()])
+
+    @property
+    def n_iter_(self) -> int:
+        """Steps of the pair with most."""
+        return max([1, *(report["steps"] for report in self._reports())])
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Votes of the pairs, and by how much they were won.
@@ -436,23 +447,20 @@ class KernelSVC(_Exact, Classification):
             For two classes the distance, up to scale, from the plane, positive for the second. For more, votes plus a
             fraction below one half that grows with the distances.
         """
-        scores = self._scores(X)
-        return scores if len(self.classes_) > 2 else scores[:, 0]
-
-    def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
-        values = self._pairs(X)
+        model = self._model()
+        rows = self._rows(X, model)
+        with explained(self, ("X", rows)):
+            values = model.decide(rows, n_jobs=self.n_jobs)
         if len(self.classes_) <= 2:
-            return -values if values.shape[1] else np.zeros((len(values), 1))
+            return -values[:, 0] if values.shape[1] else np.zeros(len(values))
         votes = np.zeros((len(values), len(self.classes_)))
         sums = np.zeros_like(votes)
-        for column, (first, second) in enumerate(combinations(range(len(self.classes_)), 2)):
-            won = values[:, column] > 0
-            votes[:, first] += won
-            votes[:, second] += ~won
-            sums[:, first] += values[:, column]
-            sums[:, second] -= values[:, column]
+        for (first, second), value in zip(model.pairs, values.T, strict=True):
+            votes[:, first] += value > 0
+            votes[:, second] += value <= 0
+            sums[:, first] += value
+            sums[:, second] -= value
         return votes + sums / (3 * (np.abs(sums) + 1))
 
     def _winners(self, values: NDArray[Any]) -> NDArray[Any]:
-        # Votes alone decide, and the first of the classes with most of them.
-        return super()._winners(np.floor(values + 0.5) if values.shape[1] > 1 else values)
+        return self.classes_[values]

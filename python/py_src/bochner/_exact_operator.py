@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bochner._bochner import ExactOperatorModel
-from bochner._checks import forget, plain
+from bochner._checks import explained, plain
+from bochner._models import Regression
+from bochner._progress import progress
 from bochner.kernels import Decomposable, Gaussian, OperatorKernel
 
 
-class OperatorRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class OperatorRidge(Regression):
     """Ridge regression with a matrix-valued kernel and without features, for few rows.
 
     Solves ``(K + alpha I) c = y`` for the block matrix of all pairs of rows; there is no intercept.
@@ -30,6 +30,8 @@ class OperatorRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Added to the diagonal.
     n_jobs : int, default=None
         Threads; None and -1 mean all processors.
+    verbose : int, default=0
+        Whether to show progress.
 
     Attributes
     ----------
@@ -51,12 +53,20 @@ class OperatorRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     True
     """
 
+    _row_checks = {"accept_sparse": False, "dtype": np.float64}
+
     def __init__(
-        self, kernel: OperatorKernel | None = None, *, alpha: float = 1.0, n_jobs: int | None = None
+        self,
+        kernel: OperatorKernel | None = None,
+        *,
+        alpha: float = 1.0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to rows and targets.
@@ -73,39 +83,18 @@ class OperatorRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self : object
             The fitted model.
         """
-        forget(self)
-        rows, targets = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        self.target_shape_ = targets.shape[1:]
-        targets = np.ascontiguousarray(targets.reshape(len(targets), -1), dtype=np.float64)
+        rows, targets = self._targets(X, y)
         kernel = self.kernel
         if kernel is None:
             kernel = Decomposable(np.eye(targets.shape[1]), Gaussian())
         if not isinstance(kernel, OperatorKernel):
             raise TypeError(f"kernel must be an operator-valued kernel of bochner.kernels, got {type(kernel).__name__}")
-        alpha = plain("alpha", self.alpha)
-        self.model_ = ExactOperatorModel.fit(json.dumps(kernel._spec()), rows, targets, alpha, n_jobs=self.n_jobs)
+        spec, alpha = json.dumps(kernel._spec()), plain("alpha", self.alpha)
+        with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, rows.shape[0]) as report:
+            self.model_ = ExactOperatorModel.fit(spec, rows, targets, alpha, n_jobs=self.n_jobs, progress=report)
         return self
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict targets.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Predictions.
-        """
-        check_is_fitted(self, "model_")
-        rows = validate_data(self, X, reset=False, dtype=np.float64)
-        values = self.model_.predict(rows, n_jobs=self.n_jobs)
-        return values.reshape(len(values), *self.target_shape_)
 
     @property
     def dual_coef_(self) -> NDArray[np.float64]:
         """Coefficients of the kernel at the rows."""
-        check_is_fitted(self, "model_")
-        return self.model_.dual
+        return self._model().dual

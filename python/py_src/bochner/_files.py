@@ -18,7 +18,8 @@ from bochner._attention import PositiveFeatures
 from bochner._base import FeatureTransformer
 from bochner._bochner import ModelFile
 from bochner._compressive import CompressiveFeatures, OrthoProjection
-from bochner._exact import GPClassifier, GPRegressor, KernelRidge
+from bochner._exact import GPClassifier, GPRegressor, KernelRidge, KernelSVC
+from bochner._exact_operator import OperatorRidge as ExactOperatorRidge
 from bochner._features import FourierFeatures, PolynomialSketch
 from bochner._maclaurin import LocalGPRegressor, MaclaurinFeatures
 from bochner._models import Classification, Model, Regression
@@ -122,6 +123,12 @@ KINDS: dict[str, _Kind] = {
     "exact_kernel_ridge": _Kind(KernelRidge, _bochner.ExactModel, guess=_exact()),
     "exact_gp_regressor": _Kind(GPRegressor, _bochner.ExactModel, guess=_exact("noise", "signal")),
     "exact_gp_classifier": _Kind(GPClassifier, _bochner.ExactModel, guess=_exact("alpha")),
+    "exact_operator_ridge": _Kind(
+        ExactOperatorRidge, _bochner.ExactOperatorModel, guess=lambda header: {"kernel": _kernel(header["map"])}
+    ),
+    "kernel_svm": _Kind(
+        KernelSVC, _bochner.KernelSvmModel, guess=lambda header: {**_exact()(header), **_price(header)}
+    ),
 }
 
 # What was learned besides the core's model, where an estimator has it.
@@ -295,10 +302,21 @@ def _transformer(spec: dict[str, Any]) -> FeatureTransformer:
     return features(**{**params, "random_state": spec["seed"]})
 
 
-def _kernel(spec: dict[str, Any]) -> kernels.Kernel:
-    """The kernel that `spec` describes."""
-    by_name = {kind._name: kind for kind in kernels.Kernel.__subclasses__()}
-    return by_name[spec["kernel"]](**{name: value for name, value in spec.items() if name != "kernel"})
+def _kernels() -> dict[str, Any]:
+    """All kernels by the names that files give them."""
+    known: list[Any] = [*kernels.Kernel.__subclasses__(), *kernels.OperatorKernel.__subclasses__()]
+    return {kind._name: kind for kind in known}
+
+
+def _kernel(spec: dict[str, Any]) -> Any:
+    """The kernel that the core describes by `spec`."""
+    kind = _kernels().get(spec["kernel"])
+    if kind is None:
+        raise ValueError(f"the file has the kernel `{spec['kernel']}`, which bochner.kernels has not")
+    params = {name: value for name, value in spec.items() if name != "kernel"}
+    if kind is kernels.Decomposable:
+        params = {"A": params["matrix"], "base": _kernel(params["base"])}
+    return kind(**params)
 
 
 def _plain(value: Any) -> Any:
@@ -324,8 +342,7 @@ def _object(value: Any) -> Any:
     params = {name: _object(part) for name, part in value["params"].items()}
     if "features" in value:
         return FEATURES[value["features"]](**params)
-    known: list[Any] = [*kernels.Kernel.__subclasses__(), *kernels.OperatorKernel.__subclasses__()]
-    return {kind._name: kind for kind in known}[value["kernel"]](**params)
+    return _kernels()[value["kernel"]](**params)
 
 
 def _learned(name: str, value: Any) -> Any:

@@ -13,6 +13,7 @@ from bochner._base import FeatureTransformer, KernelParameter
 from bochner._bochner import LocalGpModel, Map
 from bochner._checks import RandomState, explained, plain, seed_of
 from bochner._models import Regression
+from bochner._progress import progress
 
 
 class MaclaurinFeatures(FeatureTransformer):
@@ -193,6 +194,8 @@ class LocalGPRegressor(Regression):
         Seed of the features.
     n_jobs : int, default=None
         Threads; None and -1 mean all processors. Results do not depend on it.
+    verbose : int, default=0
+        Whether to show progress.
 
     Attributes
     ----------
@@ -233,6 +236,7 @@ class LocalGPRegressor(Regression):
         max_degree: int = 10,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.length_scale = length_scale
@@ -246,6 +250,7 @@ class LocalGPRegressor(Regression):
         self.max_degree = max_degree
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to rows and targets.
@@ -270,16 +275,20 @@ class LocalGPRegressor(Regression):
         if self.n_components in (1, 2):
             # A constant and one column beside it are the least.
             description |= {"n_components": 2, "weights": "real"}
-        self.model_ = LocalGpModel.fit(
-            json.dumps({"seed": seed_of(self.random_state), **description}),
-            rows,
-            targets - mean,
-            self.noise,
-            self.signal_variance,
-            self.threshold,
-            self.max_clusters,
-            n_jobs=self.n_jobs,
-        )
+        spec = json.dumps({"seed": seed_of(self.random_state), **description})
+        # All of them again for every centroid.
+        with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, rows.shape[0]) as report:
+            self.model_ = LocalGpModel.fit(
+                spec,
+                rows,
+                targets - mean,
+                self.noise,
+                self.signal_variance,
+                self.threshold,
+                self.max_clusters,
+                n_jobs=self.n_jobs,
+                progress=report,
+            )
         self.centroids_ = self.model_.centroids
         self.spec_ = json.loads(self.model_.spec)
         return self

@@ -43,7 +43,8 @@ class FeatureGPRegressor(FeatureModel, AccumulatingRegression):
         of the targets. Their mean is subtracted in any case.
     optimizer : {"lbfgs"} or None, default=None
         Whether to choose length scale, signal and noise by maximum marginal likelihood, with exact gradients. Length
-        scales are searched for :class:`FourierFeatures`; for other features they stay.
+        scales are searched for :class:`FourierFeatures`, beginning with those of the features times the power of ten
+        that makes the targets likeliest; for other features they stay.
     length_scales : {"common", "per_input", "fixed"}, default="common"
         Whether the search scales all length scales by one factor, finds one for each column, or keeps them.
     max_rows : int, default=5000
