@@ -199,7 +199,7 @@ mod tests {
         journal.keep(first.view()).unwrap();
         assert_eq!(recalled(), [first]);
         journal.keep(second.view()).unwrap();
-        assert_eq!(recalled(), [second.clone()]);
+        assert_eq!(recalled(), std::slice::from_ref(&second));
         place(3600).open().unwrap().keep(array![[7.0]].view()).unwrap();
         assert_eq!(recalled(), [second]);
         place(0).remove();

@@ -257,7 +257,10 @@ fn requests_that_make_no_sense_are_told_in_one_sentence() {
         (&["fit", "t.csv", "--target", "price", "--drop", "name", "--map", "wavelet"], "unknown variant `wavelet`"),
         (&["fit", "t.csv", "--target", "price", "--drop", "name", "--set", "colour=1"], "unknown field `colour`"),
         (&["fit", "t.csv", "--target", "price", "--drop", "name", "--set", "nu"], "--set takes NAME=VALUE"),
-        (&["fit", "t.csv", "--target", "price", "--drop", "name", "--kernel", "wave"], "matern, polynomial, exponential"),
+        (
+            &["fit", "t.csv", "--target", "price", "--drop", "name", "--kernel", "wave"],
+            "matern, polynomial, exponential",
+        ),
         (&["transform", "t.csv", "--drop", "name", "--kernel", "curl_free"], "transform has no targets"),
         (&["fit", "t.csv", "--target", "colour", "--drop", "name", "--task", "regression"], "holds words"),
         (&["fit", "t.csv", "--target", "price", "--drop", "name", "--task", "classification"], "no classes"),
@@ -485,7 +488,8 @@ fn every_model_that_is_killed_and_resumed_ends_with_the_same_bytes() {
     let folder = Folder::new("killed-kinds");
     small_data(&folder, 12_000);
     let common = ["--length-scale", "1", "--features", "64", "--checkpoint", "state", "--checkpoint-every", "0"];
-    let kinds = ["gp_regressor", "gp_classifier", "operator_ridge", "svm", "svi_classifier"].map(|kind| (kind, &[][..]));
+    let kinds =
+        ["gp_regressor", "gp_classifier", "operator_ridge", "svm", "svi_classifier"].map(|kind| (kind, &[][..]));
     let solvers = [
         ("ridge", &["--solver", "cg"][..]),
         ("ridge", &["--solver", "sgd"]),

@@ -87,7 +87,7 @@ fn regression(name: &str, features: usize) -> (f64, f64) {
 fn processes_on_features_predict_as_well_as_exact_ones() {
     let mut missed = Vec::new();
     for (name, features) in
-        [("energy", 2048), ("concrete", 2048), ("powerplant", 2048), ("kin8nm", 4096), ("protein", 4096)]
+        [("energy", 2048), ("concrete", 2048), ("powerplant", 2048), ("kin8nm", 12_288), ("protein", 4096)]
     {
         let (ours, exact) = regression(name, features);
         println!("{name:<12} D = {features}: features {ours:.4}, exact {exact:.4}, ratio {:.3}", ours / exact);
@@ -167,9 +167,14 @@ fn excess(name: &str, (train, test): &(Labelled, Labelled), spec: &Spec, multipl
     for multiple in multiples {
         let map = spec.redrawn(multiple * d, 1).build::<f64>(d).unwrap();
         let ridge = RidgeClassifier::new(Ridge::new(map.clone(), ALPHA).unwrap()).fit(&mut source).unwrap();
-        let process = GpClassifier::new(map, 0.01).unwrap().fit(&mut source).unwrap();
         let ridge = 100.0 * error_rate(&truth, &ridge.predict_classes(b.view()).unwrap()).unwrap();
-        let process = 100.0 * error_rate(&truth, &process.predict_classes(b.view()).unwrap()).unwrap();
+        // A factorisation for each class: of many columns the ridge classifier's single one tells enough.
+        let process = if *multiple > 80 {
+            f64::NAN
+        } else {
+            let process = GpClassifier::new(map, 0.01).unwrap().fit(&mut source).unwrap();
+            100.0 * error_rate(&truth, &process.predict_classes(b.view()).unwrap()).unwrap()
+        };
         println!(
             "{name:<28} D = {multiple:>3} d: ridge {ridge:6.2} %, process {process:6.2} %, exact ridge {exact:6.2} %"
         );
@@ -190,7 +195,7 @@ fn classifiers_on_features_come_close_to_exact_ones() {
     let quadratic = PolynomialSpec { degree: 2, gamma: 1.0 / 16.0, coef0: 1.0, seed: 1, ..Default::default() };
     let small = excess("digits, gaussian", &digits(), &gaussian(8.0), &[20]);
     let square = excess("letter, polynomial p = 2", &letter, &quadratic.into(), &[20]);
-    let wide = excess("letter, gaussian", &letter, &gaussian(2.5), &[20, 80, 320]);
+    let wide = excess("letter, gaussian", &letter, &gaussian(2.5), &[20, 80, 480]);
     assert!(small[0] <= 0.5, "digits: {small:?} points above exact ridge");
     assert!(square[0] <= 0.5, "letter, p = 2: {square:?} points above exact ridge");
     assert!(wide.is_sorted_by(|a, b| a > b) && wide[2] <= 0.5, "letter, gaussian: {wide:?} points above exact ridge");

@@ -31,6 +31,10 @@ use std::sync::Arc;
 trait Power<O: Scalar>: Debug + Send + Sync {
     fn input_dim(&self) -> usize;
     fn draws(&self) -> usize;
+    /// Real columns beside the draws, where the output is split into parts.
+    fn spare(&self) -> usize {
+        0
+    }
     fn tile_rows(&self) -> usize;
     /// `rows` holds one tile per factor.
     fn write(&self, rows: &[Tile<'_, O::Real>], out: TileMut<'_, O>, work: &mut Workspace<O::Real>);
@@ -39,6 +43,7 @@ trait Power<O: Scalar>: Debug + Send + Sync {
         rows: &[Tile<'_, O::Real>],
         mut re: TileMut<'_, O::Real>,
         mut im: TileMut<'_, O::Real>,
+        _spare: TileMut<'_, O::Real>,
         work: &mut Workspace<O::Real>,
     ) {
         let (n, m) = (re.rows(), re.cols());
@@ -69,6 +74,7 @@ impl<P: Projection> Power<P::Output> for ProductSketch<P> {
         rows: &[Tile<'_, P::Real>],
         re: TileMut<'_, P::Real>,
         im: TileMut<'_, P::Real>,
+        _spare: TileMut<'_, P::Real>,
         work: &mut Workspace<P::Real>,
     ) {
         self.sketch_factors_split(rows, re, im, work);
@@ -90,7 +96,7 @@ impl<O: Scalar> Power<O> for TensorSketch<O> {
     }
 }
 
-/// Columns of a real sketch two by two, as the real and imaginary parts of half as many.
+/// Columns of a real sketch two by two, as the real and imaginary parts of half as many; an odd one is spare.
 ///
 /// What degree 1 is where the other degrees are complex-to-real: complex signs gain nothing there, and `d'` real columns of
 /// a Hadamard matrix have all of `⟨x, y⟩` where `d'/2` complex ones have half of it.
@@ -107,20 +113,32 @@ where
     fn draws(&self) -> usize {
         self.0.draws() / 2
     }
+    fn spare(&self) -> usize {
+        self.0.draws() % 2
+    }
     fn tile_rows(&self) -> usize {
         self.0.tile_rows()
     }
-    fn write(&self, rows: &[Tile<'_, O::Real>], mut out: TileMut<'_, O>, work: &mut Workspace<O::Real>) {
-        let (n, m) = (out.rows(), out.cols());
-        let mut both = work.take(n * 2 * m);
-        self.0.write(rows, TileMut::new(&mut both, n, 2 * m), work);
-        for (i, row) in both.chunks_exact(2 * m).enumerate() {
-            let (re, im) = row.split_at(m);
-            for ((o, &re), &im) in out.row_mut(i).iter_mut().zip(re).zip(im) {
-                *o = O::from_parts(re, im);
-            }
+    fn write(&self, _: &[Tile<'_, O::Real>], _: TileMut<'_, O>, _: &mut Workspace<O::Real>) {
+        unreachable!("real columns are parts of real output only");
+    }
+    fn write_split(
+        &self,
+        rows: &[Tile<'_, O::Real>],
+        mut re: TileMut<'_, O::Real>,
+        mut im: TileMut<'_, O::Real>,
+        mut spare: TileMut<'_, O::Real>,
+        work: &mut Workspace<O::Real>,
+    ) {
+        let (n, m, all) = (re.rows(), re.cols(), self.0.draws());
+        let mut columns = work.take(n * all);
+        self.0.write(rows, TileMut::new(&mut columns, n, all), work);
+        for (i, row) in columns.chunks_exact(all).enumerate() {
+            re.row_mut(i).copy_from_slice(&row[..m]);
+            im.row_mut(i).copy_from_slice(&row[m..2 * m]);
+            spare.row_mut(i).copy_from_slice(&row[2 * m..]);
         }
-        work.give(both);
+        work.give(columns);
     }
 }
 
@@ -302,12 +320,18 @@ impl<O: Scalar> FeatureMap for Maclaurin<O> {
     }
 }
 
-/// A complex [`Maclaurin`] map with real output: the constants, all real parts, all imaginary parts.
+/// A complex [`Maclaurin`] map with real output: the constants, spare columns, all real parts, all imaginary parts.
 ///
 /// As [`ComplexToReal`](super::ComplexToReal), without the imaginary parts of the constants, which are zero.
 #[derive(Debug, Clone)]
 struct RealParts<R: Real> {
     inner: Maclaurin<R::Complex>,
+}
+
+impl<R: Real> RealParts<R> {
+    fn spare(&self) -> usize {
+        self.inner.parts.iter().map(|part| part.sketch.spare()).sum()
+    }
 }
 
 impl<R: Real> FeatureMap for RealParts<R> {
@@ -319,19 +343,23 @@ impl<R: Real> FeatureMap for RealParts<R> {
     }
 
     fn output_dim(&self) -> usize {
-        self.inner.constants + 2 * self.inner.draws
+        self.inner.constants + self.spare() + 2 * self.inner.draws
     }
 
     fn map_tile(&self, rows: Tile<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let (mut constants, parts) = out.split_columns_at(self.inner.constants);
+        let (mut spare, parts) = parts.split_columns_at(self.spare());
         let (mut re, mut im) = parts.split_columns_at(self.inner.draws);
+        let mut next = 0;
         self.inner.each_part(
             rows,
             work,
             |i, value| constants.row_mut(i).fill(value),
             |start, tiles, sketch, work| {
                 let columns = start..start + sketch.draws();
-                sketch.write_split(tiles, re.columns_mut(columns.clone()), im.columns_mut(columns), work);
+                let own = spare.columns_mut(next..next + sketch.spare());
+                next += sketch.spare();
+                sketch.write_split(tiles, re.columns_mut(columns.clone()), im.columns_mut(columns), own, work);
             },
         );
     }

@@ -162,7 +162,7 @@ impl Series {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MaclaurinSpec {
-    /// Budget of output columns, the constant among them; CtR maps use an odd number beside a constant.
+    /// Budget of output columns, the constant among them; CtR maps may leave one of them unused.
     pub n_components: usize,
     /// The kernel.
     pub kernel: MaclaurinKernel,
@@ -503,10 +503,16 @@ impl MaclaurinSpec {
         degree == 1 && self.weights == Weights::Ctr && blocks
     }
 
+    /// Real columns of `draws` pairs; one that is left of an odd budget joins them.
+    fn paired_columns(&self, draws: usize) -> Result<usize> {
+        let constants = usize::from(self.series()?.coefficient(0) > 0.0);
+        Ok(2 * draws + self.n_components.saturating_sub(constants) % 2)
+    }
+
     /// The sketch of a degree, for its variance.
     fn law(&self, dim: usize, degree: u32, draws: usize) -> Result<Sketch> {
         match self.is_paired(degree) {
-            true => Sketch::new(self.kind(), Weights::Real, degree, 2 * draws, dim),
+            true => Sketch::new(self.kind(), Weights::Real, degree, self.paired_columns(draws)?, dim),
             false => Sketch::new(self.kind(), self.weights, degree, draws, dim),
         }
     }
@@ -514,7 +520,8 @@ impl MaclaurinSpec {
     fn power<O: Scalar>(&self, dim: usize, degree: u32, draws: usize) -> Result<Arc<dyn Power<O>>> {
         let seed = Seed::new(self.seed).child(u64::from(degree));
         if self.is_paired(degree) {
-            let factors = Srht::<O::Real, O::Real>::factors(seed, &[dim], 2 * draws, self.srht)?;
+            let columns = self.paired_columns(draws)?;
+            let factors = Srht::<O::Real, O::Real>::factors(seed, &[dim], columns, self.srht)?;
             return Ok(Arc::new(Pairs(ProductSketch::new(factors)?)));
         }
         let seeds = (0..degree).map(|i| seed.child(u64::from(i)));

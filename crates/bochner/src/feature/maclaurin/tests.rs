@@ -94,12 +94,12 @@ fn statistics_of_pairs_are_the_means_of_their_closed_forms() {
 
 #[test]
 fn a_complete_block_has_the_whole_of_degree_one() {
-    // 16 columns for 16 inputs beside the constant: whatever the weights, the linear part is exact.
+    // As many columns as padded inputs beside the constant, or twice as many: whatever the weights, the linear part is exact.
     let rows = normal_rows(9, 16, 0.3, 12);
-    for weights in [Weights::Real, Weights::Ctr] {
+    for (weights, n_components) in [(Weights::Real, 17), (Weights::Ctr, 17), (Weights::Ctr, 33)] {
         let spec = MaclaurinSpec {
             kernel: MaclaurinKernel::Coefficients(vec![0.5, 2.0]),
-            n_components: 17,
+            n_components,
             weights,
             ..MaclaurinSpec::default()
         };
@@ -108,9 +108,13 @@ fn a_complete_block_has_the_whole_of_degree_one() {
         assert!(spec.variance(rows.view(), rows.view()).unwrap().iter().all(|v| v.abs() < 1e-12));
         let exact = kernel_matrix(&*spec.kernel().unwrap(), rows.view(), rows.view()).unwrap();
         let z = spec.build::<f64>(16).unwrap().transform(rows.view()).unwrap();
-        assert_eq!(z.ncols(), 17);
+        assert_eq!(z.ncols(), n_components);
         let error = (z.dot(&z.t()) - &exact).fold(0.0f64, |m, e| m.max(e.abs()));
         assert!(error < 1e-13, "{weights:?}: {error}");
+        // An odd column joins the linear part.
+        let odd = MaclaurinSpec { n_components: n_components - 1, ..spec };
+        let odd = odd.resolve(rows.view()).unwrap();
+        assert_eq!(odd.build::<f64>(16).unwrap().output_dim(), n_components - 1);
     }
 }
 
