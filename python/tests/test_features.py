@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from bochner import FourierFeatures, SphericalFeatures
+from bochner import FourierFeatures
 from bochner.metrics import relative_frobenius_error
 from catalogue import FEATURES, OTHER_FEATURES
 
@@ -40,7 +40,6 @@ UNKNOWN_VARIANCE = [
     for f in ALL
     if f.get_params().get("kernel") == "laplacian"
     or f.get_params().get("allocation") == "random"
-    or (isinstance(f, SphericalFeatures) and f.projection == "auto")
 ]
 every_map = over(ALL)
 # Frames hold real numbers.

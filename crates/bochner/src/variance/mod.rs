@@ -24,6 +24,7 @@ pub use fourier::{
 pub use maclaurin::{Degree, maclaurin, random_maclaurin, random_maclaurin_geometric};
 pub use moments::{Moments, gaussian, powdiff, rademacher};
 pub use operator::{operator, operator_bound};
+pub(crate) use orthogonal::paired;
 pub use orthogonal::{EqualLengths, fourier_orthogonal, orthogonal_covariance, softmax_orthogonal};
 pub use pair::{PairStats, map_pairs, sum_pairs};
 pub use sketch::{Kind, Sketch, Weights};

@@ -56,7 +56,7 @@ impl EqualLengths {
 }
 
 /// Ordered pairs of different directions inside blocks of `dim`, over all ordered pairs.
-fn paired(dim: usize, directions: usize) -> f64 {
+pub(crate) fn paired(dim: usize, directions: usize) -> f64 {
     let (block, m) = (dim.max(1) as f64, directions.max(1) as f64);
     let rest = m % block;
     ((m - rest) * (block - 1.0) + rest * (rest - 1.0)) / (m * m)

@@ -12,8 +12,9 @@ use crate::linalg::{Tile, TileMut, Workspace};
 use crate::projection::{Given, HadamardChain, Orthogonal, Projection};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Real;
-use crate::variance::{Form, fourier_matrix};
-use ndarray::{Array2, ArrayView2};
+use crate::variance::{Form, fourier_matrix, paired};
+use ndarray::{Array2, ArrayView2, Zip};
+use radial::Covariance;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -204,6 +205,16 @@ impl SphericalSpec {
         }
     }
 
+    /// Variance with orthogonal directions in blocks of `block`.
+    fn variance_in_blocks(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>, block: usize) -> Result<Array2<f64>> {
+        let mut variance = self.variance_iid(x, y)?;
+        let density = self.radial_density(x.ncols())?;
+        let pairs = paired(block, self.frequencies()?);
+        let covariance = kernel_matrix(&Covariance(&density), unit_rows(x).view(), unit_rows(y).view())?;
+        Zip::from(&mut variance).and(&covariance).for_each(|v, c| *v = (*v + pairs * c).max(0.0));
+        Ok(variance)
+    }
+
     fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
         self.draw(input_dim)
     }
@@ -245,11 +256,12 @@ impl Describe for SphericalSpec {
     fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         match self.projection.choose(x.ncols(), self.frequencies()?) {
             Directions::Gaussian | Directions::Auto => self.variance_iid(x, y),
-            Directions::Orthogonal | Directions::Sorf => Err(Error::Unsupported {
+            Directions::Orthogonal => self.variance_in_blocks(x, y, x.ncols()),
+            Directions::Sorf => Err(Error::Unsupported {
                 what: "variance",
                 reason:
-                    "directions that depend on each other have no closed form for these radii; that of independent \
-                         ones (variance_iid, or projection \"gaussian\") is the figure to compare with"
+                    "Hadamard chains have no closed form; that of independent directions (variance_iid, or projection \
+                         \"gaussian\") is the figure to compare with"
                         .into(),
             }),
         }
@@ -260,13 +272,16 @@ impl Describe for SphericalSpec {
         fourier_matrix(Form::CosSin, &density, self.frequencies()?, unit_rows(x).view(), unit_rows(y).view())
     }
 
-    /// The distance of the mean from the kernel is known exactly but for Hadamard chains.
+    /// Hadamard chains are taken for uniformly random orthogonal directions in the padded dimension.
     fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
-        let closed_form = matches!(self.projection.choose(x.ncols(), self.frequencies()?), Directions::Gaussian);
+        let (closed_form, variance) = match self.projection.choose(x.ncols(), self.frequencies()?) {
+            Directions::Sorf => (false, self.variance_in_blocks(x, y, x.ncols().next_power_of_two())?),
+            _ => (true, self.variance(x, y)?),
+        };
         let density = self.radial_density(x.ncols())?;
         let (u, v) = (unit_rows(x), unit_rows(y));
         let mean = kernel_matrix(&density, u.view(), v.view())?;
         let bias = mean - kernel_matrix(&self.unit_kernel()?, u.view(), v.view())?;
-        Ok(Prediction { bias: Some(bias), variance: self.variance_iid(x, y)?, closed_form })
+        Ok(Prediction { bias: Some(bias), variance, closed_form })
     }
 }

@@ -40,6 +40,7 @@ pub struct RadialDensity {
     cumulative: Vec<f64>,
     basis: Arc<Basis>,
     values: Arc<Table>,
+    covariances: Arc<Table>,
     bias: Bias,
 }
 
@@ -148,8 +149,10 @@ impl RadialDensity {
         }
         let length = PIECE / largest.max(1.0);
         let values = Arc::new(Table::new(0.0, length, (4.0 / length) as usize + 1));
-        let mut density =
-            RadialDensity { radii, weights, cumulative, basis, values, bias: Bias { sup: 0.0, rms: 0.0 } };
+        // Two lengths at a right angle are up to √2 as long.
+        let covariances = Arc::new(Table::new(0.0, 0.5 * length, (4.0 / length) as usize + 1));
+        let bias = Bias { sup: 0.0, rms: 0.0 };
+        let mut density = RadialDensity { radii, weights, cumulative, basis, values, covariances, bias };
         let errors: Vec<f64> = distances(BIAS_POINTS).map(|z| density.value(z) - exact(kernel, z)).collect();
         let square: f64 =
             errors.iter().map(|e| e * e).sum::<f64>() - 0.5 * (errors[0].powi(2) + errors[BIAS_POINTS - 1].powi(2));
@@ -175,6 +178,17 @@ impl RadialDensity {
         self.values.value(z, |z| self.radii.iter().zip(&self.weights).map(|(r, w)| w * self.basis.value(r * z)).sum())
     }
 
+    /// Covariance of the cosines of two orthogonal directions at distance `z ≤ 2`: their sum and difference have uniformly
+    /// random directions too, and the squared length `r₁² + r₂²`.
+    pub fn orthogonal_covariance(&self, z: f64) -> f64 {
+        self.covariances.value(z, |z| {
+            let atoms = || self.radii.iter().zip(&self.weights);
+            let both =
+                |(r, w): (&f64, &f64)| -> f64 { atoms().map(|(s, v)| w * v * self.basis.value(r.hypot(*s) * z)).sum() };
+            atoms().map(both).sum::<f64>() - self.value(z).powi(2)
+        })
+    }
+
     /// Draws a radius, by the inverse of the cumulative distribution.
     pub fn sample(&self, draw: &mut Stream) -> f64 {
         let u = draw.uniform();
@@ -185,6 +199,20 @@ impl RadialDensity {
     /// Distance of `k̂` from the kernel it was fitted to.
     pub fn bias(&self) -> Bias {
         self.bias
+    }
+}
+
+/// [`RadialDensity::orthogonal_covariance`] of all pairs.
+#[derive(Debug)]
+pub(super) struct Covariance<'a>(pub(super) &'a RadialDensity);
+
+impl Kernel for Covariance<'_> {
+    fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
+        self.0.orthogonal_covariance(crate::kernel::distance_sq(x, y).sqrt())
+    }
+
+    fn of_distance_sq(&self, distance_sq: f64) -> Option<f64> {
+        Some(self.0.orthogonal_covariance(distance_sq.sqrt()))
     }
 }
 
