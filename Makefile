@@ -71,12 +71,13 @@ SECONDS ?= 600
 FUZZ_TARGETS ?= csv libsvm npy npz idx parquet gzip model
 
 # Needs `cargo install cargo-fuzz`. Nightly Rust where it is installed, otherwise the stable compiler with its nightly options
-# unlocked. What the fuzzer finds interesting goes to fuzz/found; the small files it starts from stay in fuzz/corpus.
+# unlocked. Without a sanitiser: readers and loader have no unsafe code, and what is searched for are panics, overflows, hangs
+# and memory. What the fuzzer finds interesting goes to fuzz/found; the small files it starts from stay in fuzz/corpus.
 FUZZ_CARGO := $(shell cargo +nightly --version >/dev/null 2>&1 && echo "cargo +nightly" || echo "env RUSTC_BOOTSTRAP=1 cargo")
 fuzz:
 	for target in $(FUZZ_TARGETS); do \
 		mkdir -p fuzz/found/$$target && \
-		$(FUZZ_CARGO) fuzz run $$target fuzz/found/$$target fuzz/corpus/$$target -- \
+		$(FUZZ_CARGO) fuzz run --sanitizer none $$target fuzz/found/$$target fuzz/corpus/$$target -- \
 			-max_total_time=$(SECONDS) -rss_limit_mb=4096 -timeout=20 -print_final_stats=1 || exit 1; \
 	done
 
