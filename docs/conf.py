@@ -1,6 +1,7 @@
 """The guide: pages in Markdown, the reference from docstrings, figures from the examples (`make docs`)."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -35,10 +36,13 @@ html_theme = "furo"
 html_title = f"bochner {version}"
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
+html_static_path = ["_static"]
+html_css_files = ["guide.css"]
 
 autosummary_generate = True
 napoleon_use_ivar = True  # attributes are pages of their own where they are properties
-# Docstrings inherited from scikit-learn refer to its own pages, and names that end with an underscore look like references.
+# Docstrings inherited from scikit-learn refer to its own pages.
 suppress_warnings = ["ref.ref", "docutils"]
 autodoc_typehints = "none"  # docstrings name the types
 autodoc_member_order = "bysource"
@@ -60,7 +64,16 @@ sphinx_gallery_conf = {
 }
 
 
+def keep_underscores(app, what, name, thing, options, lines):
+    """Names of fitted attributes end with an underscore, which would make them references."""
+    for number, line in enumerate(lines):
+        if line.startswith((":ivar", ":vartype", ":param", ":type")):
+            lines[number] = re.sub(r"(?<=\w)_(?!\w)", r"\_", line)
+
+
 def setup(app):
+    # After napoleon, which makes fields of sections.
+    app.connect("autodoc-process-docstring", keep_underscores, priority=600)
     generated = HERE / "generated"
     generated.mkdir(exist_ok=True)
     (generated / "api.md").write_text(reference.page(), encoding="utf-8")

@@ -31,7 +31,7 @@ print({kind: np.round(values, 3).tolist() for kind, values in errors.items()})
 assert errors["positive"][-1] < errors["positive"][0] / 3
 
 # %%
-figure, ax = pyplot.subplots()
+figure, ax = pyplot.subplots(layout="constrained")
 for kind, values in errors.items():
     ax.loglog(sizes, values, "o-", label=kind)
 ax.set(xlabel="number of features D", ylabel="relative error of the outputs", title="512 tokens, 16 dimensions, causal")

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 from bochner import FeatureGPClassifier, FeatureRidgeClassifier, FourierFeatures, plot
 
 X, y = load_digits(return_X_y=True)
-X_train, X_test, y_train, y_test = train_test_split(X / 16, y, test_size=600, random_state=0)
+X_train, X_test, y_train, y_test = train_test_split(X / 16, y, test_size=1500, random_state=0)
 
 # %%
 # A linear classifier, and the same one on features of the Gaussian kernel. The length scale is the median distance

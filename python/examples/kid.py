@@ -33,7 +33,7 @@ exact, estimated = np.transpose(distances)
 assert np.all(np.diff(exact) > 0) and np.all(np.diff(estimated) > 0)
 
 # %%
-figure, ax = pyplot.subplots()
+figure, ax = pyplot.subplots(layout="constrained")
 ax.plot(levels, exact, "o-", label="exact, all pairs")
 ax.plot(levels, estimated, "s--", label="1,024 features")
 ax.set(xlabel="noise (share of the range of a pixel)", ylabel="kernel inception distance", title="two halves of the digits")

@@ -28,7 +28,7 @@ with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "digits.bochner")
     model.save(path)
     again = bochner.load(path)
-    print(f"{os.path.getsize(path) / 1024:.0f} KiB; ten classes of 4,096 coefficients are {10 * 4096 * 8 / 1024:.0f} KiB")
+    print(f"{os.path.getsize(path) / 1024:.0f} KiB, of which coefficients {10 * 4096 * 8 / 1024:.0f} KiB")
 assert np.array_equal(again.decision_function(X), model.decision_function(X))
 
 # %%

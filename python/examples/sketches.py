@@ -29,5 +29,5 @@ print({name: f"{value:.3f}" for name, value in spread.items()})
 assert min(spread, key=spread.get) == "complex to real"
 
 # %%
-ax = plot.kernel_error(maps, X, n_draws=5)
+ax = plot.kernel_error(maps, X, n_draws=20)
 ax.set_title("Digits of unit length, polynomial kernel of degree 7")

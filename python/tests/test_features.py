@@ -364,7 +364,7 @@ def test_kernel_and_variance_take_two_sets_of_rows(features, rows):
         ({"length_scale": np.nan}, "length_scale must be a finite number, got nan"),
         ({"length_scale": "mean"}, "length_scale"),
         ({"length_scale": [1.0, 2.0]}, "number of length scales is 2, expected 7"),
-        ({"length_scale": object()}, "length_scale must be a number, a string or a sequence of numbers, got object"),
+        ({"length_scale": frozenset()}, "length_scale must be a number, a string or a sequence of numbers, got frozenset"),
         ({"kernel": "matern", "nu": 0.0}, "nu must be a positive finite number, got 0"),
         ({"projection": "fast"}, 'projection must be one of .*, got "fast"'),
         ({"form": "sin"}, 'form must be one of .*, got "sin"'),

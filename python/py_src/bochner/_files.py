@@ -185,6 +185,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> bool(np.array_equal(again.predict(X), model.predict(X)))
     True
     """
+    with open(path, "rb"):
+        pass  # a file that cannot be opened is told in Python's own words, with its name
     file = ModelFile.load(os.fspath(path))
     header = json.loads(file.header)
     kind = KINDS.get(header["kind"])

@@ -148,7 +148,8 @@ def calibration(model: Any, X: ArrayLike, y: ArrayLike, *, n_bins: int = 10, ax:
     ax.errorbar(probability, probability, label="95 % of samples of this size", **bars)
     ax.plot(probability, observed, "o-", label=type(model).__name__)
     ax.set(xlabel=labels[0], ylabel=labels[1], xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    ax.legend()
+    # Few models are so unsure of what they know that they reach this corner.
+    ax.legend(loc="upper left")
     return ax
 
 
@@ -286,7 +287,7 @@ def _axes(ax: Axes | None) -> Axes:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError("bochner.plot needs matplotlib: pip install 'bochner[plot]'") from error
-    return pyplot.subplots()[1]
+    return pyplot.subplots(layout="constrained")[1]
 
 
 def _predicted_error(drawn: FeatureTransformer, X: ArrayLike, K: NDArray[Any]) -> float | None:
