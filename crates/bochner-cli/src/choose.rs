@@ -111,8 +111,11 @@ impl Wishes {
         if !serde_json::to_value(&probe).is_ok_and(|v| v.get("length_scale").is_some()) {
             return Ok(None);
         }
-        let resolved = self.spec(features, Some("median".into()))?.resolve(sample)?;
-        Ok(Description::Map(resolved).length_scale())
+        match self.spec(features, Some("median".into())) {
+            Ok(spec) => Ok(Description::Map(spec.resolve(sample)?).length_scale()),
+            // Some maps know numbers only.
+            Err(_) => Ok(Some(median_distance(sample, self.seed, 1000)?)),
+        }
     }
 
     /// What so many features and this length scale make.

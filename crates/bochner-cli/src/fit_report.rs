@@ -22,7 +22,9 @@ pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
         None => "There were too few rows to hold some out.".into(),
     };
     let targets: Vec<&str> = fitted.pipeline.schema.targets.iter().map(|c| c.name.as_str()).collect();
-    let mut report = Report::new(&format!("{}: {}", fitted.data, targets.join(", ")), &lede);
+    let name =
+        std::path::Path::new(&fitted.data).file_name().map_or(fitted.data.as_str().into(), |n| n.to_string_lossy());
+    let mut report = Report::new(&format!("{name}: {}", targets.join(", ")), &lede);
     report.heading("What was chosen");
     let mut table = Table::new("").words("what", "").words("choice", "choice");
     let mut add = |what: &str, choice: String| table.push(vec![Cell::text(what), Cell::text(choice)]);

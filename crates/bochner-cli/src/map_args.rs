@@ -72,6 +72,13 @@ impl MapArgs {
         if let Some(kernel) = kernel {
             map.insert("kernel".into(), kernel.into());
         }
+        // Of centred rows, even functions and polynomials without lower degrees learn no slope.
+        let constants: &[(&str, Value)] = match (&self.map, name) {
+            (None, "polynomial") => &[("degree", Value::from(3)), ("coef0", Value::from(1.0))],
+            (None, "optical") => &[("bias", Value::from(1.0))],
+            _ => &[],
+        };
+        map.extend(constants.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         if let Some(scale) = &self.length_scale {
             map.insert("length_scale".into(), value(scale));
         }

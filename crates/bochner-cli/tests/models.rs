@@ -276,6 +276,29 @@ fn requests_that_make_no_sense_are_told_in_one_sentence() {
     }
 }
 
+/// Prices are a smooth function of area and age: whatever the kernel, far more than half of their variance is explained.
+#[test]
+fn every_kernel_can_be_named_and_learns() {
+    let folder = Folder::new("kernels");
+    folder.write("houses.csv", houses(400));
+    for (kernel, map) in [
+        ("gaussian", "fourier"),
+        ("laplacian", "fourier"),
+        ("matern", "fourier"),
+        ("polynomial", "polynomial"),
+        ("exponential", "positive"),
+        ("optical", "optical"),
+    ] {
+        let common = ["houses.csv", "--drop", "name", "--kernel", kernel, "--features", "128"];
+        let fit = [&["fit"], &common[..], &["--target", "price", "--json"]].concat();
+        let found: serde_json::Value = serde_json::from_str(&folder.good(&fit)).unwrap();
+        assert_eq!(found["map"]["map"], map);
+        assert!(found["figures"][0]["value"].as_f64().unwrap() > 0.5, "{kernel}: {}", found["figures"]);
+        let features = folder.good(&[&["transform"], &common[..]].concat());
+        assert_eq!(features.lines().count(), 401, "{kernel}");
+    }
+}
+
 #[test]
 fn a_memory_budget_is_kept_or_the_error_says_what_would_fit() {
     let folder = Folder::new("memory");

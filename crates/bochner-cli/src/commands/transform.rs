@@ -87,7 +87,8 @@ fn from_options(args: &Args, context: &Context) -> Outcome<(Data, Vec<Preprocess
     let described = serde_json::to_value(&spec).unwrap_or_default();
     if !map.contains_key("length_scale") && described.get("length_scale").is_some() {
         map.insert("length_scale".into(), "median".into());
-        spec = spec_from(map)?;
+        // Maps that know numbers only keep their own.
+        spec = spec_from(map).unwrap_or(spec);
     }
     let progress = Progress::reading(context, data.input(), "looking at the rows")?;
     let scan = pipeline::scan(&data, Seed::new(context.global.seed), 1 << 26, || progress.read())?;
