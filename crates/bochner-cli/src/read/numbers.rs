@@ -12,14 +12,10 @@ use bochner::Error;
 use rayon::prelude::*;
 use std::io::{self, Read};
 
-/// Numbers per block, about: as single floats they stay in the second caches of two cores, and bytes, which become four
-/// times as long, are converted as fast as they are read.
-const BLOCK_NUMBERS: usize = 3 << 16;
-/// Rows per block at least, since models take them in blocks of so many, unless they are more than [`MOST_NUMBERS`].
-const BLOCK_ROWS: usize = 256;
-const MOST_NUMBERS: usize = 1 << 20;
-/// Bytes read and converted at a time, at least and at most.
-const PIECE: (usize, usize) = (1 << 14, 1 << 17);
+/// Numbers per block, about: large enough to keep threads busy, small enough for the caches.
+const BLOCK_NUMBERS: usize = 1 << 20;
+/// Bytes read and converted at a time.
+const PIECE: usize = 1 << 17;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberType {
@@ -280,7 +276,7 @@ impl Matrix {
     /// Delivers the number of the first row, inputs and targets of all rows in blocks, gaps as they are.
     fn read_blocks<R: Element>(&self, visit: &mut dyn FnMut(usize, &[R], &[R]) -> Result<()>) -> Result<()> {
         let Numbers { rows, columns, .. } = self.numbers;
-        let block_rows = (BLOCK_NUMBERS / columns).max(BLOCK_ROWS.min(MOST_NUMBERS / columns)).clamp(1, rows);
+        let block_rows = (BLOCK_NUMBERS / columns).clamp(1, rows);
         let gaps = self.gaps.allowed();
         let mut pass = Pass::open(self)?;
         let mut labels = self.labels.as_deref().map(|l| Pass::open(l).map(|p| (l, p))).transpose()?;
@@ -363,8 +359,7 @@ impl<'a> Pass<'a> {
         let short = |row: usize| input.fault(format!("the file ends in row {} of {rows}: it is truncated", row + 1));
         let native = kind == R::KIND && big_endian == cfg!(target_endian = "big");
         // Whole rows in pieces that stay in the first two caches between reading, converting and checking.
-        let share = out.len() * kind.size() / (2 * rayon::current_num_threads());
-        let piece = (share.clamp(PIECE.0, PIECE.1) / kind.size()).max(columns) / columns * columns;
+        let piece = (PIECE / kind.size()).max(columns) / columns * columns;
         match &mut self.source {
             Source::Stream(stream) => {
                 let mut raw = Vec::new();
