@@ -54,9 +54,9 @@ class Model(BaseEstimator):
             return model.predict(rows, n_jobs=self.n_jobs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that :func:`bochner.load` and the command line read.
+        """Write the fitted model to a file that :func:`bochner.load` reads.
 
-        The file is written whole or not at all. It holds numbers and their description, no code.
+        The command line reads it as well, but for exact models other than :class:`bochner.exact.KernelSVC`. The file is written whole or not at all. It holds numbers and their description, no code.
 
         Parameters
         ----------
