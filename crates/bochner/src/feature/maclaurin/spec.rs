@@ -503,16 +503,19 @@ impl MaclaurinSpec {
         degree == 1 && self.weights == Weights::Ctr && blocks
     }
 
-    /// Real columns of `draws` pairs; one that is left of an odd budget joins them.
-    fn paired_columns(&self, draws: usize) -> Result<usize> {
+    /// Real columns of `draws` pairs; one that is left of an odd budget joins them, but where it would break a complete
+    /// block, which is exact.
+    fn paired_columns(&self, dim: usize, draws: usize) -> Result<usize> {
         let constants = usize::from(self.series()?.coefficient(0) > 0.0);
-        Ok(2 * draws + self.n_components.saturating_sub(constants) % 2)
+        let complete = (2 * draws).is_multiple_of(dim.next_power_of_two());
+        let left = self.n_components.saturating_sub(constants) % 2;
+        Ok(2 * draws + if complete { 0 } else { left })
     }
 
     /// The sketch of a degree, for its variance.
     fn law(&self, dim: usize, degree: u32, draws: usize) -> Result<Sketch> {
         match self.is_paired(degree) {
-            true => Sketch::new(self.kind(), Weights::Real, degree, self.paired_columns(draws)?, dim),
+            true => Sketch::new(self.kind(), Weights::Real, degree, self.paired_columns(dim, draws)?, dim),
             false => Sketch::new(self.kind(), self.weights, degree, draws, dim),
         }
     }
@@ -520,7 +523,7 @@ impl MaclaurinSpec {
     fn power<O: Scalar>(&self, dim: usize, degree: u32, draws: usize) -> Result<Arc<dyn Power<O>>> {
         let seed = Seed::new(self.seed).child(u64::from(degree));
         if self.is_paired(degree) {
-            let columns = self.paired_columns(draws)?;
+            let columns = self.paired_columns(dim, draws)?;
             let factors = Srht::<O::Real, O::Real>::factors(seed, &[dim], columns, self.srht)?;
             return Ok(Arc::new(Pairs(ProductSketch::new(factors)?)));
         }
