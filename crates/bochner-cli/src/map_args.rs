@@ -20,7 +20,7 @@ pub(crate) struct MapArgs {
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
     /// Length scale of the kernel: a number, or median for the median distance of two rows
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     length_scale: Option<String>,
     /// Any other parameter of the map, as in --set degree=3 --set sketch=rademacher
     #[arg(long, value_name = "NAME=VALUE")]

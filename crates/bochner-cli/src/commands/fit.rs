@@ -67,7 +67,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 0.5, allow_negative_numbers = true)]
     threshold: f64,
     /// Penalty of large coefficients; alpha of the Dirichlet transform of --model gp for classes [default: by held-out rows]
-    #[arg(long, value_parser = human::parse_positive)]
+    #[arg(long, value_parser = human::parse_positive, allow_negative_numbers = true)]
     alpha: Option<f64>,
     /// Seconds the choice of parameters and the fit may take on two cores, about
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = human::parse_positive)]
