@@ -33,7 +33,7 @@ LONG = {
     "process classifier, several alphas": (FeatureGPClassifier(FourierFeatures(4000), alpha=[0.1, 0.01]), 100),
     "process classifier, variational": (FeatureGPClassifier(NARROW, inference="variational", max_iter=500), 50_000),
     "support vector machine": (FeatureSVC(NARROW, tol=1e-12, max_iter=100_000, C=100.0), 20_000),
-    "operators, factorisation": (OperatorRidge("curl_free", n_components=9000, solver="cholesky"), 100),
+    "operators, factorisation": (OperatorRidge("curl_free", n_components=6000, solver="cholesky"), 100),
     "operators, gradients": (OperatorRidge(n_components=400, solver="sgd"), 300_000),
     "operator classifier": (OperatorRidgeClassifier(n_components=9000), 100),
     "local processes": (LocalGPRegressor(600, length_scale=0.2), 3000),
