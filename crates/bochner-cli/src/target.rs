@@ -101,6 +101,16 @@ pub(crate) fn title(kernel: &Any) -> String {
     }
 }
 
+/// What tables of maps do not say: by which constant some of them are off, if any is.
+pub(crate) fn scaled(mut factors: impl Iterator<Item = f64>) -> String {
+    factors.find(|factor| *factor != 1.0).map_or(String::new(), |factor| {
+        format!(
+            "Spherical features estimate the kernel over {}; a penalty absorbs it.\n",
+            human::significant(factor, 4)
+        )
+    })
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Preparation {
     /// Nothing

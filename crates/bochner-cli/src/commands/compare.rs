@@ -6,7 +6,7 @@ use crate::plot::{Axis, Plot, Point, Series, Style};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::table::{Cell, Format, Table};
-use crate::target::{KernelArgs, SampleArgs, title};
+use crate::target::{KernelArgs, SampleArgs, scaled, title};
 use bochner::feature::Describe;
 use bochner::plan::{Candidate, Measured, Sample, candidates};
 use bochner::random::Seed;
@@ -62,6 +62,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let progress = Progress::new(context, (candidates.len() * args.features.len() * args.draws) as u64);
     let (mut entries, mut left_out) = (Vec::new(), Vec::new());
     for (index, candidate) in candidates.iter().enumerate() {
+        let sample = sample.over(candidate.factor);
         for &features in &args.features {
             progress.at(format!("{}, {} features", candidate.name, human::count(features)))?;
             match entry(args, &sample, candidate, features, seed, &progress) {
@@ -79,6 +80,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     show(args, context, &title(&kernel), &candidates, &entries, rows.dim())?;
     if !args.format.for_programs() {
         left_out.iter().try_for_each(|line| context.print(&format!("{line}\n")))?;
+        context.print(&scaled(candidates.iter().map(|candidate| candidate.factor)))?;
     }
     Ok(())
 }
@@ -91,7 +93,6 @@ fn entry(
     seed: Seed,
     progress: &Progress,
 ) -> bochner::Result<(Measured, Option<(f64, bool)>)> {
-    let sample = &sample.over(candidate.factor);
     let spec = candidate.spec.redrawn(features, seed.number()).resolve(sample.rows())?;
     let predicted = match sample.predict(&spec) {
         Ok(predicted) => Some(predicted),

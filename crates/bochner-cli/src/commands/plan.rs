@@ -3,7 +3,7 @@ use crate::failure::{Failure, Outcome};
 use crate::human;
 use crate::progress::Progress;
 use crate::table::{Cell, Format, Table};
-use crate::target::{KernelArgs, KernelName, Preparation, SampleArgs, Sampled, title};
+use crate::target::{KernelArgs, KernelName, Preparation, SampleArgs, Sampled, scaled, title};
 use bochner::kernel::Any;
 use bochner::plan::{Plan, Request, plan};
 use bochner::preprocess::{Basis, Shape, SparseTransform, sparsity_at_energy};
@@ -233,6 +233,7 @@ fn remarks(plan: &Plan) -> String {
             100.0 * first.predicted
         );
     }
+    text += &scaled(plan.choices.iter().map(|choice| choice.factor));
     if plan.choices.is_empty() {
         text += "\nNo map gets there; a larger --error or more --most-features would let one.\n";
     }
