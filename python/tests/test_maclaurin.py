@@ -44,8 +44,8 @@ def test_estimates_have_the_variance_they_claim(kernel, weights, close):
 
 def test_the_allocation_can_be_looked_at(close):
     features = MaclaurinFeatures(201, length_scale="median", random_state=0).fit(close)
-    assert features.draws_[0] == 0 and sum(features.draws_) == 100
-    assert 2 <= features.degree_ == len(features.draws_) - 1 <= 10
+    assert features.columns_[0] == 0 and sum(features.columns_) == 200
+    assert 2 <= features.degree_ == len(features.columns_) - 1 <= 10
     assert features.predicted_variance_ > 0 and features.predicted_bias_ > 0
     Z = features.transform(close)
     assert Z.shape == (60, 201)
@@ -66,7 +66,7 @@ def test_one_pass_is_nearly_as_good(rng):
 def test_random_degrees_are_unbiased_and_worse(close):
     random = MaclaurinFeatures(101, allocation="random", sketch="rademacher", length_scale=1.5).fit(close)
     optimized = MaclaurinFeatures(101, sketch="rademacher", length_scale=1.5).fit(close)
-    assert not hasattr(random, "draws_")
+    assert not hasattr(random, "columns_")
     assert random.variance(close).mean() > 2 * optimized.variance(close).mean()
     with pytest.raises(ValueError, match="closed form"):
         MaclaurinFeatures(101, allocation="random").fit(close).variance(close)
@@ -140,7 +140,7 @@ def test_local_processes_follow_the_exact_posterior(waves):
     expected = exact.predict(new)
     # In one dimension a Rademacher sketch of a power is that power up to a sign: nothing is left to chance, and what is
     # predicted is the posterior under the truncated kernel.
-    assert model.spec_["resolved"]["draws"] == [0] + 20 * [1]
+    assert model.spec_["resolved"]["columns"] == [0] + 20 * [1]
     parameters = {"length_scale": 0.45, "signal": 3.0, "noise": 0.01, "degree": 20}
     local_mean, local_std = local_posterior(x, y, new, model.centroids_, **parameters)
     np.testing.assert_allclose(mean, local_mean, atol=1e-6)

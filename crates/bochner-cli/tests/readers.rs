@@ -281,6 +281,23 @@ fn bad_arrays_get_one_sentence() {
 }
 
 #[test]
+fn promises_of_long_rows_are_not_believed() {
+    // Sizes of a compressed file are known only when it has been read: 24 bytes must not take gigabytes, nor minutes.
+    let idx = |rows: u32, columns: u32| {
+        let mut bytes = vec![0, 0, 8, 2];
+        bytes.extend(rows.to_be_bytes());
+        bytes.extend(columns.to_be_bytes());
+        bytes.extend([1; 12]);
+        gzip(&bytes)
+    };
+    assert_eq!(complaint(idx(2_000_000, 4_000_000)), "data: the file ends in row 1 of 2000000: it is truncated");
+    assert_eq!(complaint(idx(2, 5_000_000)), "data: rows of 5000000 numbers are too long; 4194304 is the most");
+    // Time linear in the columns; searches among all of them for each took minutes.
+    let (rows, _) = read_bytes("1 400000:2\n0 7:3\n").unwrap();
+    assert_eq!((rows[0].len(), rows[0][399_999], rows[1][6]), (400_000, 2.0, 3.0));
+}
+
+#[test]
 fn bad_archives_get_one_sentence() {
     for name in ["stored.npz", "deflated.npz"] {
         let bytes = std::fs::read(golden(name)).unwrap();

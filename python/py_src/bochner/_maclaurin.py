@@ -67,8 +67,11 @@ class MaclaurinFeatures(FeatureTransformer):
     ----------
     length_scale_ : float or list of float
         Length scale used.
-    draws_ : list of int
-        Draws of every degree of the optimised allocation, degree 0 first; with ``weights="ctr"`` a draw has two columns.
+    columns_ : list of int
+        Columns of every degree of the optimised allocation, degree 0 first.
+    weights_ : str
+        Weights of the optimised allocation: `weights`, or "real" where that is "ctr" and real columns are predicted to have
+        less error, which happens with few columns in few dimensions.
     degree_ : int
         Degree at which the optimised allocation ends the series.
     predicted_variance_, predicted_bias_ : float
@@ -138,7 +141,7 @@ class MaclaurinFeatures(FeatureTransformer):
         if self.n_components in (1, 2):
             # No room for a real and an imaginary part beside a constant, nor for less than one column beside it.
             description["n_components"] = 2
-            if self.weights == "ctr":
+            if self.weights == "ctr" and self.allocation == "random":
                 description["weights"] = "real"
         return description
 
@@ -146,8 +149,9 @@ class MaclaurinFeatures(FeatureTransformer):
         super()._adopt(drawn)
         if self.allocation == "optimized":
             resolved = self.spec_["resolved"]
-            self.draws_ = resolved["draws"]
-            self.degree_ = len(self.draws_) - 1
+            self.columns_ = resolved["columns"]
+            self.weights_ = resolved["weights"]
+            self.degree_ = len(self.columns_) - 1
             self.predicted_variance_ = resolved["variance"]
             self.predicted_bias_ = resolved["bias"]
         return self

@@ -7,11 +7,8 @@ use super::fault::{Fault, excerpt};
 use super::gaps::Gaps;
 use super::input::Input;
 use super::schema::{Column, Kind, Missing, Schema, Selection};
-use super::{Element, Visit};
+use super::{Element, MOST_COLUMNS, Visit};
 use std::collections::HashMap;
-
-/// Rows longer than this are not made dense.
-const MOST_COLUMNS: u64 = 1 << 24;
 
 #[derive(Debug)]
 pub(super) struct Libsvm {

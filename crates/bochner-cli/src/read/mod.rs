@@ -77,6 +77,9 @@ element!(f64, u64, F64);
 /// The core's result, with other errors where a place in the file is still to be added.
 type Result<T, E = bochner::Error> = std::result::Result<T, E>;
 
+/// Longest rows: their columns have names, and the fast maps end here too.
+const MOST_COLUMNS: u64 = 1 << 22;
+
 /// What receives blocks of rows.
 type Visit<'a, R> = &'a mut dyn FnMut(RowBlock<'_, R>) -> Result<()>;
 

@@ -6,7 +6,7 @@ use super::gaps::Gaps;
 use super::input::{Anywhere, Bytes, Input, cannot_read, read_up_to};
 use super::npz::Member;
 use super::schema::{Chosen, Column, Kind, Missing, Schema, Selection};
-use super::{Element, Visit};
+use super::{Element, MOST_COLUMNS, Visit};
 use crate::interrupt;
 use bochner::Error;
 use rayon::prelude::*;
@@ -14,6 +14,8 @@ use std::io::{self, Read};
 
 /// Numbers per block, about: large enough to keep threads busy, small enough for the caches.
 const BLOCK_NUMBERS: usize = 1 << 20;
+/// Bytes from which a row is long enough to be looked at before its columns get names.
+const LONG_ROW: u64 = 1 << 20;
 /// Bytes read and converted at a time.
 const PIECE: usize = 1 << 17;
 
@@ -169,8 +171,8 @@ impl Numbers {
             }
             _ => {}
         }
-        if columns > 1 << 27 {
-            return Err(input.fault(format!("rows of {columns} numbers are too long")));
+        if columns as u64 > MOST_COLUMNS {
+            return Err(input.fault(format!("rows of {columns} numbers are too long; {MOST_COLUMNS} is the most")));
         }
         Ok(())
     }
@@ -178,6 +180,17 @@ impl Numbers {
 
 impl Matrix {
     pub(super) fn new(input: Input, body: Body, numbers: Numbers, selection: &Selection) -> Result<Self> {
+        // Names of columns take more memory than the bytes of a row: where the length of what follows is only promised, a
+        // long row has to be seen first.
+        let row_bytes = (numbers.columns * numbers.kind.size()) as u64;
+        if row_bytes > LONG_ROW
+            && let Source::Stream(stream) = Source::open(&input, &body, numbers.column_major)?
+        {
+            let found = io::copy(&mut stream.take(row_bytes), &mut io::sink());
+            if found.map_err(|e| input.fault(cannot_read(&e)))? < row_bytes {
+                return Err(input.fault(truncated(0, numbers.rows)));
+            }
+        }
         let names: Vec<String> = (1..=numbers.columns).map(|j| j.to_string()).collect();
         let chosen = selection.resolve(&input.name, &names)?;
         let column = |j: &usize| Column { name: names[*j].clone(), kind: Kind::Number { fill: None } };
@@ -330,24 +343,34 @@ enum Source {
     Anywhere(Anywhere, u64),
 }
 
-impl<'a> Pass<'a> {
-    fn open(matrix: &'a Matrix) -> Result<Self> {
-        let input = &matrix.input;
+fn truncated(row: usize, rows: usize) -> String {
+    format!("the file ends in row {} of {rows}: it is truncated", row + 1)
+}
+
+impl Source {
+    fn open(input: &Input, body: &Body, column_major: bool) -> Result<Self> {
         let told = |e: io::Error| input.fault(cannot_read(&e));
-        if let Body::At(offset) = matrix.body
+        if let Body::At(offset) = body
             && let Some(file) = input.anywhere()
         {
-            return Ok(Pass { matrix, source: Source::Anywhere(file.map_err(told)?, offset) });
+            return Ok(Source::Anywhere(file.map_err(told)?, *offset));
         }
-        if matrix.numbers.column_major {
+        if column_major {
             return Err(input.fault(COLUMN_MAJOR));
         }
-        let (mut stream, offset) = match &matrix.body {
+        let (mut stream, offset) = match body {
             Body::At(offset) => (input.bytes()?, *offset),
             Body::Member(member, offset) => (member.open(input)?, *offset),
         };
         io::copy(&mut (&mut stream).take(offset), &mut io::sink()).map_err(told)?;
-        Ok(Pass { matrix, source: Source::Stream(stream) })
+        Ok(Source::Stream(stream))
+    }
+}
+
+impl<'a> Pass<'a> {
+    fn open(matrix: &'a Matrix) -> Result<Self> {
+        let source = Source::open(&matrix.input, &matrix.body, matrix.numbers.column_major)?;
+        Ok(Pass { matrix, source })
     }
 
     /// Reads the rows from number `start` on, NaN included if `gaps` are allowed; calls follow each other.
@@ -356,7 +379,7 @@ impl<'a> Pass<'a> {
         let matrix = self.matrix;
         let input = &matrix.input;
         let told = |e: io::Error| input.fault(cannot_read(&e));
-        let short = |row: usize| input.fault(format!("the file ends in row {} of {rows}: it is truncated", row + 1));
+        let short = |row: usize| input.fault(truncated(row, rows));
         let native = kind == R::KIND && big_endian == cfg!(target_endian = "big");
         // Whole rows in pieces that stay in the first two caches between reading, converting and checking.
         let piece = (PIECE / kind.size()).max(columns) / columns * columns;

@@ -120,13 +120,20 @@ impl Selection {
         let words = self.words.iter().map(find).collect::<Result<Vec<_>>>()?;
         let inputs = match &self.inputs {
             Some(inputs) => inputs.iter().map(find).collect::<Result<Vec<_>>>()?,
-            None => (0..names.len()).filter(|j| !targets.contains(j) && !drop.contains(j)).collect(),
+            None => {
+                let mut kept = vec![true; names.len()];
+                targets.iter().chain(&drop).for_each(|j| kept[*j] = false);
+                (0..names.len()).filter(|j| kept[*j]).collect()
+            }
         };
-        for (i, j) in inputs.iter().enumerate() {
-            if inputs[..i].contains(j) {
+        // Marks, not searches: LIBSVM files have tens of thousands of columns.
+        let (mut seen, mut predicted) = (vec![false; names.len()], vec![false; names.len()]);
+        targets.iter().for_each(|j| predicted[*j] = true);
+        for j in &inputs {
+            if std::mem::replace(&mut seen[*j], true) {
                 return Err(Fault::new(file, format!("column {} is asked for twice", names[*j])).into());
             }
-            if targets.contains(j) {
+            if predicted[*j] {
                 return Err(Fault::new(file, format!("column {} is both an input and a target", names[*j])).into());
             }
         }

@@ -294,8 +294,7 @@ fn sinc(run: &Run<'_>, findings: &mut Findings, beside: &mut Table) -> Outcome {
         let hyper = Hyper::of(run, &format!("sinc a={frequency}"), &data, None, Some(NOISE))?;
         let exact = hyper.posterior(&data, grid.view())?;
         let spec = hyper.maclaurin(FEATURES, run.seed);
-        let draws = spec.resolve(data.rows.view())?.resolved.map_or(Vec::new(), |r| r.draws);
-        degree = draws.iter().rposition(|&d| d > 0).unwrap_or(0);
+        degree = spec.resolve(data.rows.view())?.resolved.map_or(0, |allocation| allocation.degree());
         let mut cells =
             vec![Cell::number(frequency, 2), Cell::number(hyper.length_scale, 3), Cell::number(hyper.signal, 3)];
         let mut divergences = Vec::new();

@@ -137,6 +137,16 @@ pub(crate) fn split_tile<T: Scalar>(both: &[T], re: &mut TileMut<'_, T::Real>, i
     }
 }
 
+/// Bytes of a row that are made before the next row's: fewer would jump between pages of the output for every few cache
+/// lines.
+const WIDE_BYTES: usize = 2048;
+
+/// The smallest multiple of `panel` columns that is worth a call.
+pub(crate) fn wide<R: Real>(panel: usize) -> usize {
+    let panel = panel.max(1);
+    panel * (WIDE_BYTES / size_of::<R>()).div_ceil(panel)
+}
+
 /// `0..dim` in consecutive ranges of `panel`, the last one possibly shorter.
 pub fn panels(dim: usize, panel: usize) -> impl Iterator<Item = Range<usize>> {
     let panel = panel.max(1);

@@ -14,7 +14,8 @@ use bochner::variance::Weights;
 use ndarray::{Array2, Axis};
 
 const ROWS: usize = 1000;
-const SEEDS: u64 = 10;
+/// Ten would do for the others; complex-to-real and real are a few percent apart where columns are few.
+const SEEDS: u64 = 40;
 
 /// Some rows around their mean.
 fn rows(name: &str) -> Array2<f64> {

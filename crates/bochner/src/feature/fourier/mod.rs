@@ -8,7 +8,7 @@ use super::FeatureMap;
 use crate::error::{Error, Result, check_dim};
 use crate::linalg::{Factor, Tile, TileMut, Workspace, cis, cos_offset, cos_sin};
 use crate::preprocess::LengthScale;
-use crate::projection::{Projection, panels};
+use crate::projection::{Projection, panels, wide};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::{Real, Scalar};
 use ndarray::Array2;
@@ -173,7 +173,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
                 Tile::new(&scaled, n, d)
             }
         };
-        let panel = self.projection.panel().min(self.len());
+        let panel = wide::<R>(self.projection.panel()).min(self.len());
         let mut buffer = work.take(n * panel);
         for columns in panels(self.len(), panel) {
             let m = columns.len();
@@ -191,7 +191,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
     /// Rows whose projections onto one panel fit into a quarter of a second-level cache of half a megabyte, or as many as
     /// the projection asks for.
     pub(super) fn tile_rows(&self) -> usize {
-        let fit = (1 << 17) / (size_of::<R>() * self.projection.panel().clamp(1, self.len().max(1)));
+        let fit = (1 << 17) / (size_of::<R>() * wide::<R>(self.projection.panel()).clamp(1, self.len().max(1)));
         fit.clamp(16, 64).max(self.projection.shared_rows())
     }
 }

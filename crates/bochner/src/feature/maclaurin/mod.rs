@@ -98,15 +98,11 @@ impl<O: Scalar> Power<O> for TensorSketch<O> {
 
 /// Columns of a real sketch two by two, as the real and imaginary parts of half as many; an odd one is spare.
 ///
-/// What degree 1 is where the other degrees are complex-to-real: complex signs gain nothing there, and `d'` real columns of
-/// a Hadamard matrix have all of `⟨x, y⟩` where `d'/2` complex ones have half of it.
+/// What real sketches are in a map whose others are complex-to-real.
 #[derive(Debug)]
-struct Pairs<S>(S);
+struct Pairs<R: Scalar>(Arc<dyn Power<R>>);
 
-impl<O: Scalar, S: Power<O::Real>> Power<O> for Pairs<S>
-where
-    O::Real: Scalar<Real = O::Real>,
-{
+impl<O: Scalar> Power<O> for Pairs<O::Real> {
     fn input_dim(&self) -> usize {
         self.0.input_dim()
     }
@@ -244,7 +240,7 @@ impl<O: Scalar> Maclaurin<O> {
         Ok(Maclaurin { input, constants, ln_constant, parts, draws })
     }
 
-    /// Degrees and their numbers of draws, the constant not among them.
+    /// Sketches by degree and number of draws, the constant not among them; a degree of two sketches comes twice.
     pub fn degrees(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
         self.parts.iter().map(|part| (part.degree, part.sketch.draws()))
     }

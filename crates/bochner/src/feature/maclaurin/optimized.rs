@@ -1,4 +1,5 @@
 use crate::error::{Error, Result};
+use crate::variance::Weights;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -30,6 +31,12 @@ impl Curve {
             (v - c) / d + c
         }
     }
+
+    /// The curve against columns, where a draw has two of them: the same at `2D` columns as at `D` draws, and in between what
+    /// it is if a column has half of a draw.
+    pub(super) fn of_halves(&self) -> Self {
+        Curve { variance: 2.0 * self.variance - self.covariance, block: 2 * self.block, ..*self }
+    }
 }
 
 /// What draws of one degree bring: `aₙ²` times a [`Curve`].
@@ -49,7 +56,7 @@ impl Cost {
     }
 }
 
-/// Draws per degree, and the errors they are predicted to leave.
+/// Columns per degree, and the errors they are predicted to leave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Allocation {
@@ -57,8 +64,10 @@ pub struct Allocation {
     pub input_dim: usize,
     /// Subtracted from rows, where they are centred.
     pub centre: Option<Vec<f64>>,
-    /// `draws[n]` draws for degree `n`; degree 0 is the constant and has none.
-    pub draws: Vec<usize>,
+    /// `columns[n]` columns for degree `n`, complex ones where features are; degree 0 is the constant and has none.
+    pub columns: Vec<usize>,
+    /// What they are drawn with: real where complex-to-real was asked for and real columns have less error.
+    pub weights: Weights,
     /// Predicted mean variance over pairs: the surrogate that was minimised.
     pub variance: f64,
     /// Predicted mean squared bias over pairs: what the degrees left out amount to.
@@ -68,7 +77,7 @@ pub struct Allocation {
 impl Allocation {
     /// The truncation degree.
     pub fn degree(&self) -> usize {
-        self.draws.iter().rposition(|&draws| draws > 0).unwrap_or(0)
+        self.columns.iter().rposition(|&columns| columns > 0).unwrap_or(0)
     }
 
     /// Predicted mean squared error over pairs.

@@ -196,13 +196,15 @@ impl Scaled {
                 // A complete block of degree 1 is exact; rounding must not say otherwise.
                 covariance = -variance / (block as f64 - 1.0);
             }
-            let mut curve = Curve { variance, covariance, block };
-            if n == 1 && block > 1 && law.weights == Weights::Ctr {
-                // Two real columns of one block for each draw, of twice the variance of a complex one: the mean of two has
-                // (2V + 2C)/2, and two such means have the covariance of their columns.
-                let (column, covariance) = (2.0 * variance, 2.0 * covariance);
-                curve = Curve { variance: 0.5 * (column + covariance), covariance, block: block / 2 };
-            }
+            let curve = Curve { variance, covariance, block };
+            let curve = match law.weights {
+                // Real columns, of twice the variance of a complex draw.
+                Weights::Ctr if n == 1 && block > 1 => {
+                    Curve { variance: 2.0 * variance, covariance: 2.0 * covariance, block }
+                }
+                Weights::Ctr => curve.of_halves(),
+                _ => curve,
+            };
             Cost { degree: n as u32, weight: libm::exp(2.0 * self.ln_terms[n]), curve }
         };
         let bias = sums.bias.iter().map(|b| (b / pairs).max(0.0)).collect();

@@ -101,6 +101,8 @@ pub enum Statistics {
 
 /// Most rows of a sample; of more a part is drawn.
 const SAMPLE_ROWS: usize = 5000;
+/// Rows whose pairs decide between real and complex-to-real weights.
+const CHOICE_ROWS: usize = 300;
 
 /// A power series with non-negative coefficients.
 #[derive(Debug, Clone)]
@@ -154,7 +156,7 @@ impl Series {
 /// let spec = MaclaurinSpec { n_components: 301, length_scale: 2.0.into(), ..MaclaurinSpec::default() };
 /// let spec = spec.resolve(rows.view())?;
 /// let allocation = spec.resolved.as_ref().unwrap();
-/// assert_eq!(allocation.draws.iter().sum::<usize>(), 150);
+/// assert_eq!(allocation.columns.iter().sum::<usize>(), 300);
 /// let map = spec.build::<f64>(4)?;
 /// assert_eq!(map.output_dim(), 301);
 /// # Ok::<(), bochner::Error>(())
@@ -162,7 +164,7 @@ impl Series {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MaclaurinSpec {
-    /// Budget of output columns, the constant among them; CtR maps may leave one of them unused.
+    /// Budget of output columns, the constant among them; random degrees of CtR maps may leave one of them unused.
     pub n_components: usize,
     /// The kernel.
     pub kernel: MaclaurinKernel,
@@ -228,13 +230,28 @@ impl Default for MaclaurinSpec {
     }
 }
 
-/// What a map is made of: copies of the constant with their value, and draws and weights of degrees.
+/// What a map is made of: copies of the constant with their value, and sketches of degrees.
 struct Plan {
     constants: usize,
     ln_constant: f64,
-    /// Degree, draws, `ln` of the factor of its features.
-    parts: Vec<(u32, usize, f64)>,
+    parts: Vec<Term>,
 }
+
+/// One sketch of a degree; a degree has one, or two that share its features.
+#[derive(Debug, Clone, Copy)]
+struct Term {
+    degree: u32,
+    draws: usize,
+    /// Real ones may stand in a map that is complex-to-real.
+    weights: Weights,
+    /// `ln` of the factor of its features.
+    ln_weight: f64,
+    /// Whether another sketch has the draws of this degree's seed.
+    beside: bool,
+}
+
+/// Label of the seed's children for the second sketch of a degree.
+const BESIDE: u64 = 1 << 33;
 
 impl MaclaurinSpec {
     fn is_gaussian(&self) -> bool {
@@ -280,21 +297,30 @@ impl MaclaurinSpec {
         if self.weights == Weights::Ctr { 2 } else { 1 }
     }
 
-    /// Draws the budget has room for beside a constant of `constants` columns.
-    fn draws_beside(&self, constants: usize) -> Result<usize> {
-        let pair = self.columns_per_draw();
-        match self.n_components.saturating_sub(constants) / pair {
+    /// Groups of `group` columns the budget has room for beside a constant of `constants` columns.
+    fn columns_beside(&self, constants: usize, group: usize) -> Result<usize> {
+        match self.n_components.saturating_sub(constants) / group {
             0 => Err(Error::parameter(
                 "n_components",
-                if pair == 2 {
+                if group == 2 {
                     "at least 3 for weights=\"ctr\" beside a constant"
                 } else {
                     "at least 2 beside a constant"
                 },
                 self.n_components,
             )),
-            draws => Ok(draws),
+            groups => Ok(groups),
         }
+    }
+
+    /// Draws of random degrees the budget has room for.
+    fn draws_beside(&self, constants: usize) -> Result<usize> {
+        self.columns_beside(constants, self.columns_per_draw())
+    }
+
+    /// What the degrees are drawn with.
+    fn drawn(&self) -> Weights {
+        self.resolved.as_ref().map_or(self.weights, |resolved| resolved.weights)
     }
 
     fn kind(&self) -> Kind {
@@ -365,15 +391,20 @@ impl MaclaurinSpec {
             centre = Some(seen.mean().to_vec());
         }
         let input = spec.input(rows.ncols(), centre)?;
-        let (draws, variance, bias) = match self.allocation {
-            AllocationRule::Optimized => spec.optimize(rows, &input, &series)?,
+        let mut weights = self.weights;
+        let (columns, variance, bias) = match self.allocation {
+            AllocationRule::Optimized => {
+                weights = spec.better_weights(rows, &input, &series)?;
+                MaclaurinSpec { weights, ..spec.clone() }.optimize(rows, &input, &series)?
+            }
             AllocationRule::Random => (Vec::new(), f64::NAN, f64::NAN),
         };
         let finite = |v: f64| if v.is_nan() { 0.0 } else { v };
         spec.resolved = Some(Allocation {
             input_dim: rows.ncols(),
             centre: input.centre,
-            draws,
+            columns,
+            weights,
             variance: finite(variance),
             bias: finite(bias),
         });
@@ -389,6 +420,25 @@ impl MaclaurinSpec {
         }
     }
 
+    /// Real weights where complex-to-real ones are asked for and have more error: few columns in few dimensions, where
+    /// blocks of real columns are complete before half as many complex draws are.
+    ///
+    /// All pairs of a small part of the rows are enough to tell.
+    fn better_weights<T: Real>(&self, rows: ArrayView2<'_, T>, input: &Input, series: &Series) -> Result<Weights> {
+        if self.weights != Weights::Ctr || rows.nrows() < 2 {
+            return Ok(self.weights);
+        }
+        let most = CHOICE_ROWS.min(rows.nrows());
+        let picks = Stream::new(Seed::new(self.seed), Role::Split, 2).distinct(rows.nrows() as u64, most);
+        let picks: Vec<usize> = picks.into_iter().map(|i| i as usize).collect();
+        let part = rows.select(Axis(0), &picks);
+        let error = |weights| {
+            let spec = MaclaurinSpec { weights, statistics: Statistics::Pairwise, ..self.clone() };
+            spec.optimize(part.view(), input, series).map(|(_, variance, bias)| variance + bias)
+        };
+        Ok(if error(Weights::Real)? < error(Weights::Ctr)? { Weights::Real } else { Weights::Ctr })
+    }
+
     fn optimize<T: Real>(
         &self,
         rows: ArrayView2<'_, T>,
@@ -398,7 +448,7 @@ impl MaclaurinSpec {
         if series.highest(self.max_degree) == 0 {
             return Ok((vec![0], 0.0, 0.0));
         }
-        let total = self.draws_beside(usize::from(series.coefficient(0) > 0.0))?;
+        let total = self.columns_beside(usize::from(series.coefficient(0) > 0.0), 1)?;
         optimize(&self.means(rows, input, series)?, self.min_degree, total)
     }
 
@@ -409,6 +459,10 @@ impl MaclaurinSpec {
                 check_dim("number of columns of rows", resolved.input_dim, input_dim)?;
                 if let Some(centre) = &resolved.centre {
                     check_dim("number of columns of the centre", input_dim, centre.len())?;
+                }
+                let drawn = resolved.weights;
+                if drawn != self.weights && (self.weights, drawn) != (Weights::Ctr, Weights::Real) {
+                    return Err(Error::parameter("weights of the allocation", "those of the map", format!("{drawn:?}")));
                 }
                 Ok(Some(resolved))
             }
@@ -458,19 +512,25 @@ impl MaclaurinSpec {
         if series.highest(MAX_DEGREE) == 0 {
             return Ok(exact);
         }
-        let part = |n: usize, draws: usize, ln: f64| (n as u32, draws, 0.5 * (series.ln_coefficient(n) + ln));
+        let part = |n: usize, draws: usize, ln: f64| Term {
+            degree: n as u32,
+            draws,
+            weights: self.drawn(),
+            ln_weight: 0.5 * (series.ln_coefficient(n) + ln),
+            beside: false,
+        };
         match self.allocation {
             AllocationRule::Optimized => {
-                let draws = &resolved.expect("decided above").draws;
-                if draws.len() > MAX_DEGREE as usize + 1 || draws.first().is_some_and(|&d| d > 0) {
+                let columns = &resolved.expect("decided above").columns;
+                if columns.len() > MAX_DEGREE as usize + 1 || columns.first().is_some_and(|&d| d > 0) {
                     return Err(Error::parameter(
-                        "draws",
+                        "columns",
                         "numbers for the degrees 0 to 64, the first of them 0",
-                        draws.len(),
+                        columns.len(),
                     ));
                 }
-                let active = draws.iter().enumerate().filter(|(n, d)| **d > 0 && series.coefficient(*n) > 0.0);
-                Ok(Plan { parts: active.map(|(n, &d)| part(n, d, 0.0)).collect(), ..exact })
+                let active = columns.iter().enumerate().filter(|(n, d)| **d > 0 && series.coefficient(*n) > 0.0);
+                Ok(Plan { parts: active.flat_map(|(n, &columns)| self.terms(part(n, columns, 0.0))).collect(), ..exact })
             }
             AllocationRule::Random => {
                 let (measure, constant_exact) = self.measure(&series)?;
@@ -481,14 +541,14 @@ impl MaclaurinSpec {
                 for (degree, count) in drawn {
                     // √(a count/(μ D)) times a sketch that is divided by √count.
                     let ln = libm::log(count as f64 / (degree.probability * total as f64));
-                    let (n, count, ln_weight) = part(degree.degree as usize, count, ln);
-                    match n {
+                    let term = part(degree.degree as usize, count, ln);
+                    match term.degree {
                         // The constant needs no imaginary parts: their columns share it, so that the budget is used as promised.
                         0 => {
                             plan.constants = count * self.columns_per_draw();
-                            plan.ln_constant = ln_weight - 0.5 * libm::log(plan.constants as f64);
+                            plan.ln_constant = term.ln_weight - 0.5 * libm::log(plan.constants as f64);
                         }
-                        _ => plan.parts.push((n, count, ln_weight)),
+                        _ => plan.parts.push(term),
                     }
                 }
                 Ok(plan)
@@ -496,37 +556,44 @@ impl MaclaurinSpec {
         }
     }
 
-    /// Whether a degree is made of real columns in a map that is complex-to-real ([`Pairs`]): where a block of columns has
-    /// a degree exactly. Random degrees are drawn one by one, and their complete blocks are no design.
-    fn is_paired(&self, degree: u32) -> bool {
-        let blocks = self.allocation == AllocationRule::Optimized && self.sketch == SketchKind::TensorSrht;
-        degree == 1 && self.weights == Weights::Ctr && blocks
+    /// The sketches that `columns` columns of a degree are made of; given as one of as many draws.
+    ///
+    /// In a map that is complex-to-real two columns are a draw, with two exceptions. Degree 1 of Hadamard blocks is real:
+    /// a complete block of real columns has it exactly. And the last of an odd number of columns is a real sketch of its
+    /// own: all columns count the same in the estimate, so that one of `c` has `1/c` of it.
+    fn terms(&self, all: Term) -> Vec<Term> {
+        let columns = all.draws;
+        let exact = all.degree == 1 && self.sketch == SketchKind::TensorSrht;
+        if all.weights != Weights::Ctr {
+            return vec![all];
+        }
+        if exact || columns == 1 {
+            return vec![Term { weights: Weights::Real, ..all }];
+        }
+        let share = |of: usize| all.ln_weight + 0.5 * libm::log(of as f64 / columns as f64);
+        let draws = columns / 2;
+        let mut terms = vec![Term { draws, ln_weight: share(2 * draws), ..all }];
+        if columns % 2 == 1 {
+            terms.push(Term { draws: 1, weights: Weights::Real, ln_weight: share(1), beside: true, ..all });
+        }
+        terms
     }
 
-    /// Real columns of `draws` pairs; one that is left of an odd budget joins them, but where it would break a complete
-    /// block, which is exact.
-    fn paired_columns(&self, dim: usize, draws: usize) -> Result<usize> {
-        let constants = usize::from(self.series()?.coefficient(0) > 0.0);
-        let complete = (2 * draws).is_multiple_of(dim.next_power_of_two());
-        let left = self.n_components.saturating_sub(constants) % 2;
-        Ok(2 * draws + if complete { 0 } else { left })
+    /// The sketch of a term, for its variance.
+    fn law(&self, dim: usize, term: &Term) -> Result<Sketch> {
+        Sketch::new(self.kind(), term.weights, term.degree, term.draws, dim)
     }
 
-    /// The sketch of a degree, for its variance.
-    fn law(&self, dim: usize, degree: u32, draws: usize) -> Result<Sketch> {
-        match self.is_paired(degree) {
-            true => Sketch::new(self.kind(), Weights::Real, degree, self.paired_columns(dim, draws)?, dim),
-            false => Sketch::new(self.kind(), self.weights, degree, draws, dim),
+    fn power<O: Scalar>(&self, dim: usize, term: &Term) -> Result<Arc<dyn Power<O>>> {
+        match (self.drawn(), term.weights) {
+            (Weights::Ctr, Weights::Real) => Ok(Arc::new(Pairs(self.sketch_of::<O::Real>(dim, term)?))),
+            _ => self.sketch_of(dim, term),
         }
     }
 
-    fn power<O: Scalar>(&self, dim: usize, degree: u32, draws: usize) -> Result<Arc<dyn Power<O>>> {
-        let seed = Seed::new(self.seed).child(u64::from(degree));
-        if self.is_paired(degree) {
-            let columns = self.paired_columns(dim, draws)?;
-            let factors = Srht::<O::Real, O::Real>::factors(seed, &[dim], columns, self.srht)?;
-            return Ok(Arc::new(Pairs(ProductSketch::new(factors)?)));
-        }
+    fn sketch_of<O: Scalar>(&self, dim: usize, term: &Term) -> Result<Arc<dyn Power<O>>> {
+        let Term { degree, draws, beside, .. } = *term;
+        let seed = Seed::new(self.seed).child(u64::from(degree) + if beside { BESIDE } else { 0 });
         let seeds = (0..degree).map(|i| seed.child(u64::from(i)));
         Ok(match self.sketch {
             SketchKind::TensorSrht => {
@@ -548,15 +615,15 @@ impl MaclaurinSpec {
     fn assemble<O: Scalar>(&self, input_dim: usize) -> Result<Maclaurin<O>> {
         let plan = self.plan(input_dim)?;
         let centre = self.resolved.as_ref().and_then(|resolved| resolved.centre.clone());
-        let part = |&(degree, draws, ln_weight): &(u32, usize, f64)| {
-            Ok(Part { degree, ln_weight, sketch: self.power(input_dim, degree, draws)? })
+        let part = |term: &Term| {
+            Ok(Part { degree: term.degree, ln_weight: term.ln_weight, sketch: self.power(input_dim, term)? })
         };
         let parts = plan.parts.iter().map(part).collect::<Result<Vec<_>>>()?;
         Maclaurin::new(self.input(input_dim, centre)?, plan.constants, plan.ln_constant, parts)
     }
 
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        match self.weights {
+        match self.drawn() {
             Weights::Real => Ok(Arc::new(self.assemble::<R>(input_dim)?)),
             Weights::Ctr => Ok(Arc::new(RealParts { inner: self.assemble::<R::Complex>(input_dim)? })),
             Weights::Complex => Err(Error::Unsupported {
@@ -611,7 +678,9 @@ impl MaclaurinSpec {
         check_dim("number of columns of y", x.ncols(), y.ncols())?;
         self.decided(x.ncols())?;
         let kept: Vec<u32> = match self.allocation {
-            AllocationRule::Optimized => self.plan(x.ncols())?.parts.iter().map(|part| part.0).collect(),
+            AllocationRule::Optimized => {
+                self.plan(x.ncols())?.parts.iter().filter(|term| !term.beside).map(|term| term.degree).collect()
+            }
             AllocationRule::Random if series.infinite && self.cut.is_none() => {
                 return Ok(Array2::zeros((x.nrows(), y.nrows())));
             }
@@ -708,9 +777,9 @@ impl Describe for MaclaurinSpec {
             return self.random_variance(x, y, self.kind(), &series);
         }
         let parts = self.plan(x.ncols())?.parts;
-        let sketches = parts.iter().map(|&(n, draws, _)| self.law(x.ncols(), n, draws)).collect::<Result<Vec<_>>>()?;
+        let sketches = parts.iter().map(|term| self.law(x.ncols(), term)).collect::<Result<Vec<_>>>()?;
         // A feature's factor is √aₙ, the estimate's aₙ.
-        let factors: Vec<(u32, f64)> = parts.iter().map(|&(n, _, ln)| (n, 2.0 * ln)).collect();
+        let factors: Vec<(u32, f64)> = parts.iter().map(|term| (term.degree, 2.0 * term.ln_weight)).collect();
         self.over_degrees(x, y, &factors, |place, stats| sketches[place].variance(stats))
     }
 
