@@ -276,6 +276,35 @@ fn requests_that_make_no_sense_are_told_in_one_sentence() {
     }
 }
 
+/// The data files do not exist: had the program looked at one, it would say so.
+#[test]
+fn outputs_whose_folder_is_missing_are_refused_before_anything_is_read() {
+    let folder = Folder::new("outputs");
+    folder.write("file", "");
+    let fit = ["fit", "none.csv", "--target", "y"];
+    for (arguments, part) in [
+        (
+            &[&fit[..], &["--out", "gone/m.bochner"]].concat()[..],
+            "cannot write gone/m.bochner: there is no folder gone",
+        ),
+        (&[&fit[..], &["--report", "gone/page.html"]].concat(), "there is no folder gone"),
+        (&[&fit[..], &["--plot", "gone/plot.svg"]].concat(), "there is no folder gone"),
+        (&[&fit[..], &["--checkpoint", "gone/checkpoint"]].concat(), "there is no folder gone"),
+        (&[&fit[..], &["--out", "file/m.bochner"]].concat(), "file is not a folder"),
+        (&["predict", "none.bochner", "none.csv", "--out", "gone/p.csv"], "there is no folder gone"),
+        (&["predict", "none.bochner", "none.csv", "--out", "p.xlsx"], ".xlsx cannot be written"),
+        (&["transform", "none.csv", "--out", "gone/f.npy"], "there is no folder gone"),
+        (&["compare", "none.csv", "--report", "gone/page.html"], "there is no folder gone"),
+        (&["compare", "none.csv", "--out", "file/results"], "file is not a folder"),
+        (&["reproduce", "kid", "--out", "file/results"], "file is not a folder"),
+        (&["demo", "--out", "file"], "file is not a folder"),
+    ] {
+        let message = folder.bad(arguments);
+        assert!(message.contains(part), "{arguments:?}: {message}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 1, "trials leave nothing behind");
+}
+
 /// Prices are a smooth function of area and age: whatever the kernel, far more than half of their variance is explained.
 #[test]
 fn every_kernel_can_be_named_and_learns() {

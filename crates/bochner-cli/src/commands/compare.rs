@@ -54,6 +54,8 @@ struct Entry {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
+    args.out.as_deref().map_or(Ok(()), output::check_folder)?;
+    args.report.as_deref().map_or(Ok(()), output::check_file)?;
     let seed = Seed::new(context.global.seed);
     let rows = args.sample.read(&args.kernel, seed)?.rows;
     let kernel = args.kernel.resolve(rows.view(), seed)?;

@@ -9,7 +9,7 @@ use crate::pipeline::{self, Preparation};
 use crate::progress::Progress;
 use crate::read::Data;
 use crate::source::{Columns, Text};
-use crate::write::{Block, Layout, Sheet};
+use crate::write::{self, Block, Layout, Sheet};
 use bochner::feature::{Describe, FeatureMap, Spec};
 use bochner::preprocess::Preprocess;
 use bochner::random::Seed;
@@ -58,6 +58,7 @@ pub(crate) struct Args {
 const PIECE: usize = 512;
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
+    write::check(args.out.as_deref())?;
     let (data, steps, spec) = match &args.model {
         Some(path) => from_model(args, &inspect::load(path)?)?,
         None => from_options(args, context)?,
