@@ -245,6 +245,18 @@ pub(crate) fn stopped(failure: Failure) -> Error {
 }
 
 impl Scan {
+    /// Refuses a single row.
+    pub(crate) fn check_rows(&self, data: &Data) -> Outcome {
+        match self.rows {
+            0 | 1 => Err(Failure::Failed(format!(
+                "{}: expected at least 2 rows to learn from, found {}",
+                data.input().name,
+                self.rows
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// What the targets are: classes if they are words or few whole numbers.
     pub(crate) fn recognise(&self, data: &Data) -> (Task, String) {
         let targets = &data.schema().targets;
@@ -273,13 +285,16 @@ impl Scan {
         task: Task,
     ) -> Outcome<Pipeline> {
         let schema = data.schema().clone();
+        let file = &data.input().name;
         let steps = self.steps(data, preparation, threshold)?;
         let mut pipeline = Pipeline { schema, missing, steps, targets: Vec::new(), labels: Vec::new() };
         match task {
             Task::Regression => {
                 if matches!(data.schema().targets.first().map(|c| &c.kind), Some(Kind::Words { .. })) {
                     let name = &data.schema().targets[0].name;
-                    return Err(Failure::Usage(format!("{name} holds words, which a regression cannot predict")));
+                    return Err(Failure::Usage(format!(
+                        "{file}: {name} holds words, which a regression cannot predict"
+                    )));
                 }
                 let scale = |j: usize| {
                     let deviation = self.targets.variance(j).sqrt();
@@ -293,7 +308,7 @@ impl Scan {
                 let Some(values) = &self.distinct else {
                     return Err(Failure::Usage(match data.schema().targets.len() {
                         1 => format!(
-                            "{} holds numbers that are not whole, or more than {MOST_CLASSES} different ones: no classes",
+                            "{file}: {} holds numbers that are not whole, or more than {MOST_CLASSES} different ones: no classes",
                             data.schema().targets[0].name
                         ),
                         n => format!("a classification has one target, not {n}"),

@@ -305,6 +305,25 @@ fn outputs_whose_folder_is_missing_are_refused_before_anything_is_read() {
     assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 1, "trials leave nothing behind");
 }
 
+#[test]
+fn a_file_with_fewer_than_two_rows_is_named_with_what_was_expected() {
+    let folder = Folder::new("few");
+    folder.write("one.csv", "x,z,y\n1,2,3\n");
+    folder.write("none.csv", "x,z,y\n");
+    for command in
+        [&["fit", "FILE", "--target", "y"][..], &["transform", "FILE"], &["compare", "FILE"], &["plan", "FILE"]]
+    {
+        for (file, parts) in
+            [("one.csv", ["one.csv: ", "at least 2", "1"]), ("none.csv", ["none.csv: ", "no rows", ""])]
+        {
+            let message = folder.bad(&command.iter().map(|c| if *c == "FILE" { file } else { c }).collect::<Vec<_>>());
+            assert!(parts.iter().all(|part| message.contains(part)), "{command:?}: {message}");
+        }
+    }
+    let features = folder.good(&["transform", "one.csv", "--length-scale", "1", "--features", "8"]);
+    assert_eq!(features.lines().count(), 2, "a length scale that is given needs no second row");
+}
+
 /// Prices are a smooth function of area and age: whatever the kernel, far more than half of their variance is explained.
 #[test]
 fn every_kernel_can_be_named_and_learns() {

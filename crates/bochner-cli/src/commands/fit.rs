@@ -295,6 +295,7 @@ fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family
     let sample_bytes = args.memory.map_or(1 << 27, |memory| memory / 8);
     let scan = pipeline::scan(data, seed, sample_bytes, || progress.read())?;
     drop(progress);
+    scan.check_rows(data)?;
     let (recognised, reason) = match family {
         Family::Operator => (Task::Regression, "operator-valued kernels predict numbers".to_owned()),
         _ => scan.recognise(data),

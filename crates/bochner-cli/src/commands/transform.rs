@@ -98,7 +98,10 @@ fn from_options(args: &Args, context: &Context) -> Outcome<(Data, Vec<Preprocess
     let sample = &scan.sample.rows;
     let mut sample = sample.slice(s![..sample.nrows().min(2000), ..]).to_owned();
     steps.iter().try_for_each(|step| step.apply(sample.view_mut()))?;
-    let spec = spec.resolve(sample.view())?;
+    let spec = spec.resolve(sample.view()).map_err(|error| match error {
+        bochner::Error::Interrupted => Failure::Interrupted,
+        error => Failure::Failed(format!("{}: {error}; --length-scale NUMBER is taken as it is", data.input().name)),
+    })?;
     Ok((data, steps, spec))
 }
 
@@ -128,7 +131,7 @@ fn transform<R: Real>(args: &Args, context: &Context, data: &Data, steps: &[Prep
         context.print(&format!("Wrote {rows} rows of {columns} {} to {}\n", Description::Map(spec.clone()).in_words(), path.display()))?;
     }
     if args.out.is_none() && rows == 0 {
-        return Err(Failure::Failed("there were no rows".into()));
+        return Err(Failure::Failed(format!("{}: there were no rows", data.input().name)));
     }
     Ok(())
 }
