@@ -264,7 +264,7 @@ fn requests_that_make_no_sense_are_told_in_one_sentence() {
         (&["transform", "t.csv", "--drop", "name", "--kernel", "curl_free"], "transform has no targets"),
         (&["fit", "t.csv", "--target", "colour", "--drop", "name", "--task", "regression"], "holds words"),
         (&["fit", "t.csv", "--target", "price", "--drop", "name", "--task", "classification"], "no classes"),
-        (&["fit", "same.csv", "--target", "y"], "the same value in every row"),
+        (&["fit", "same.csv", "--target", "y"], "same.csv: the target y has the one value \"a\" in all 3 rows"),
         (&["fit", "none.csv", "--target", "y"], "none.csv: there is no such file"),
         (&["inspect", "none.bochner"], "none.bochner: there is no such file"),
         (&["inspect", "t.csv"], "t.csv: model file: not a safetensors container"),
@@ -322,6 +322,28 @@ fn a_file_with_fewer_than_two_rows_is_named_with_what_was_expected() {
     }
     let features = folder.good(&["transform", "one.csv", "--length-scale", "1", "--features", "8"]);
     assert_eq!(features.lines().count(), 2, "a length scale that is given needs no second row");
+}
+
+#[test]
+fn a_constant_target_is_refused_with_its_value_unless_it_is_one_component_of_a_field() {
+    let folder = Folder::new("constant");
+    let table = |of: fn(f64) -> f64| {
+        let row = |i| format!("{},{},{},2.5\n", noise(i, 0), noise(i, 1), of(noise(i, 0)));
+        (0..60).map(row).fold("a,b,u,v\n".to_owned(), |text, row| text + &row)
+    };
+    folder.write("one.csv", table(|a| a * a));
+    folder.write("both.csv", table(|_| -1.0));
+    let part = "one.csv: the target v has the one value 2.5 in all 60 rows";
+    for more in
+        [&["--target", "v", "--drop", "u"][..], &["--target", "u,v"], &["--target", "v", "--task", "regression"]]
+    {
+        let message = folder.bad(&[&["fit", "one.csv"], more].concat());
+        assert!(message.contains(part), "{message}");
+    }
+    let field = ["--target", "u,v", "--kernel", "divergence_free", "--features", "64"];
+    folder.good(&[&["fit", "one.csv"], &field[..]].concat());
+    let message = folder.bad(&[&["fit", "both.csv"], &field[..]].concat());
+    assert!(message.contains("both.csv: the target u has the one value -1 in all 60 rows"), "{message}");
 }
 
 /// Prices are a smooth function of area and age: whatever the kernel, far more than half of their variance is explained.

@@ -319,8 +319,10 @@ fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family
         }
         wishes.operator = Some(wish);
     }
+    let field = wishes.operator.as_ref().is_some_and(OperatorWish::is_field);
+    scan.check_targets(data, field)?;
     let mut pipeline = scan.pipeline(data, args.columns.missing(), preparation, args.threshold, task)?;
-    if wishes.operator.as_ref().is_some_and(OperatorWish::is_field) {
+    if field {
         pipeline.share_target_scale();
     }
     if family == Family::Gp {
