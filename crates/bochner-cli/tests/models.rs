@@ -833,6 +833,75 @@ fn exact_machines_and_variational_processes_tell_the_rings_apart() {
     assert!(message.contains("no classification with --model local-gp"), "{message}");
 }
 
+/// Files of exact models, as the Python package writes them: predictions are the model's own, and `inspect` explains them.
+#[test]
+fn exact_models_of_the_python_package_predict_and_are_explained() {
+    use bochner::kernel::{Gaussian, OperatorKernel};
+    use bochner::model::exact::{ExactGpClassifier, ExactGpRegressor, KernelRidge};
+    use bochner::model::{ExactOperatorRidge, Fit, Predict};
+    let folder = Folder::new("exact");
+    let rows = ndarray::Array2::from_shape_fn((40, 2), |(i, j)| noise(i, j));
+    let values = ndarray::Array2::from_shape_fn((40, 2), |(i, j)| (3.0 * rows[[i, 0]] + j as f64).sin() * rows[[i, 1]]);
+    let first = values.slice(ndarray::s![.., ..1]).to_owned();
+    let labels = first.mapv(|v| f64::from(v > 0.3));
+    let kernel = std::sync::Arc::new(Gaussian::new(0.7).unwrap());
+    let described = serde_json::json!({"kernel": "gaussian", "length_scale": 0.7});
+    let source = |targets| bochner::rows::InMemory::new(rows.view(), targets).unwrap();
+    let ridge = KernelRidge::new(kernel.clone(), 0.1).unwrap().fit(&mut source(first.view())).unwrap();
+    let process = ExactGpRegressor::new(kernel.clone(), 0.1).unwrap().fit(&mut source(first.view())).unwrap();
+    let classes = ExactGpClassifier::new(kernel, 0.1).unwrap().with_classes(2).unwrap();
+    let classes = classes.fit(&mut source(labels.view())).unwrap();
+    let curl_free = OperatorKernel::curl_free(0.5).unwrap();
+    let field = ExactOperatorRidge::new(curl_free, 0.1).unwrap().fit_arrays(rows.clone(), values.view()).unwrap();
+    let mut of_field = field.to_stored().unwrap();
+    let column = |name: &str| serde_json::json!({"name": name, "kind": {"number": {}}});
+    of_field.header.preprocessing = serde_json::json!({
+        "schema": {"inputs": [column("1"), column("2")], "targets": [column("u"), column("v")]},
+        "missing": "refuse", "steps": [], "targets": [{"mean": 0.0, "scale": 1.0}, {"mean": 0.0, "scale": 1.0}],
+    });
+    let text: Vec<String> = rows.rows().into_iter().map(|r| format!("{},{}\n", r[0], r[1])).collect();
+    folder.write("rows.csv", text.concat());
+    let names = Some(vec!["low".into(), "high".into()]);
+    for (stored, predicted, words) in [
+        (ridge.to_stored(described.clone()).unwrap(), ridge.predict(rows.view()).unwrap(), "exact kernel ridge"),
+        (
+            process.to_stored(described.clone()).unwrap(),
+            process.predict(rows.view()).unwrap(),
+            "exact Gaussian process",
+        ),
+        (classes.to_stored(described, names).unwrap(), classes.predict(rows.view()).unwrap(), "one process per class"),
+        (of_field, field.predict(rows.view()).unwrap(), "the exact curl-free kernel"),
+    ] {
+        let kind = stored.header.kind.clone();
+        folder.write("m.bochner", stored.to_bytes().unwrap());
+        let told = folder.good(&["inspect", "m.bochner"]);
+        assert!(told.contains(words) && told.contains("none: the exact"), "{kind}: {told}");
+        let found = folder.good(&["predict", "m.bochner", "rows.csv"]);
+        for (line, expected) in found.lines().skip(1).zip(predicted.rows()) {
+            let expected: Vec<String> = match kind.as_str() {
+                "exact_gp_classifier" => vec![["low", "high"][expected[0] as usize].to_owned()],
+                _ => expected.iter().map(f64::to_string).collect(),
+            };
+            assert_eq!(line, expected.join(","), "{kind}");
+        }
+        assert_eq!(found.lines().count(), 41, "{kind}");
+        match kind.as_str() {
+            "exact_gp_regressor" => {
+                assert!(folder.good(&["predict", "m.bochner", "rows.csv", "--std"]).contains("_std"))
+            }
+            "exact_gp_classifier" => {
+                let found = folder.good(&["predict", "m.bochner", "rows.csv", "--probabilities"]);
+                assert!(found.starts_with("prediction,probability of low,probability of high"), "{found}");
+                let mut forged = stored.clone();
+                forged.header.extra["samples"] = (1u64 << 50).into();
+                folder.write("forged.bochner", forged.to_bytes().unwrap());
+                assert!(folder.bad(&["inspect", "forged.bochner"]).contains("`samples` is 1125899906842624"));
+            }
+            _ => {}
+        }
+    }
+}
+
 #[test]
 fn features_and_predictions_go_to_parquet_files_as_to_arrays() {
     let folder = Folder::new("parquet");
