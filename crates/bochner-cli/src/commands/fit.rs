@@ -38,7 +38,8 @@ Examples:
   bochner fit wind.csv --target u,v --kernel divergence_free --plot wind.svg       # a vector field
   bochner fit large.csv --target y --memory 2GB --checkpoint large.checkpoint    # after a power cut: the same with --resume
 
-The time of --budget is counted in operations, so that the same command gives the same model on every machine.")]
+The time of --budget is counted in operations, so that the same command gives the same model on every machine. Reading the
+file and the iterations of svm, kernel-svm, svi, --solver cg and sgd are not counted.")]
 pub(crate) struct Args {
     /// A CSV, TSV, Parquet, NPY, NPZ, IDX or LIBSVM file, plain or gzip; - for standard input
     #[serde(skip)]
