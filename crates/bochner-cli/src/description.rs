@@ -18,6 +18,8 @@ pub(crate) enum Description {
     Operator(OperatorSpec),
     /// Rows stay rows, and are compared with others.
     Kernel(Any),
+    /// The same with matrices as values.
+    OperatorKernel(OperatorKernel),
 }
 
 impl Description {
@@ -30,7 +32,7 @@ impl Description {
         match self {
             Description::Map(spec) => Ok(spec.clone()),
             Description::Operator(spec) => Ok(spec.fourier()?.into()),
-            Description::Kernel(_) => Err(Error::Unsupported {
+            Description::Kernel(_) | Description::OperatorKernel(_) => Err(Error::Unsupported {
                 what: "features",
                 reason: "an exact kernel machine compares rows and has none".into(),
             }),
@@ -56,7 +58,7 @@ impl Description {
     /// Number of features of a row, where rows become features.
     pub(crate) fn features(&self, input_dim: usize) -> Result<Option<usize>> {
         match self {
-            Description::Kernel(_) => Ok(None),
+            Description::Kernel(_) | Description::OperatorKernel(_) => Ok(None),
             // Which degrees get how many columns is decided when the rows are known; how many there are is not.
             Description::Map(Spec::Maclaurin(spec)) if spec.resolved.is_none() => Ok(Some(spec.n_components)),
             other => Ok(Some(other.spec()?.build::<f32>(input_dim)?.output_dim())),
@@ -87,20 +89,29 @@ impl Description {
             }
             Description::Operator(_) => {
                 let kernel = &value["kernel"];
-                let name = match kernel["kernel"].as_str() {
-                    Some("div_free") => "divergence-free".to_owned(),
-                    Some("curl_free") => "curl-free".to_owned(),
-                    Some("helmholtz") => {
-                        let share = kernel["curl_free"].as_f64().unwrap_or(0.0);
-                        format!("Helmholtz, {:.0} % curl-free", 100.0 * share)
-                    }
-                    other => other.unwrap_or("operator-valued").to_owned(),
-                };
                 let base = word(&kernel["base"], "kernel").map(|k| format!("{k} base"));
-                format!("operator-valued fourier features ({})", joined(&[Some(format!("{name} kernel")), base]))
+                let name = format!("{} kernel", operator_in_words(kernel));
+                format!("operator-valued fourier features ({})", joined(&[Some(name), base]))
+            }
+            Description::OperatorKernel(_) => {
+                let base = word(&value["base"], "kernel").map_or(String::new(), |k| format!(" ({k} base)"));
+                format!("none: the exact {} kernel{base}", operator_in_words(&value))
             }
             Description::Kernel(_) => format!("none: the exact {} kernel", word(&value, "kernel").unwrap_or_default()),
         }
+    }
+}
+
+/// An operator-valued kernel as files write it.
+fn operator_in_words(kernel: &Value) -> String {
+    match kernel["kernel"].as_str() {
+        Some("div_free") => "divergence-free".to_owned(),
+        Some("curl_free") => "curl-free".to_owned(),
+        Some("helmholtz") => {
+            let share = kernel["curl_free"].as_f64().unwrap_or(0.0);
+            format!("Helmholtz, {:.0} % curl-free", 100.0 * share)
+        }
+        other => other.unwrap_or("operator-valued").to_owned(),
     }
 }
 

@@ -8,10 +8,11 @@ use crate::{interrupt, journal};
 use bochner::accumulate::{ClassGram, Gram};
 use bochner::feature::{Describe, DynMap, FeatureMap, Spec};
 use bochner::kernel::Any;
+use bochner::model::exact::{ExactGpClassifierModel, ExactGpRegressorModel, KernelRidgeModel};
 use bochner::model::{
-    Fit, GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel, KernelSvm, KernelSvmModel, LocalGp,
-    LocalGpModel, OperatorRidge, OperatorRidgeModel, OperatorSolver, Predict, Ridge, RidgeClassifierModel, RidgeModel,
-    SviClassifier, SviClassifierModel, Svm, SvmModel,
+    ExactOperatorRidgeModel, Fit, GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel, KernelSvm,
+    KernelSvmModel, LocalGp, LocalGpModel, OperatorRidge, OperatorRidgeModel, OperatorSolver, Predict, Ridge,
+    RidgeClassifierModel, RidgeModel, SviClassifier, SviClassifierModel, Svm, SvmModel,
 };
 use bochner::persist::Stored;
 use bochner::random::{Role, Seed, Stream};
@@ -22,6 +23,7 @@ use bochner::{Error, Result};
 use ndarray::{Array2, ArrayView2, Axis};
 use serde_json::Value;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A model that predicts, whatever its kind and precision: rows and answers are doubles.
 pub(crate) trait Fitted: Send + Sync {
@@ -303,6 +305,13 @@ pub(crate) static KINDS: &[Kind] = kinds! {
         load_svi [] [fit_svi];
     "operator_ridge": Operator Regression "ridge regression with an operator-valued kernel" "penalty"
         load_operator [sum_operator] [fit_operator];
+    // Fitted by the Python package; `--model` finds the lines above first.
+    "exact_kernel_ridge": Ridge Regression "exact kernel ridge regression" "penalty" load_exact_ridge [] [];
+    "exact_gp_regressor": Gp Regression "exact Gaussian process regression" "penalty" load_exact_gp [] [];
+    "exact_gp_classifier": Gp Classification "exact Gaussian process classification" "alpha"
+        load_exact_classifier [] [];
+    "exact_operator_ridge": Operator Regression "exact ridge regression with an operator-valued kernel" "penalty"
+        load_exact_operator [] [];
 };
 
 fn unreadable(detail: String) -> Error {
@@ -317,6 +326,9 @@ impl Kind {
     pub(crate) fn of(stored: &Stored) -> Result<&'static Kind> {
         let name = &stored.header.kind;
         KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
+            if name == "operator_ridge_classifier" {
+                return unreadable(format!("holds a `{name}`, which only bochner.load of the Python package reads"));
+            }
             let known: Vec<&str> = KINDS.iter().map(|k| k.name).collect();
             unreadable(format!("holds a `{name}`, which is not a model that predicts ({})", known.join(", ")))
         })
@@ -710,9 +722,101 @@ impl Fitted for KernelSvmModel<Any> {
 
 #[expect(clippy::extra_unused_type_parameters, reason = "called like its siblings, which depend on the precision")]
 fn load_kernel_svm<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
-    let kernel: Any = serde_json::from_value(stored.header.map.clone())
-        .map_err(|e| unreadable(format!("its kernel cannot be read: {e}")))?;
-    Ok(Box::new(KernelSvmModel::from_stored(stored, kernel)?))
+    Ok(Box::new(KernelSvmModel::from_stored(stored, kernel_of(stored)?)?))
+}
+
+/// The exact kernel of a file.
+fn kernel_of(stored: &Stored) -> Result<Any> {
+    serde_json::from_value(stored.header.map.clone()).map_err(|e| unreadable(format!("its kernel cannot be read: {e}")))
+}
+
+/// What a model that compares rows says first.
+fn compared(rows: usize, report: &SolveReport) -> Vec<String> {
+    let mut words = vec![format!("new rows are compared with {} rows in the file", crate::human::count(rows))];
+    words.extend(solver_in_words(report));
+    words
+}
+
+impl Fitted for KernelRidgeModel {
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.predict(rows)
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        compared(self.rows().nrows(), self.report())
+    }
+}
+
+impl Fitted for ExactOperatorRidgeModel {
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.predict(rows)
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        compared(self.rows().nrows(), self.report())
+    }
+}
+
+impl Fitted for ExactGpRegressorModel {
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.predict(rows)
+    }
+
+    /// Of an observation: noise included.
+    fn deviations(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let (_, mut variance) = self.predict_with_variance(rows)?;
+        for (mut column, noise) in variance.columns_mut().into_iter().zip(self.observation_variances()) {
+            column.mapv_inplace(|v| (v.max(0.0) + noise).sqrt());
+        }
+        Ok(variance)
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        let mut words = solver_in_words(self.report());
+        words.push(format!("the logarithm of the marginal likelihood is {:.1}", self.log_marginal_likelihood()));
+        words
+    }
+}
+
+impl Fitted for ExactGpClassifierModel {
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        Fitted::probabilities(self, rows)
+    }
+
+    fn probabilities(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        ExactGpClassifierModel::probabilities(self, rows)
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        vec![format!("one process per class, {} in all, solved again from the rows in the file", self.classes())]
+    }
+}
+
+#[expect(clippy::extra_unused_type_parameters, reason = "called like its siblings, which depend on the precision")]
+fn load_exact_ridge<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
+    Ok(Box::new(KernelRidgeModel::from_stored(stored, Arc::new(kernel_of(stored)?))?))
+}
+
+#[expect(clippy::extra_unused_type_parameters, reason = "called like its siblings, which depend on the precision")]
+fn load_exact_gp<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
+    Ok(Box::new(ExactGpRegressorModel::from_stored(stored, Arc::new(kernel_of(stored)?))?))
+}
+
+/// Classes and samples are believed as far as rows of the file and common sense go: each takes memory.
+#[expect(clippy::extra_unused_type_parameters, reason = "called like its siblings, which depend on the precision")]
+fn load_exact_classifier<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
+    let rows = stored.tensor("rows")?.shape().first().copied().unwrap_or(0);
+    for (name, most) in [("classes", rows.max(2)), ("samples", 1 << 20)] {
+        if stored.header.extra[name].as_u64().is_some_and(|n| n > most as u64) {
+            return Err(unreadable(format!("`{name}` is {}, expected at most {most}", stored.header.extra[name])));
+        }
+    }
+    Ok(Box::new(ExactGpClassifierModel::from_stored(stored, Arc::new(kernel_of(stored)?))?))
+}
+
+#[expect(clippy::extra_unused_type_parameters, reason = "called like its siblings, which depend on the precision")]
+fn load_exact_operator<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
+    Ok(Box::new(ExactOperatorRidgeModel::from_stored(stored)?))
 }
 
 /// The exact machine on rows and numbers of classes.

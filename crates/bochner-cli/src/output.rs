@@ -41,7 +41,11 @@ impl WholeFile {
             Ok(file) => file,
             Err(e) => {
                 interrupt::forget(&temporary);
-                return Err(fail(e));
+                return Err(Failure::Failed(format!(
+                    "cannot write {}: {}",
+                    path.display(),
+                    why_not(&folder_of(path), &e)
+                )));
             }
         };
         Ok(WholeFile { writer: Some(BufWriter::with_capacity(1 << 16, file)), target, temporary: Some(temporary) })
@@ -99,6 +103,40 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Outcome {
     file.finish()
 }
 
+/// The folder a file is in.
+fn folder_of(path: &Path) -> PathBuf {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Why no file could be made in a folder.
+fn why_not(folder: &Path, error: &io::Error) -> String {
+    match folder.metadata() {
+        Err(_) => format!("there is no folder {}", folder.display()),
+        Ok(meta) if !meta.is_dir() => format!("{} is not a folder", folder.display()),
+        Ok(_) => format!("no file can be made in the folder {} ({error})", folder.display()),
+    }
+}
+
+/// Refuses, before any work is done, a file that could not be written after it.
+pub(crate) fn check_file(path: &Path) -> Outcome {
+    match fs::metadata(path) {
+        // Who reads a pipe would take the end of a trial for the end of the file.
+        Ok(meta) if !meta.is_dir() && !meta.is_file() => Ok(()),
+        _ => WholeFile::create(path).map(drop),
+    }
+}
+
+/// Refuses, before any work is done, a folder that could not be made or filled after it; makes nothing.
+pub(crate) fn check_folder(path: &Path) -> Outcome {
+    let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+    let trial = there.join(format!(".bochner.{}.part", std::process::id()));
+    interrupt::remember(&trial);
+    let made = File::create(&trial).map(|_| ());
+    let _ = fs::remove_file(&trial);
+    interrupt::forget(&trial);
+    made.map_err(|e| Failure::Failed(format!("cannot write to the folder {}: {}", path.display(), why_not(there, &e))))
+}
+
 /// Makes a folder and those above it.
 pub(crate) fn create_folder(path: &Path) -> Outcome {
     fs::create_dir_all(path).map_err(|e| Failure::Failed(format!("cannot make the folder {}: {e}", path.display())))
@@ -141,7 +179,24 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_named_in_the_error() {
-        let error = write_whole(Path::new("no/such/folder/file.txt"), b"").unwrap_err();
-        assert!(error.to_string().contains("no/such/folder/file.txt"), "{error}");
+        let error = check_file(Path::new("no/such/folder/file.txt")).unwrap_err();
+        assert_eq!(error.to_string(), "cannot write no/such/folder/file.txt: there is no folder no/such/folder");
+    }
+
+    #[test]
+    fn places_are_tried_without_a_trace() {
+        let folder = folder("tried");
+        let file = folder.join("file.txt");
+        check_file(&file).unwrap();
+        check_folder(&folder.join("not/yet/there")).unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        write_whole(&file, b"old").unwrap();
+        check_file(&file).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"old");
+        for error in [check_file(&file.join("inside.txt")), check_folder(&file.join("inside"))] {
+            let error = error.unwrap_err().to_string();
+            assert!(error.ends_with(&format!("{} is not a folder", file.display())), "{error}");
+        }
+        fs::remove_dir_all(folder).unwrap();
     }
 }

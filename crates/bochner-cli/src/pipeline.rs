@@ -1,6 +1,7 @@
 //! From the cells of a file to the rows of a model: columns, steps, classes. Stored in the model and done again to new rows.
 
 use crate::failure::{Failure, Outcome};
+use crate::human;
 use crate::interrupt;
 use crate::read::{Data, Kind, Missing, Schema};
 use bochner::preprocess::{Binarize, Centre, ColumnStatistics, Preprocess, Standardize, UnitNorm};
@@ -155,6 +156,8 @@ pub(crate) struct Scan {
     pub(crate) targets: ColumnStatistics,
     /// Columns that hold zeros and ones only.
     binary: Vec<bool>,
+    /// For every target the one value it has in all rows, if it has only one.
+    only: Vec<Option<f64>>,
     /// Different values of the only target, unless there are too many or some are not whole numbers.
     distinct: Option<BTreeSet<i64>>,
     pub(crate) sample: Sample,
@@ -186,6 +189,7 @@ pub(crate) fn scan(data: &Data, seed: Seed, sample_bytes: u64, mut seen: impl Fn
         columns: ColumnStatistics::new(d),
         targets: ColumnStatistics::new(t),
         binary: vec![true; d],
+        only: Vec::new(),
         distinct: (t == 1).then(BTreeSet::new),
         sample: Sample { rows: Array2::zeros((0, d)), targets: Array2::zeros((0, t)), numbers: Vec::new() },
     };
@@ -204,6 +208,12 @@ pub(crate) fn scan(data: &Data, seed: Seed, sample_bytes: u64, mut seen: impl Fn
                 } else {
                     scan.distinct = None;
                 }
+            }
+            if scan.rows == 0 {
+                scan.only = target.iter().map(|v| Some(*v)).collect();
+            }
+            for (only, v) in scan.only.iter_mut().zip(target) {
+                *only = only.filter(|one| one == v);
             }
             let number = scan.rows;
             scan.rows += 1;
@@ -245,6 +255,39 @@ pub(crate) fn stopped(failure: Failure) -> Error {
 }
 
 impl Scan {
+    /// Refuses a single row.
+    pub(crate) fn check_rows(&self, data: &Data) -> Outcome {
+        match self.rows {
+            0 | 1 => Err(Failure::Failed(format!(
+                "{}: expected at least 2 rows to learn from, found {}",
+                data.input().name,
+                self.rows
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a target with one value only; a vector field may have components that do not change, but not all of them.
+    pub(crate) fn check_targets(&self, data: &Data, field: bool) -> Outcome {
+        let file = &data.input().name;
+        let only = self.only.iter().zip(&data.schema().targets).filter_map(|(only, column)| Some(((*only)?, column)));
+        match only.clone().next() {
+            Some((value, column)) if !field || only.count() == self.only.len() => {
+                let value = match &column.kind {
+                    Kind::Words { values } => {
+                        values.get(value as usize).map_or(String::new(), |word| format!("{word:?}"))
+                    }
+                    Kind::Number { .. } => value.to_string(),
+                };
+                let (name, rows) = (&column.name, human::count(self.rows));
+                let message =
+                    format!("the target {name} has the one value {value} in all {rows} rows: nothing to learn");
+                Err(Failure::Failed(format!("{file}: {message}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What the targets are: classes if they are words or few whole numbers.
     pub(crate) fn recognise(&self, data: &Data) -> (Task, String) {
         let targets = &data.schema().targets;
@@ -273,14 +316,18 @@ impl Scan {
         task: Task,
     ) -> Outcome<Pipeline> {
         let schema = data.schema().clone();
+        let file = &data.input().name;
         let steps = self.steps(data, preparation, threshold)?;
         let mut pipeline = Pipeline { schema, missing, steps, targets: Vec::new(), labels: Vec::new() };
         match task {
             Task::Regression => {
                 if matches!(data.schema().targets.first().map(|c| &c.kind), Some(Kind::Words { .. })) {
                     let name = &data.schema().targets[0].name;
-                    return Err(Failure::Usage(format!("{name} holds words, which a regression cannot predict")));
+                    return Err(Failure::Usage(format!(
+                        "{file}: {name} holds words, which a regression cannot predict"
+                    )));
                 }
+                // Vector fields may have constant components.
                 let scale = |j: usize| {
                     let deviation = self.targets.variance(j).sqrt();
                     if deviation > 1e-12 * self.targets.mean()[j].abs() { deviation } else { 1.0 }
@@ -293,16 +340,12 @@ impl Scan {
                 let Some(values) = &self.distinct else {
                     return Err(Failure::Usage(match data.schema().targets.len() {
                         1 => format!(
-                            "{} holds numbers that are not whole, or more than {MOST_CLASSES} different ones: no classes",
+                            "{file}: {} holds numbers that are not whole, or more than {MOST_CLASSES} different ones: no classes",
                             data.schema().targets[0].name
                         ),
                         n => format!("a classification has one target, not {n}"),
                     }));
                 };
-                if values.len() < 2 {
-                    let name = &data.schema().targets[0].name;
-                    return Err(Failure::Failed(format!("{name} has the same value in every row: nothing to learn")));
-                }
                 pipeline.labels = values.iter().map(|&v| v as f64).collect();
             }
         }

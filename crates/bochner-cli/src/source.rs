@@ -61,7 +61,7 @@ pub(crate) struct Columns {
     /// Columns to leave out (names, identifiers), separated by commas
     #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
     drop: Vec<String>,
-    /// Columns that hold categories although they look like numbers, separated by commas
+    /// Columns that hold categories although all or most of their cells are numbers, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
     categories: Vec<String>,
     /// Fill empty cells in instead of refusing them

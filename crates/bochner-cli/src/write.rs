@@ -3,7 +3,7 @@
 mod parquet;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::WholeFile;
+use crate::output::{self, WholeFile};
 use ndarray::ArrayView2;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
@@ -55,6 +55,30 @@ enum Form {
     Parquet,
 }
 
+/// The file asked for; `-` is standard output.
+fn named(path: Option<&Path>) -> Option<&Path> {
+    path.filter(|p| *p != Path::new("-"))
+}
+
+fn form(path: Option<&Path>) -> Outcome<Form> {
+    let extension = path.and_then(|p| p.extension()).map(|e| e.to_string_lossy().to_ascii_lowercase());
+    match extension.as_deref() {
+        None | Some("csv" | "txt") => Ok(Form::Text(b',')),
+        Some("tsv") => Ok(Form::Text(b'\t')),
+        Some("npy") => Ok(Form::Npy),
+        Some("parquet") => Ok(Form::Parquet),
+        Some(other) => {
+            Err(Failure::Usage(format!("files ending in .{other} cannot be written; use .csv, .tsv, .npy or .parquet")))
+        }
+    }
+}
+
+/// Refuses, before any work is done, a table that could not be written after it.
+pub(crate) fn check(path: Option<&Path>) -> Outcome {
+    form(named(path))?;
+    named(path).map_or(Ok(()), output::check_file)
+}
+
 /// A table being written.
 pub(crate) struct Sheet {
     sink: Sink,
@@ -69,19 +93,8 @@ pub(crate) struct Sheet {
 impl Sheet {
     /// A file, or standard output (as CSV) for `None` and `-`.
     pub(crate) fn create(path: Option<&Path>, layout: Layout) -> Outcome<Self> {
-        let path = path.filter(|p| *p != Path::new("-"));
-        let extension = path.and_then(|p| p.extension()).map(|e| e.to_string_lossy().to_ascii_lowercase());
-        let form = match extension.as_deref() {
-            None | Some("csv" | "txt") => Form::Text(b','),
-            Some("tsv") => Form::Text(b'\t'),
-            Some("npy") => Form::Npy,
-            Some("parquet") => Form::Parquet,
-            Some(other) => {
-                return Err(Failure::Usage(format!(
-                    "files ending in .{other} cannot be written; use .csv, .tsv, .npy or .parquet"
-                )));
-            }
-        };
+        let path = named(path);
+        let form = form(path)?;
         if form == Form::Npy && layout.words.is_some() && !layout.numbers.is_empty() {
             return Err(Failure::Usage(
                 "an .npy file holds words or numbers, not both; write a .csv file for labels beside numbers".into(),

@@ -264,7 +264,7 @@ fn requests_that_make_no_sense_are_told_in_one_sentence() {
         (&["transform", "t.csv", "--drop", "name", "--kernel", "curl_free"], "transform has no targets"),
         (&["fit", "t.csv", "--target", "colour", "--drop", "name", "--task", "regression"], "holds words"),
         (&["fit", "t.csv", "--target", "price", "--drop", "name", "--task", "classification"], "no classes"),
-        (&["fit", "same.csv", "--target", "y"], "the same value in every row"),
+        (&["fit", "same.csv", "--target", "y"], "same.csv: the target y has the one value \"a\" in all 3 rows"),
         (&["fit", "none.csv", "--target", "y"], "none.csv: there is no such file"),
         (&["inspect", "none.bochner"], "none.bochner: there is no such file"),
         (&["inspect", "t.csv"], "t.csv: model file: not a safetensors container"),
@@ -274,6 +274,76 @@ fn requests_that_make_no_sense_are_told_in_one_sentence() {
         let message = folder.bad(arguments);
         assert!(message.contains(part), "{arguments:?}: {message}");
     }
+}
+
+/// The data files do not exist: had the program looked at one, it would say so.
+#[test]
+fn outputs_whose_folder_is_missing_are_refused_before_anything_is_read() {
+    let folder = Folder::new("outputs");
+    folder.write("file", "");
+    let fit = ["fit", "none.csv", "--target", "y"];
+    for (arguments, part) in [
+        (
+            &[&fit[..], &["--out", "gone/m.bochner"]].concat()[..],
+            "cannot write gone/m.bochner: there is no folder gone",
+        ),
+        (&[&fit[..], &["--report", "gone/page.html"]].concat(), "there is no folder gone"),
+        (&[&fit[..], &["--plot", "gone/plot.svg"]].concat(), "there is no folder gone"),
+        (&[&fit[..], &["--checkpoint", "gone/checkpoint"]].concat(), "there is no folder gone"),
+        (&[&fit[..], &["--out", "file/m.bochner"]].concat(), "file is not a folder"),
+        (&["predict", "none.bochner", "none.csv", "--out", "gone/p.csv"], "there is no folder gone"),
+        (&["predict", "none.bochner", "none.csv", "--out", "p.xlsx"], ".xlsx cannot be written"),
+        (&["transform", "none.csv", "--out", "gone/f.npy"], "there is no folder gone"),
+        (&["compare", "none.csv", "--report", "gone/page.html"], "there is no folder gone"),
+        (&["compare", "none.csv", "--out", "file/results"], "file is not a folder"),
+        (&["reproduce", "kid", "--out", "file/results"], "file is not a folder"),
+        (&["demo", "--out", "file"], "file is not a folder"),
+    ] {
+        let message = folder.bad(arguments);
+        assert!(message.contains(part), "{arguments:?}: {message}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 1, "trials leave nothing behind");
+}
+
+#[test]
+fn a_file_with_fewer_than_two_rows_is_named_with_what_was_expected() {
+    let folder = Folder::new("few");
+    folder.write("one.csv", "x,z,y\n1,2,3\n");
+    folder.write("none.csv", "x,z,y\n");
+    for command in
+        [&["fit", "FILE", "--target", "y"][..], &["transform", "FILE"], &["compare", "FILE"], &["plan", "FILE"]]
+    {
+        for (file, parts) in
+            [("one.csv", ["one.csv: ", "at least 2", "1"]), ("none.csv", ["none.csv: ", "no rows", ""])]
+        {
+            let message = folder.bad(&command.iter().map(|c| if *c == "FILE" { file } else { c }).collect::<Vec<_>>());
+            assert!(parts.iter().all(|part| message.contains(part)), "{command:?}: {message}");
+        }
+    }
+    let features = folder.good(&["transform", "one.csv", "--length-scale", "1", "--features", "8"]);
+    assert_eq!(features.lines().count(), 2, "a length scale that is given needs no second row");
+}
+
+#[test]
+fn a_constant_target_is_refused_with_its_value_unless_it_is_one_component_of_a_field() {
+    let folder = Folder::new("constant");
+    let table = |of: fn(f64) -> f64| {
+        let row = |i| format!("{},{},{},2.5\n", noise(i, 0), noise(i, 1), of(noise(i, 0)));
+        (0..60).map(row).fold("a,b,u,v\n".to_owned(), |text, row| text + &row)
+    };
+    folder.write("one.csv", table(|a| a * a));
+    folder.write("both.csv", table(|_| -1.0));
+    let part = "one.csv: the target v has the one value 2.5 in all 60 rows";
+    for more in
+        [&["--target", "v", "--drop", "u"][..], &["--target", "u,v"], &["--target", "v", "--task", "regression"]]
+    {
+        let message = folder.bad(&[&["fit", "one.csv"], more].concat());
+        assert!(message.contains(part), "{message}");
+    }
+    let field = ["--target", "u,v", "--kernel", "divergence_free", "--features", "64"];
+    folder.good(&[&["fit", "one.csv"], &field[..]].concat());
+    let message = folder.bad(&[&["fit", "both.csv"], &field[..]].concat());
+    assert!(message.contains("both.csv: the target u has the one value -1 in all 60 rows"), "{message}");
 }
 
 /// Prices are a smooth function of area and age: whatever the kernel, far more than half of their variance is explained.
@@ -761,6 +831,75 @@ fn exact_machines_and_variational_processes_tell_the_rings_apart() {
     }
     let message = folder.bad(&["fit", "rings.csv", "--target", "ring", "--model", "local-gp"]);
     assert!(message.contains("no classification with --model local-gp"), "{message}");
+}
+
+/// Files of exact models, as the Python package writes them: predictions are the model's own, and `inspect` explains them.
+#[test]
+fn exact_models_of_the_python_package_predict_and_are_explained() {
+    use bochner::kernel::{Gaussian, OperatorKernel};
+    use bochner::model::exact::{ExactGpClassifier, ExactGpRegressor, KernelRidge};
+    use bochner::model::{ExactOperatorRidge, Fit, Predict};
+    let folder = Folder::new("exact");
+    let rows = ndarray::Array2::from_shape_fn((40, 2), |(i, j)| noise(i, j));
+    let values = ndarray::Array2::from_shape_fn((40, 2), |(i, j)| (3.0 * rows[[i, 0]] + j as f64).sin() * rows[[i, 1]]);
+    let first = values.slice(ndarray::s![.., ..1]).to_owned();
+    let labels = first.mapv(|v| f64::from(v > 0.3));
+    let kernel = std::sync::Arc::new(Gaussian::new(0.7).unwrap());
+    let described = serde_json::json!({"kernel": "gaussian", "length_scale": 0.7});
+    let source = |targets| bochner::rows::InMemory::new(rows.view(), targets).unwrap();
+    let ridge = KernelRidge::new(kernel.clone(), 0.1).unwrap().fit(&mut source(first.view())).unwrap();
+    let process = ExactGpRegressor::new(kernel.clone(), 0.1).unwrap().fit(&mut source(first.view())).unwrap();
+    let classes = ExactGpClassifier::new(kernel, 0.1).unwrap().with_classes(2).unwrap();
+    let classes = classes.fit(&mut source(labels.view())).unwrap();
+    let curl_free = OperatorKernel::curl_free(0.5).unwrap();
+    let field = ExactOperatorRidge::new(curl_free, 0.1).unwrap().fit_arrays(rows.clone(), values.view()).unwrap();
+    let mut of_field = field.to_stored().unwrap();
+    let column = |name: &str| serde_json::json!({"name": name, "kind": {"number": {}}});
+    of_field.header.preprocessing = serde_json::json!({
+        "schema": {"inputs": [column("1"), column("2")], "targets": [column("u"), column("v")]},
+        "missing": "refuse", "steps": [], "targets": [{"mean": 0.0, "scale": 1.0}, {"mean": 0.0, "scale": 1.0}],
+    });
+    let text: Vec<String> = rows.rows().into_iter().map(|r| format!("{},{}\n", r[0], r[1])).collect();
+    folder.write("rows.csv", text.concat());
+    let names = Some(vec!["low".into(), "high".into()]);
+    for (stored, predicted, words) in [
+        (ridge.to_stored(described.clone()).unwrap(), ridge.predict(rows.view()).unwrap(), "exact kernel ridge"),
+        (
+            process.to_stored(described.clone()).unwrap(),
+            process.predict(rows.view()).unwrap(),
+            "exact Gaussian process",
+        ),
+        (classes.to_stored(described, names).unwrap(), classes.predict(rows.view()).unwrap(), "one process per class"),
+        (of_field, field.predict(rows.view()).unwrap(), "the exact curl-free kernel"),
+    ] {
+        let kind = stored.header.kind.clone();
+        folder.write("m.bochner", stored.to_bytes().unwrap());
+        let told = folder.good(&["inspect", "m.bochner"]);
+        assert!(told.contains(words) && told.contains("none: the exact"), "{kind}: {told}");
+        let found = folder.good(&["predict", "m.bochner", "rows.csv"]);
+        for (line, expected) in found.lines().skip(1).zip(predicted.rows()) {
+            let expected: Vec<String> = match kind.as_str() {
+                "exact_gp_classifier" => vec![["low", "high"][expected[0] as usize].to_owned()],
+                _ => expected.iter().map(f64::to_string).collect(),
+            };
+            assert_eq!(line, expected.join(","), "{kind}");
+        }
+        assert_eq!(found.lines().count(), 41, "{kind}");
+        match kind.as_str() {
+            "exact_gp_regressor" => {
+                assert!(folder.good(&["predict", "m.bochner", "rows.csv", "--std"]).contains("_std"))
+            }
+            "exact_gp_classifier" => {
+                let found = folder.good(&["predict", "m.bochner", "rows.csv", "--probabilities"]);
+                assert!(found.starts_with("prediction,probability of low,probability of high"), "{found}");
+                let mut forged = stored.clone();
+                forged.header.extra["samples"] = (1u64 << 50).into();
+                folder.write("forged.bochner", forged.to_bytes().unwrap());
+                assert!(folder.bad(&["inspect", "forged.bochner"]).contains("`samples` is 1125899906842624"));
+            }
+            _ => {}
+        }
+    }
 }
 
 #[test]

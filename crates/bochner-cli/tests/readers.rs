@@ -230,6 +230,31 @@ fn a_word_far_down_in_a_column_of_numbers_is_found_at_its_line() {
 }
 
 #[test]
+fn a_few_words_among_many_numbers_are_mistakes_unless_the_user_says_otherwise() {
+    // A comment and an empty line come before the word: lines are those of the file.
+    let table = |numbers: usize, word: &str| {
+        let mut text = String::from("# made by hand\na,\"b\"\n");
+        (0..numbers).for_each(|i| text.push_str(&format!("{i},{}\n", 2 * i)));
+        text + &format!("\n7,7\n8,{word}\n9,9\n")
+    };
+    assert_eq!(
+        complaint(table(20, "seven")),
+        "data: line 25, column 2 (b): expected a number, as 22 of the first 23 cells of this column are, found \"seven\"; \
+         --categories b takes the column as it is, --drop b leaves it out"
+    );
+    let words = |words: &[&str]| Selection { words: words.iter().map(|w| w.to_string()).collect(), ..targets(&["a"]) };
+    let read = |text: String, selection: Selection| read_with(text, &selection, &Options::default());
+    let (rows, _) = read(table(20, "seven"), words(&["b"])).unwrap();
+    assert_eq!(rows[0].len(), 23, "a column per word");
+    let message = read(table(20, "seven"), Selection { words: vec![], ..targets(&["b"]) }).unwrap_err().to_string();
+    assert!(message.contains("line 25, column 2 (b)"), "a target too: {message}");
+    assert!(read(table(4, "seven"), words(&[])).is_ok(), "few rows may be anything");
+    for missing in ["NA", "nan", "?", ""] {
+        assert!(complaint(table(20, missing)).contains("line 25, column 2 (b): the value is missing"), "{missing:?}");
+    }
+}
+
+#[test]
 fn identifiers_are_not_categories() {
     let text: String =
         std::iter::once("id,y\n".to_owned()).chain((0..2000).map(|i| format!("name{i},{i}\n"))).collect();

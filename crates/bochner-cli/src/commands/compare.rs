@@ -31,9 +31,9 @@ pub(crate) struct Args {
     /// Numbers of features, separated by commas
     #[arg(long, value_delimiter = ',', value_parser = human::parse_count, default_values_t = [256, 512, 1024, 2048, 4096])]
     features: Vec<usize>,
-    /// Draws of every map
-    #[arg(long, default_value_t = 10, value_parser = human::parse_count)]
-    draws: usize,
+    /// Draws of every map [default: 10, fewer from 2048 features on, but 3 at least]
+    #[arg(long, value_parser = human::parse_count)]
+    draws: Option<usize>,
     /// Folder for the plots and results.json
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -42,6 +42,13 @@ pub(crate) struct Args {
     report: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
+}
+
+impl Args {
+    /// Draws of maps with so many features: their products take as long as those of 10 draws of 1024 features, about.
+    fn draws(&self, features: usize) -> usize {
+        self.draws.unwrap_or((10 * 1024 / features).clamp(3, 10))
+    }
 }
 
 /// What was found for one map and one number of features.
@@ -54,12 +61,15 @@ struct Entry {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
+    args.out.as_deref().map_or(Ok(()), output::check_folder)?;
+    args.report.as_deref().map_or(Ok(()), output::check_file)?;
     let seed = Seed::new(context.global.seed);
     let rows = args.sample.read(&args.kernel, seed)?.rows;
     let kernel = args.kernel.resolve(rows.view(), seed)?;
     let sample = Sample::new(&kernel, rows.view())?;
     let candidates = candidates(&kernel, rows.view())?;
-    let progress = Progress::new(context, (candidates.len() * args.features.len() * args.draws) as u64);
+    let draws: usize = args.features.iter().map(|&features| args.draws(features)).sum();
+    let progress = Progress::new(context, (candidates.len() * draws) as u64);
     let (mut entries, mut left_out) = (Vec::new(), Vec::new());
     for (index, candidate) in candidates.iter().enumerate() {
         let sample = sample.over(candidate.factor);
@@ -100,7 +110,7 @@ fn entry(
         Err(error) => return Err(error),
     };
     let tick = || progress.done(1).map_err(|_| bochner::Error::Interrupted);
-    Ok((sample.measure(&spec, args.draws, seed, tick)?, predicted))
+    Ok((sample.measure(&spec, args.draws(features), seed, tick)?, predicted))
 }
 
 fn show(
@@ -116,6 +126,7 @@ fn show(
         .numbers("features", "features")
         .numbers("error", "error")
         .numbers("deviation", "deviation")
+        .numbers("draws", "draws")
         .numbers("predicted", "predicted")
         .words("prediction", "by")
         .numbers("seconds", "time");
@@ -128,6 +139,7 @@ fn show(
             Cell::count(entry.features),
             Cell::percent(entry.measured.mean(), 2),
             Cell::percent(entry.measured.deviation(), 2),
+            Cell::count(entry.measured.errors.len()),
             entry.predicted.map_or(Cell::missing("not known"), |(p, _)| Cell::percent(p, 2)),
             Cell::text(match entry.predicted {
                 Some((_, true)) => "closed form",
@@ -177,7 +189,7 @@ fn by_features(args: &Args, candidates: &[Candidate], entries: &[Entry]) -> Plot
     }
     Plot {
         title: "Error against number of features".into(),
-        subtitle: format!("Marks: mean of {} draws with one standard deviation. Dashed: predicted.", args.draws),
+        subtitle: "Marks: mean of several draws with one standard deviation. Dashed: predicted.".into(),
         x: Axis::log("number of features").with_ticks(args.features.iter().map(|&f| f as f64).collect()),
         y: Axis::log("relative error of the kernel matrix").in_percent(),
         series,

@@ -26,6 +26,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
+    output::check_folder(&args.out)?;
     let start = Instant::now();
     let size = if args.small { &demo::Size::SMALL } else { &demo::Size::FULL };
     let results = demo::measure(size, context)?;

@@ -38,7 +38,8 @@ Examples:
   bochner fit wind.csv --target u,v --kernel divergence_free --plot wind.svg       # a vector field
   bochner fit large.csv --target y --memory 2GB --checkpoint large.checkpoint    # after a power cut: the same with --resume
 
-The time of --budget is counted in operations, so that the same command gives the same model on every machine.")]
+The time of --budget is counted in operations, so that the same command gives the same model on every machine. Reading the
+file and the iterations of svm, kernel-svm, svi, --solver cg and sgd are not counted.")]
 pub(crate) struct Args {
     /// A CSV, TSV, Parquet, NPY, NPZ, IDX or LIBSVM file, plain or gzip; - for standard input
     #[serde(skip)]
@@ -178,6 +179,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     if let Some(path) = args.plot.as_ref().filter(|p| p.extension().is_none_or(|e| e != "svg")) {
         return Err(Failure::Usage(format!("--plot {}: plots are .svg files", path.display())));
     }
+    let outputs = [Some(&out), args.report.as_ref(), args.plot.as_ref(), args.checkpoint.as_ref()];
+    outputs.into_iter().flatten().try_for_each(|path| output::check_file(path))?;
     let family = args.family()?;
     let data = args.columns.open(&args.data, args.labels.as_deref(), &args.target, &args.text)?;
     source::need_target(&data)?;
@@ -293,6 +296,7 @@ fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family
     let sample_bytes = args.memory.map_or(1 << 27, |memory| memory / 8);
     let scan = pipeline::scan(data, seed, sample_bytes, || progress.read())?;
     drop(progress);
+    scan.check_rows(data)?;
     let (recognised, reason) = match family {
         Family::Operator => (Task::Regression, "operator-valued kernels predict numbers".to_owned()),
         _ => scan.recognise(data),
@@ -316,8 +320,10 @@ fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family
         }
         wishes.operator = Some(wish);
     }
+    let field = wishes.operator.as_ref().is_some_and(OperatorWish::is_field);
+    scan.check_targets(data, field)?;
     let mut pipeline = scan.pipeline(data, args.columns.missing(), preparation, args.threshold, task)?;
-    if wishes.operator.as_ref().is_some_and(OperatorWish::is_field) {
+    if field {
         pipeline.share_target_scale();
     }
     if family == Family::Gp {

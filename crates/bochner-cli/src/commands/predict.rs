@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::read::{Data, Input, Missing, Selection};
 use crate::score::{self, Answers, Figure};
 use crate::source::Text;
-use crate::write::{Block, Layout, Sheet};
+use crate::write::{self, Block, Layout, Sheet};
 use bochner::random::Seed;
 use bochner::rows::RowSource;
 use ndarray::{Array2, concatenate};
@@ -67,6 +67,7 @@ pub(crate) fn open(model: &Model, data: &Path, labels: Option<&Path>, text: &Tex
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
+    write::check(args.out.as_deref())?;
     let model = inspect::load(&args.model)?;
     let data = open(&model, &args.data, args.labels.as_deref(), &args.text, args.score)?;
     if args.score && data.schema().targets.is_empty() {
@@ -97,7 +98,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
                 predicted.extend(found.iter().copied());
             }
             if let Some(sheet) = &mut sheet {
-                write(args, &model, sheet, rows.view(), found).map_err(crate::pipeline::stopped)?;
+                write_rows(args, &model, sheet, rows.view(), found).map_err(crate::pipeline::stopped)?;
             }
         }
         rows_before += block.rows.nrows();
@@ -205,7 +206,7 @@ fn layout(args: &Args, model: &Model) -> Layout {
     Layout { words, numbers, single: false }
 }
 
-fn write(
+fn write_rows(
     args: &Args,
     model: &Model,
     sheet: &mut Sheet,

@@ -9,7 +9,7 @@ use crate::pipeline::{self, Preparation};
 use crate::progress::Progress;
 use crate::read::Data;
 use crate::source::{Columns, Text};
-use crate::write::{Block, Layout, Sheet};
+use crate::write::{self, Block, Layout, Sheet};
 use bochner::feature::{Describe, FeatureMap, Spec};
 use bochner::preprocess::Preprocess;
 use bochner::random::Seed;
@@ -58,6 +58,7 @@ pub(crate) struct Args {
 const PIECE: usize = 512;
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
+    write::check(args.out.as_deref())?;
     let (data, steps, spec) = match &args.model {
         Some(path) => from_model(args, &inspect::load(path)?)?,
         None => from_options(args, context)?,
@@ -97,7 +98,10 @@ fn from_options(args: &Args, context: &Context) -> Outcome<(Data, Vec<Preprocess
     let sample = &scan.sample.rows;
     let mut sample = sample.slice(s![..sample.nrows().min(2000), ..]).to_owned();
     steps.iter().try_for_each(|step| step.apply(sample.view_mut()))?;
-    let spec = spec.resolve(sample.view())?;
+    let spec = spec.resolve(sample.view()).map_err(|error| match error {
+        bochner::Error::Interrupted => Failure::Interrupted,
+        error => Failure::Failed(format!("{}: {error}; --length-scale NUMBER is taken as it is", data.input().name)),
+    })?;
     Ok((data, steps, spec))
 }
 
@@ -127,7 +131,7 @@ fn transform<R: Real>(args: &Args, context: &Context, data: &Data, steps: &[Prep
         context.print(&format!("Wrote {rows} rows of {columns} {} to {}\n", Description::Map(spec.clone()).in_words(), path.display()))?;
     }
     if args.out.is_none() && rows == 0 {
-        return Err(Failure::Failed("there were no rows".into()));
+        return Err(Failure::Failed(format!("{}: there were no rows", data.input().name)));
     }
     Ok(())
 }

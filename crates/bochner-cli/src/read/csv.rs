@@ -18,6 +18,19 @@ use std::collections::HashMap;
 /// Rows looked at before the kinds of columns are decided.
 const SAMPLE_ROWS: usize = 1000;
 
+/// Cells from which on a few words among numbers are taken for mistakes.
+const FEW_CELLS: usize = 10;
+
+/// A row as it is written.
+#[derive(Debug)]
+struct Record {
+    fields: Vec<Vec<u8>>,
+    /// Number of its first line, counted from 1.
+    line: u64,
+    /// Where the next one begins.
+    end: usize,
+}
+
 /// A file whose columns are understood.
 #[derive(Debug)]
 pub(super) struct Csv {
@@ -44,13 +57,14 @@ impl Csv {
         let (dialect, names, sample) = look(&input, options)?;
         let chosen = selection.resolve(&input.name, &names)?;
         let wanted = || chosen.inputs.iter().chain(&chosen.targets).copied();
-        let is_words = |j: usize| {
-            chosen.words.contains(&j)
-                || sample.iter().any(|row| row.get(j).is_some_and(|f| !is_missing(f) && parse_number(f).is_none()))
-        };
-        let words: Vec<usize> = wanted().filter(|&j| is_words(j)).collect();
         let mut csv =
             Csv { input, dialect, names, missing: options.missing, schema: Schema::default(), roles: Vec::new() };
+        let mut words = Vec::new();
+        for j in wanted() {
+            if chosen.words.contains(&j) || csv.holds_words(j, &sample)? {
+                words.push(j);
+            }
+        }
         let facts = if words.is_empty() && !matches!(options.missing, Missing::Mean | Missing::Median) {
             HashMap::new()
         } else {
@@ -83,6 +97,26 @@ impl Csv {
         let mut csv = Csv { input, dialect, names, missing: options.missing, schema, roles: Vec::new() };
         csv.assign_roles(&chosen);
         Ok(csv)
+    }
+
+    /// Whether the first rows have words in column `j`; refuses a few words among many numbers, which are more likely slips
+    /// of the pen than categories.
+    fn holds_words(&self, j: usize, sample: &[Record]) -> Result<bool> {
+        let cells = || sample.iter().filter_map(|r| Some((r.line, r.fields.get(j)?))).filter(|(_, f)| !is_missing(f));
+        let mut words = cells().filter(|(_, field)| parse_number(field).is_none());
+        let Some((line, field)) = words.next() else { return Ok(false) };
+        let (all, strange) = (cells().count(), 1 + words.count());
+        if all < FEW_CELLS || 10 * strange >= all {
+            return Ok(true);
+        }
+        let name = if self.names[j].contains(',') { (j + 1).to_string() } else { self.names[j].clone() };
+        let message = format!(
+            "expected a number, as {} of the first {all} cells of this column are, found {}; --categories {name} takes the \
+             column as it is, --drop {name} leaves it out",
+            all - strange,
+            excerpt(field)
+        );
+        Err(self.locate(Trouble { line: Some(line), column: Some(j), message }, 0))
     }
 
     fn assign_roles(&mut self, chosen: &Chosen) {
@@ -573,7 +607,7 @@ fn view<R>(data: &[R], rows: usize, columns: usize) -> ArrayView2<'_, R> {
 }
 
 /// Separator, header, names and the first rows.
-fn look(input: &Input, options: &Options) -> Result<(Dialect, Vec<String>, Vec<Vec<Vec<u8>>>)> {
+fn look(input: &Input, options: &Options) -> Result<(Dialect, Vec<String>, Vec<Record>)> {
     let mut first = Buffer::default();
     Chunks::new(input.bytes()?, 0, true).next(&mut first).map_err(|e| input.fault(cannot_read(&e)))?;
     let text = first.lines();
@@ -597,41 +631,41 @@ fn look(input: &Input, options: &Options) -> Result<(Dialect, Vec<String>, Vec<V
         lines += 1;
     }
     let separator = options.separator.unwrap_or_else(|| guess_separator(&text[at..]));
-    let mut records: Vec<(Vec<Vec<u8>>, usize)> = Vec::new();
+    let mut records: Vec<Record> = Vec::new();
     let mut scanner = Scanner { at, ..Scanner::new(text, separator) };
     while records.len() <= SAMPLE_ROWS && scanner.next_row() {
-        let mut record = Vec::new();
+        let line = lines + scanner.line;
+        let mut fields = Vec::new();
         loop {
             let (field, end) = take_field(text, scanner.at, separator).map_err(|message| Fault {
-                line: Some(lines + scanner.line),
-                column: Some((record.len() + 1, None)),
+                line: Some(line),
+                column: Some((fields.len() + 1, None)),
                 ..Fault::new(&input.name, message)
             })?;
             if field.contains(&b'\n') {
                 scanner.next_line += count_lines(&field);
             }
-            record.push(field.into_owned());
+            fields.push(field.into_owned());
             // The end of a field is the end of the line or a separator.
             if scanner.close(end, true) || !scanner.close(end, false) {
                 break;
             }
         }
-        records.push((record, scanner.at));
+        records.push(Record { fields, line, end: scanner.at });
     }
-    let Some((first, first_end)) = records.first() else { return Err(input.fault("there are no rows")) };
-    let rest: Vec<Vec<Vec<u8>>> = records[1..].iter().map(|(r, _)| r.clone()).collect();
-    let header = options.header.unwrap_or_else(|| looks_like_header(first, &rest));
+    let Some((first, rest)) = records.split_first() else { return Err(input.fault("there are no rows")) };
+    let header = options.header.unwrap_or_else(|| looks_like_header(&first.fields, rest));
     let names = if header {
-        let lines_of_header = count_lines(&text[at..*first_end]);
-        let names = header_names(input, lines + 1, first)?;
-        (at, lines) = (*first_end, lines + lines_of_header);
+        let lines_of_header = count_lines(&text[at..first.end]);
+        let names = header_names(input, lines + 1, &first.fields)?;
+        (at, lines) = (first.end, lines + lines_of_header);
+        records.remove(0);
         names
     } else {
-        (1..=first.len()).map(|j| j.to_string()).collect()
+        (1..=first.fields.len()).map(|j| j.to_string()).collect()
     };
     let dialect = Dialect { separator, header, skipped_bytes: at, skipped_lines: lines };
-    let sample = if header { rest } else { records.into_iter().map(|(r, _)| r).collect() };
-    Ok((dialect, names, sample))
+    Ok((dialect, names, records))
 }
 
 fn header_names(input: &Input, line: u64, fields: &[Vec<u8>]) -> Result<Vec<String>> {
@@ -659,11 +693,11 @@ fn header_names(input: &Input, line: u64, fields: &[Vec<u8>]) -> Result<Vec<Stri
 }
 
 /// A first row is a header if it has no number at all, or words above numbers.
-fn looks_like_header(first: &[Vec<u8>], rest: &[Vec<Vec<u8>>]) -> bool {
+fn looks_like_header(first: &[Vec<u8>], rest: &[Record]) -> bool {
     let is_number = |f: &Vec<u8>| parse_number(f).is_some();
     let no_number = !first.iter().any(is_number);
     let words_above_numbers = first.iter().enumerate().any(|(j, f)| {
-        let mut below = rest.iter().filter_map(|row| row.get(j)).filter(|f| !is_missing(f)).peekable();
+        let mut below = rest.iter().filter_map(|row| row.fields.get(j)).filter(|f| !is_missing(f)).peekable();
         !is_number(f) && !is_missing(f) && below.peek().is_some() && below.all(is_number)
     });
     (no_number && first.iter().any(|f| !is_missing(f))) || words_above_numbers

@@ -213,6 +213,8 @@ pub(crate) struct Settings<'a> {
 
 /// Runs an experiment, prints its tables and writes its folder: plots, results, the report page.
 pub(crate) fn run(experiment: &Experiment, settings: &Settings<'_>, context: &Context) -> Outcome {
+    let folder = settings.out.join(experiment.name);
+    output::check_folder(&folder)?;
     let data = Library::new(settings.data);
     if !settings.quick && !settings.format.for_programs() && !context.global.quiet {
         eprintln!(
@@ -221,7 +223,6 @@ pub(crate) fn run(experiment: &Experiment, settings: &Settings<'_>, context: &Co
             human::duration(60.0 * experiment.minutes)
         );
     }
-    let folder = settings.out.join(experiment.name);
     output::create_folder(&folder)?;
     let cache = Cache::open(&folder.join("numbers.json"), settings.fresh)?;
     let progress = Progress::waiting(context);

@@ -204,8 +204,27 @@ impl Input {
 
     /// `ln` of the factor `e^(−u²/2) uⁿ` of a row of length `u`.
     fn ln_factor(&self, length: f64, degree: u32) -> f64 {
-        let power = if degree == 0 { 0.0 } else { f64::from(degree) * libm::log(length) };
-        if self.gaussian { power - 0.5 * length * length } else { power }
+        self.length(length).ln_factor(degree)
+    }
+
+    /// What the factors of all degrees of a row of length `u` follow from.
+    fn length(&self, length: f64) -> Length {
+        Length { ln: libm::log(length), damping: if self.gaussian { 0.5 * length * length } else { 0.0 } }
+    }
+}
+
+/// A row's length: its logarithm, and `u²/2` for the Gaussian kernel.
+#[derive(Debug, Clone, Copy)]
+struct Length {
+    ln: f64,
+    damping: f64,
+}
+
+impl Length {
+    /// `ln` of the row's factor at a degree.
+    fn ln_factor(self, degree: u32) -> f64 {
+        let power = if degree == 0 { 0.0 } else { f64::from(degree) * self.ln };
+        power - self.damping
     }
 }
 

@@ -689,14 +689,16 @@ impl MaclaurinSpec {
         let kernel = self.kernel()?;
         let exact = kernel::kernel_matrix(&*kernel, x, y)?;
         let ((input, x), (_, y)) = (self.scaled(x)?, self.scaled(y)?);
+        // Logarithms once per degree and once per row, not for every degree of every pair.
+        let of_degree = |n: u32| (n, series.ln_coefficient(n as usize));
+        let (constant, kept) = (of_degree(0), kept.into_iter().map(of_degree).collect::<Vec<_>>());
         let mean = map_pairs(x.view(), y.view(), |stats| {
             let (u, v) = (stats.x_norm_sq.sqrt(), stats.y_norm_sq.sqrt());
             let cosine = if u > 0.0 && v > 0.0 { stats.dot / u / v } else { 0.0 };
-            let term = |n: u32| {
-                let ln = series.ln_coefficient(n as usize) + input.ln_factor(u, n) + input.ln_factor(v, n);
-                libm::exp(ln) * kernel::powu(cosine, n)
-            };
-            term(0) + kept.iter().map(|&n| term(n)).sum::<f64>()
+            let (u, v) = (input.length(u), input.length(v));
+            let term =
+                |&(n, ln): &(u32, f64)| libm::exp(ln + u.ln_factor(n) + v.ln_factor(n)) * kernel::powu(cosine, n);
+            term(&constant) + kept.iter().map(term).sum::<f64>()
         })?;
         Ok(exact - mean)
     }
@@ -716,8 +718,9 @@ impl MaclaurinSpec {
                 return 0.0;
             }
             let unit = stats.scaled(1.0 / u, 1.0 / v);
+            let (u, v) = (input.length(u), input.length(v));
             let term = |(place, &(n, ln)): (usize, &(u32, f64))| {
-                variance(place, &unit) * libm::exp(2.0 * (ln + input.ln_factor(u, n) + input.ln_factor(v, n)))
+                variance(place, &unit) * libm::exp(2.0 * (ln + u.ln_factor(n) + v.ln_factor(n)))
             };
             parts.iter().enumerate().map(term).sum()
         })
@@ -815,19 +818,19 @@ impl MaclaurinSpec {
         let (measure, exact) = self.measure(series)?;
         let total = self.draws_beside(usize::from(exact && series.coefficient(0) > 0.0))? as f64;
         let ((input, x), (_, y)) = (self.scaled(x)?, self.scaled(y)?);
+        let drawn = measure.degrees();
+        let coefficients: Vec<f64> = drawn.iter().map(|d| series.ln_coefficient(d.degree as usize)).collect();
         map_pairs(x.view(), y.view(), |stats| {
             // Every degree with the weights of both rows in its coefficient, at unit rows.
             let (u, v) = (stats.x_norm_sq.sqrt(), stats.y_norm_sq.sqrt());
             let unit = if u > 0.0 && v > 0.0 { stats.scaled(1.0 / u, 1.0 / v) } else { stats.scaled(0.0, 0.0) };
+            let (u, v) = (input.length(u), input.length(v));
             let mut mean = 0.0;
-            let degrees: Vec<_> = measure
-                .degrees()
+            let degrees: Vec<_> = drawn
                 .iter()
-                .map(|&d| {
-                    let ln = series.ln_coefficient(d.degree as usize)
-                        + input.ln_factor(u, d.degree)
-                        + input.ln_factor(v, d.degree);
-                    let coefficient = libm::exp(ln);
+                .zip(&coefficients)
+                .map(|(&d, ln)| {
+                    let coefficient = libm::exp(ln + u.ln_factor(d.degree) + v.ln_factor(d.degree));
                     mean += coefficient * kernel::powu(unit.dot, d.degree);
                     crate::variance::Degree { coefficient, ..d }
                 })
