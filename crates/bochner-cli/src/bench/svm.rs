@@ -66,11 +66,7 @@ fn construction(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
             ..Default::default()
         };
         let ours = transform(&spec.build(DIM)?, rows)?;
-        let case = format!(
-            "compressive {} x {DIM}, m = {MEASUREMENTS}, M = {} f32, {name}",
-            count(n),
-            count(FEATURES)
-        );
+        let case = format!("compressive {} x {DIM}, m = {MEASUREMENTS}, M = {} f32, {name}", count(n), count(FEATURES));
         let rate = |seconds: f64| n as f64 / seconds;
         lines.push(Line::speed(&case, rate(ours), "dense Fourier features", rate(dense), "row/s", bar));
         if let Some(theirs) = theirs {

@@ -462,7 +462,11 @@ impl MaclaurinSpec {
                 }
                 let drawn = resolved.weights;
                 if drawn != self.weights && (self.weights, drawn) != (Weights::Ctr, Weights::Real) {
-                    return Err(Error::parameter("weights of the allocation", "those of the map", format!("{drawn:?}")));
+                    return Err(Error::parameter(
+                        "weights of the allocation",
+                        "those of the map",
+                        format!("{drawn:?}"),
+                    ));
                 }
                 Ok(Some(resolved))
             }
@@ -530,7 +534,10 @@ impl MaclaurinSpec {
                     ));
                 }
                 let active = columns.iter().enumerate().filter(|(n, d)| **d > 0 && series.coefficient(*n) > 0.0);
-                Ok(Plan { parts: active.flat_map(|(n, &columns)| self.terms(part(n, columns, 0.0))).collect(), ..exact })
+                Ok(Plan {
+                    parts: active.flat_map(|(n, &columns)| self.terms(part(n, columns, 0.0))).collect(),
+                    ..exact
+                })
             }
             AllocationRule::Random => {
                 let (measure, constant_exact) = self.measure(&series)?;

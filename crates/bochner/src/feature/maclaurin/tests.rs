@@ -424,7 +424,8 @@ fn moments_of_one_pass_allocate_nearly_as_well_as_all_pairs() {
 fn complex_to_real_is_real_where_that_has_less_error() {
     // Eight columns of degree 2 in 8 dimensions: a complete block of real columns, half of one of complex draws.
     let square = MaclaurinSpec { kernel: MaclaurinKernel::Coefficients(vec![0.0, 0.0, 1.0]), ..Default::default() };
-    for (rows, n_components) in [(normal_rows(50, 8, 0.3, 30), 8), (normal_rows(50, 200, 0.05, 31).mapv(f64::abs), 64)] {
+    for (rows, n_components) in [(normal_rows(50, 8, 0.3, 30), 8), (normal_rows(50, 200, 0.05, 31).mapv(f64::abs), 64)]
+    {
         let of = |weights| {
             let spec = MaclaurinSpec { n_components, weights, seed: 5, ..square.clone() };
             spec.resolve(rows.view()).unwrap()
