@@ -277,7 +277,7 @@ pub fn plan(
                     seconds: total_rows as f64 * seconds_per_row(&*map, sample.single.view())?,
                     map_bytes: map_bytes(&spec, rows.ncols()),
                     feature_bytes: 4 * (total_rows as u64).saturating_mul(map.output_dim() as u64),
-                    spec,
+                    spec: *spec,
                     factor,
                     predicted,
                     closed_form,
@@ -303,7 +303,7 @@ pub fn plan(
 }
 
 enum Reach {
-    With(Spec, f64, bool),
+    With(Box<Spec>, f64, bool),
     Not(f64),
 }
 
@@ -323,7 +323,7 @@ fn reach(spec: &Spec, few: &Sample<'_>, all: &Sample<'_>, request: &Request) -> 
     for _ in 0..8 {
         let (spec, error, closed_form) = at(all, features)?;
         if error <= request.error {
-            return Ok(Reach::With(spec, error, closed_form));
+            return Ok(Reach::With(Box::new(spec), error, closed_form));
         }
         if features == most {
             return Ok(Reach::Not(error));

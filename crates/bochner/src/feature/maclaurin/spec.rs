@@ -102,7 +102,7 @@ pub enum Statistics {
 /// Most rows of a sample; of more a part is drawn.
 const SAMPLE_ROWS: usize = 5000;
 /// Rows whose pairs decide between real and complex-to-real weights.
-const CHOICE_ROWS: usize = 300;
+const CHOICE_ROWS: usize = 150;
 
 /// A power series with non-negative coefficients.
 #[derive(Debug, Clone)]
@@ -423,18 +423,22 @@ impl MaclaurinSpec {
     /// Real weights where complex-to-real ones are asked for and have more error: few columns in few dimensions, where
     /// blocks of real columns are complete before half as many complex draws are.
     ///
-    /// All pairs of a small part of the rows are enough to tell.
+    /// Decided by the variances themselves, which know of incomplete blocks and odd columns, over all pairs of a few rows.
     fn better_weights<T: Real>(&self, rows: ArrayView2<'_, T>, input: &Input, series: &Series) -> Result<Weights> {
         if self.weights != Weights::Ctr || rows.nrows() < 2 {
             return Ok(self.weights);
         }
-        let most = CHOICE_ROWS.min(rows.nrows());
-        let picks = Stream::new(Seed::new(self.seed), Role::Split, 2).distinct(rows.nrows() as u64, most);
+        let n = CHOICE_ROWS.min(rows.nrows());
+        let picks = Stream::new(Seed::new(self.seed), Role::Split, 2).distinct(rows.nrows() as u64, n);
         let picks: Vec<usize> = picks.into_iter().map(|i| i as usize).collect();
-        let part = rows.select(Axis(0), &picks);
-        let error = |weights| {
-            let spec = MaclaurinSpec { weights, statistics: Statistics::Pairwise, ..self.clone() };
-            spec.optimize(part.view(), input, series).map(|(_, variance, bias)| variance + bias)
+        let part = rows.select(Axis(0), &picks).mapv(|v| Real::to_f64(v));
+        let error = |weights| -> Result<f64> {
+            let mut spec = MaclaurinSpec { weights, statistics: Statistics::Pairwise, ..self.clone() };
+            let (columns, variance, bias) = spec.optimize(part.view(), input, series)?;
+            let (input_dim, centre) = (part.ncols(), input.centre.clone());
+            spec.resolved = Some(Allocation { input_dim, centre, columns, weights, variance, bias });
+            let variance = spec.variance(part.view(), part.view())?;
+            Ok((variance.sum() - variance.diag().sum()) / (n * (n - 1)) as f64 + bias)
         };
         Ok(if error(Weights::Real)? < error(Weights::Ctr)? { Weights::Real } else { Weights::Ctr })
     }
