@@ -95,6 +95,9 @@ fn arrays_find_their_labels_in_a_second_file_or_in_the_archive() {
             let data = open(name, &selection).unwrap();
             assert_eq!(all::<f32>(&data).unwrap(), (matrix(), labels()), "{name}");
             assert_eq!(data.len_hint(), Some(5));
+            // For predictions the labels are not looked at.
+            let new = Data::open_with(input(name), None, data.schema(), false, &Options::default()).unwrap();
+            assert!(new.schema().targets.is_empty() && all::<f32>(&new).unwrap().0 == matrix());
         }
     }
     let few =
@@ -414,6 +417,22 @@ fn bad_parquet_files_get_one_sentence() {
     assert!(complaint(std::fs::read(golden("nested.parquet")).unwrap()).contains("lists and nested columns"));
     let message = complaint(gzip(&bytes));
     assert!(message.contains("not compressed as a whole"), "{message}");
+}
+
+#[test]
+fn numbers_of_double_precision_are_too_large_for_single() {
+    for text in ["1 1:1e60\n", "1e60 1:1\n", "a,b\n1e60,2\n"] {
+        let data = Data::open(
+            Input::from_bytes("data", text.as_bytes().to_vec()),
+            None,
+            &Selection::default(),
+            &Options::default(),
+        );
+        let data = data.unwrap();
+        assert!(all::<f64>(&data).is_ok());
+        let message = all::<f32>(&data).unwrap_err().to_string();
+        assert!(message.starts_with("data: line ") && message.ends_with("too large for f32"), "{message}");
+    }
 }
 
 #[test]

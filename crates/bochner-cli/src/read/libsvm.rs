@@ -187,9 +187,9 @@ impl Libsvm {
                     *inputs
                         .get_mut(start + place)
                         .filter(|_| place < d)
-                        .ok_or("the file has changed while being read")? = R::from_f64(value);
+                        .ok_or("the file has changed while being read")? = narrowed(value)?;
                 }
-                labels.push(R::from_f64(label));
+                labels.push(narrowed(label)?);
                 Ok(())
             };
             match each_row(bytes, self.gaps.allowed(), &mut each) {
@@ -206,6 +206,12 @@ impl Libsvm {
             if parsed.labels.is_empty() { Ok(()) } else { visit(&parsed.inputs, &parsed.labels) }
         })
     }
+}
+
+/// A number in the precision asked for; NaN stays.
+fn narrowed<R: Element>(value: f64) -> Result<R, String> {
+    let number = R::from_f64(value);
+    if number.is_infinite() { Err(format!("the number {value:e} is too large for {}", R::NAME)) } else { Ok(number) }
 }
 
 /// The name of the target.

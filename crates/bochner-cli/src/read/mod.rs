@@ -120,7 +120,7 @@ impl Data {
             Recognised::Text => Format::Csv(csv::Csv::open(input, options, selection)?),
             Recognised::Parquet => Format::Parquet(parquet::Parquet::open(input, options, selection)?),
             Recognised::Libsvm => Format::Libsvm(libsvm::Libsvm::open(input, selection, options.missing)?),
-            binary => Format::Matrix(open_matrix(input, binary, selection)?),
+            binary => Format::Matrix(open_matrix(input, binary, selection, true)?),
         };
         let format = match with_labels(format, labels)? {
             Format::Matrix(matrix) => Format::Matrix(matrix.learn_gaps(options.missing)?),
@@ -153,7 +153,9 @@ impl Data {
             }
             Recognised::Libsvm => Format::Libsvm(libsvm::Libsvm::open_with(input, schema, options.missing)?),
             binary => {
-                let matrix = open_matrix(input.clone(), binary, &Selection::default())?;
+                // Targets of their own are left alone where nobody asks for them: they may be anything in new files.
+                let own = with_targets && labels.is_none();
+                let matrix = open_matrix(input.clone(), binary, &Selection::default(), own)?;
                 // A file that still has its targets: columns of arrays are known by their numbers.
                 let numbered = |c: &Column| c.name.parse::<usize>().is_ok_and(|n| n <= matrix.schema.inputs.len());
                 let numbered = schema.inputs.iter().all(numbered) && schema.inputs.len() < matrix.schema.inputs.len();
@@ -167,7 +169,7 @@ impl Data {
                             .all(|c| c.name.parse::<usize>().is_ok_and(|n| n <= matrix.schema.inputs.len()));
                     let targets = if inside { names(&schema.targets) } else { Vec::new() };
                     let selection = Selection { inputs: Some(names(&schema.inputs)), targets, ..Selection::default() };
-                    open_matrix(input, binary, &selection)?
+                    open_matrix(input, binary, &selection, own)?
                 } else {
                     matrix
                 })
@@ -266,7 +268,7 @@ fn with_labels(format: Format, labels: Option<Input>) -> Result<Format> {
             if matches!(kind, Recognised::Text | Recognised::Libsvm | Recognised::Parquet) {
                 return Err(labels.fault("labels beside an array must be an array too (NPY or IDX)"));
             }
-            Ok(Format::Matrix(matrix.with_labels(open_matrix(labels, kind, &Selection::default())?)?))
+            Ok(Format::Matrix(matrix.with_labels(open_matrix(labels, kind, &Selection::default(), true)?)?))
         }
         (_, Some(labels)) => Err(labels.fault("labels in a second file go with NPY and IDX files only")),
     }
@@ -307,11 +309,12 @@ fn recognise(input: &Input) -> Result<Recognised> {
     Ok(if lines.next().is_some_and(libsvm::looks_like) { Recognised::Libsvm } else { Recognised::Text })
 }
 
-fn open_matrix(input: Input, kind: Recognised, selection: &Selection) -> Result<Matrix> {
+/// An array; `own_targets` are those that an archive has beside it.
+fn open_matrix(input: Input, kind: Recognised, selection: &Selection, own_targets: bool) -> Result<Matrix> {
     let whole =
         |numbers: &Numbers, offset: u64| numbers.check(&input, input.plain_len().map(|len| len.saturating_sub(offset)));
     match kind {
-        Recognised::Npz => open_npz(input, selection),
+        Recognised::Npz => open_npz(input, selection, own_targets),
         Recognised::Idx => {
             let (numbers, offset) = idx::read_header(&input, &mut input.bytes()?)?;
             whole(&numbers, offset)?;
@@ -326,7 +329,7 @@ fn open_matrix(input: Input, kind: Recognised, selection: &Selection) -> Result<
 }
 
 /// Array `X` (or the only one, or the first two-dimensional one) with targets from array `y` or the one asked for.
-fn open_npz(input: Input, selection: &Selection) -> Result<Matrix> {
+fn open_npz(input: Input, selection: &Selection, own_targets: bool) -> Result<Matrix> {
     let members = npz::members(&input)?;
     let names = || members.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join(", ");
     let open = |member: &npz::Member, selection: &Selection| {
@@ -344,7 +347,7 @@ fn open_npz(input: Input, selection: &Selection) -> Result<Matrix> {
     // A target may be an array of its own: `--target y`.
     let target = match &selection.targets[..] {
         [one] => members.iter().find(|m| m.name == *one),
-        [] => ["y", "target", "targets", "labels"].iter().find_map(|n| find(n)),
+        [] if own_targets => ["y", "target", "targets", "labels"].iter().find_map(|n| find(n)),
         _ => None,
     };
     let Some(target) = target.filter(|t| t.name != rows.name) else { return open(rows, &selection) };
