@@ -164,7 +164,8 @@ impl Series {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MaclaurinSpec {
-    /// Budget of output columns, the constant among them; random degrees of CtR maps may leave one of them unused.
+    /// Budget of output columns, the constant among them. Random degrees of CtR maps may leave one of them unused, and
+    /// kernels of degree 1 leave those that would break a complete block.
     pub n_components: usize,
     /// The kernel.
     pub kernel: MaclaurinKernel,
@@ -453,7 +454,13 @@ impl MaclaurinSpec {
             return Ok((vec![0], 0.0, 0.0));
         }
         let total = self.columns_beside(usize::from(series.coefficient(0) > 0.0), 1)?;
-        optimize(&self.means(rows, input, series)?, self.min_degree, total)
+        let (mut columns, variance, bias) = optimize(&self.means(rows, input, series)?, self.min_degree, total)?;
+        // Complete blocks have degree 1 exactly; columns beyond them, which no other degree wants, would spoil that.
+        let block = Law { kind: self.kind(), weights: self.weights }.block(rows.ncols());
+        if let Some(linear) = columns.get_mut(1).filter(|linear| block > 1 && **linear > block) {
+            *linear -= *linear % block;
+        }
+        Ok((columns, variance, bias))
     }
 
     /// The resolved parts: refuses a description for other rows, or one that data have yet to decide about.

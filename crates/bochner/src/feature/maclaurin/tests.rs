@@ -112,18 +112,16 @@ fn a_complete_block_has_the_whole_of_degree_one() {
         assert_eq!(z.ncols(), n_components);
         let error = (z.dot(&z.t()) - &exact).fold(0.0f64, |m, e| m.max(e.abs()));
         assert!(error < 1e-13, "{weights:?}: {error}");
-        // An odd column joins the linear part unless that is complete.
+        // Columns join the linear part unless it is complete.
         let with = |n_components: usize| {
             let spec = MaclaurinSpec { n_components, ..spec.clone() }.resolve(rows.view()).unwrap();
             let variance = spec.variance(rows.view(), rows.view()).unwrap().mean().unwrap();
             (spec.build::<f64>(16).unwrap().output_dim(), variance)
         };
         assert_eq!(with(n_components - 1).0, n_components - 1);
-        if weights == Weights::Ctr {
-            let (columns, variance) = with(n_components + 1);
-            assert_eq!(columns, n_components);
-            assert!(variance < 1e-12);
-        }
+        let (columns, variance) = with(n_components + 1);
+        assert_eq!(columns, n_components);
+        assert!(variance < 1e-12);
     }
 }
 
