@@ -103,6 +103,8 @@ pub enum Statistics {
 const SAMPLE_ROWS: usize = 5000;
 /// Rows whose pairs decide between real and complex-to-real weights.
 const CHOICE_ROWS: usize = 150;
+/// Blocks of columns from which an incomplete one no longer decides between them, and looking would only cost.
+const CHOICE_BLOCKS: usize = 8;
 
 /// A power series with non-negative coefficients.
 #[derive(Debug, Clone)]
@@ -426,7 +428,8 @@ impl MaclaurinSpec {
     ///
     /// Decided by the variances themselves, which know of incomplete blocks and odd columns, over all pairs of a few rows.
     fn better_weights<T: Real>(&self, rows: ArrayView2<'_, T>, input: &Input, series: &Series) -> Result<Weights> {
-        if self.weights != Weights::Ctr || rows.nrows() < 2 {
+        let block = rows.ncols().next_power_of_two();
+        if self.weights != Weights::Ctr || rows.nrows() < 2 || self.n_components >= CHOICE_BLOCKS * block {
             return Ok(self.weights);
         }
         let n = CHOICE_ROWS.min(rows.nrows());
