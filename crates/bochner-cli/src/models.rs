@@ -532,6 +532,20 @@ fn fit_classifier<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Resu
     RidgeClassifierModel::from_regression(model).to_stored(job.description.to_value()?, job.classes.clone())
 }
 
+/// Standard deviations of observations, from variances of what is observed and those of the noise of each output.
+fn observed(mut variance: Array2<f64>, noise: Vec<f64>) -> Array2<f64> {
+    for (mut column, noise) in variance.columns_mut().into_iter().zip(noise) {
+        column.mapv_inplace(|v| (v.max(0.0) + noise).sqrt());
+    }
+    variance
+}
+
+fn process_in_words(report: &SolveReport, log_marginal_likelihood: f64) -> Vec<String> {
+    let mut words = solver_in_words(report);
+    words.push(format!("the logarithm of the marginal likelihood is {log_marginal_likelihood:.1}"));
+    words
+}
+
 impl<R: Real> Fitted for GpRegressorModel<DynMap<R>> {
     fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         answers(self, rows)
@@ -540,17 +554,11 @@ impl<R: Real> Fitted for GpRegressorModel<DynMap<R>> {
     /// Of an observation: noise included.
     fn deviations(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         let (_, variance) = self.predict_with_variance(rows.mapv(R::from_f64).view())?;
-        let mut variance = variance.mapv(Real::to_f64);
-        for (mut column, noise) in variance.columns_mut().into_iter().zip(self.observation_variances()) {
-            column.mapv_inplace(|v| (v.max(0.0) + noise).sqrt());
-        }
-        Ok(variance)
+        Ok(observed(variance.mapv(Real::to_f64), self.observation_variances()))
     }
 
     fn in_words(&self) -> Vec<String> {
-        let mut words = solver_in_words(self.report());
-        words.push(format!("the logarithm of the marginal likelihood is {:.1}", self.log_marginal_likelihood()));
-        words
+        process_in_words(self.report(), self.log_marginal_likelihood())
     }
 }
 
@@ -764,17 +772,12 @@ impl Fitted for ExactGpRegressorModel {
 
     /// Of an observation: noise included.
     fn deviations(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        let (_, mut variance) = self.predict_with_variance(rows)?;
-        for (mut column, noise) in variance.columns_mut().into_iter().zip(self.observation_variances()) {
-            column.mapv_inplace(|v| (v.max(0.0) + noise).sqrt());
-        }
-        Ok(variance)
+        let (_, variance) = self.predict_with_variance(rows)?;
+        Ok(observed(variance, self.observation_variances()))
     }
 
     fn in_words(&self) -> Vec<String> {
-        let mut words = solver_in_words(self.report());
-        words.push(format!("the logarithm of the marginal likelihood is {:.1}", self.log_marginal_likelihood()));
-        words
+        process_in_words(self.report(), self.log_marginal_likelihood())
     }
 }
 

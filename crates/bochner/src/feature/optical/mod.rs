@@ -16,12 +16,9 @@ use super::{FeatureMap, Lift};
 use crate::error::{Error, Result, check_dim, check_positive};
 use crate::linalg::gemm::matmul_nt;
 use crate::linalg::{Power, Tile, TileMut, Workspace};
-use crate::projection::{Projection, panels};
+use crate::projection::{Projection, panels, wide};
 use crate::scalar::{Real, Scalar};
 use ndarray::{Array2, ArrayView2};
-
-/// Columns that are made before the next ones, unless the device's panels are larger.
-const WIDTH: usize = 512;
 
 /// Optical random features `φ(x) = D^{-1/2} |Ux|^m` for every real `m > 0`.
 ///
@@ -168,7 +165,7 @@ impl<D: Device> FeatureMap for Optical<D> {
         } else {
             rows
         };
-        for columns in panels(total, width(self.device.panel())) {
+        for columns in panels(total, wide::<D::Real>(self.device.panel())) {
             self.device.powers(rows, columns.clone(), power, scale, out.columns_mut(columns), work);
         }
         work.give(encoded);
@@ -180,14 +177,9 @@ impl<D: Device> FeatureMap for Optical<D> {
     }
 }
 
-/// A multiple of `panel` columns that is worth a call.
-fn width(panel: usize) -> usize {
-    panel * (WIDTH / panel.max(1)).max(1)
-}
-
 /// Rows whose two parts of one panel fit into half of a second-level cache of half a megabyte.
 fn tile_rows<R: Real>(panel: usize, output_dim: usize) -> usize {
-    let columns = width(panel).clamp(1, output_dim.max(1));
+    let columns = wide::<R>(panel).clamp(1, output_dim.max(1));
     ((1 << 17) / (size_of::<R>() * columns)).clamp(1, 64)
 }
 
