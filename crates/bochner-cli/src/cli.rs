@@ -31,6 +31,9 @@ Examples:
 
 Every command has its own --help with examples.";
 
+/// Bytes of stack of a thread: as much as a program's own has, since commands run on one of them.
+const STACK: usize = 8 << 20;
+
 /// Options every command accepts.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options of every command")]
@@ -56,11 +59,10 @@ pub(crate) struct Context {
 
 impl Context {
     fn new(global: Global) -> Outcome<Self> {
-        if let Some(threads) = global.threads {
-            rayon::ThreadPoolBuilder::new()
-                .num_threads(threads)
-                .build_global()
-                .map_err(|e| Failure::Failed(format!("cannot start {threads} threads: {e}")))?;
+        let pool = rayon::ThreadPoolBuilder::new().stack_size(STACK).num_threads(global.threads.unwrap_or(0));
+        let started = pool.build_global();
+        if let (Some(threads), Err(e)) = (global.threads, started) {
+            return Err(Failure::Failed(format!("cannot start {threads} threads: {e}")));
         }
         let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
         Ok(Context { global, colour })
@@ -96,7 +98,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     interrupt::install();
-    let outcome = Context::new(cli.global).and_then(|context| cli.command.run(&context));
+    // On a thread of the pool: from outside of it, every parallel loop would wait for two threads to wake up, which takes
+    // as long as reading a block of rows.
+    let outcome = Context::new(cli.global).and_then(|context| rayon::scope(|_| cli.command.run(&context)));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

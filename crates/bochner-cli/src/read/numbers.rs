@@ -55,32 +55,45 @@ impl NumberType {
     /// Converts raw numbers; `raw` holds `out.len()` of them.
     fn decode<R: Element>(self, big_endian: bool, raw: &[u8], out: &mut [R]) {
         // With the processor's widest registers: bytes become floats several at a time.
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                use NumberType::*;
-                match self {
-                    Bool | U8 => decode::<u8, R, 1>(raw, out, |b| b[0]),
-                    I8 => decode::<i8, R, 1>(raw, out, |b| b[0] as i8),
-                    I16 if big_endian => decode(raw, out, i16::from_be_bytes),
-                    I16 => decode(raw, out, i16::from_le_bytes),
-                    U16 if big_endian => decode(raw, out, u16::from_be_bytes),
-                    U16 => decode(raw, out, u16::from_le_bytes),
-                    I32 if big_endian => decode(raw, out, i32::from_be_bytes),
-                    I32 => decode(raw, out, i32::from_le_bytes),
-                    U32 if big_endian => decode(raw, out, u32::from_be_bytes),
-                    U32 => decode(raw, out, u32::from_le_bytes),
-                    I64 if big_endian => decode(raw, out, i64::from_be_bytes),
-                    I64 => decode(raw, out, i64::from_le_bytes),
-                    U64 if big_endian => decode(raw, out, u64::from_be_bytes),
-                    U64 => decode(raw, out, u64::from_le_bytes),
-                    F32 if big_endian => decode(raw, out, f32::from_be_bytes),
-                    F32 => decode(raw, out, f32::from_le_bytes),
-                    F64 if big_endian => decode(raw, out, f64::from_be_bytes),
-                    F64 => decode(raw, out, f64::from_le_bytes),
-                }
-            },
-        );
+        pulp::Arch::new().dispatch(Decode { kind: self, big_endian, raw, out });
+    }
+}
+
+/// A conversion, as something that is compiled for several processors: the body of a closure would not be.
+struct Decode<'a, R> {
+    kind: NumberType,
+    big_endian: bool,
+    raw: &'a [u8],
+    out: &'a mut [R],
+}
+
+impl<R: Element> pulp::NullaryFnOnce for Decode<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        use NumberType::*;
+        let Decode { kind, big_endian, raw, out } = self;
+        match kind {
+            Bool | U8 => decode::<u8, R, 1>(raw, out, u8::from_le_bytes),
+            I8 => decode::<i8, R, 1>(raw, out, i8::from_le_bytes),
+            I16 if big_endian => decode(raw, out, i16::from_be_bytes),
+            I16 => decode(raw, out, i16::from_le_bytes),
+            U16 if big_endian => decode(raw, out, u16::from_be_bytes),
+            U16 => decode(raw, out, u16::from_le_bytes),
+            I32 if big_endian => decode(raw, out, i32::from_be_bytes),
+            I32 => decode(raw, out, i32::from_le_bytes),
+            U32 if big_endian => decode(raw, out, u32::from_be_bytes),
+            U32 => decode(raw, out, u32::from_le_bytes),
+            I64 if big_endian => decode(raw, out, i64::from_be_bytes),
+            I64 => decode(raw, out, i64::from_le_bytes),
+            U64 if big_endian => decode(raw, out, u64::from_be_bytes),
+            U64 => decode(raw, out, u64::from_le_bytes),
+            F32 if big_endian => decode(raw, out, f32::from_be_bytes),
+            F32 => decode(raw, out, f32::from_le_bytes),
+            F64 if big_endian => decode(raw, out, f64::from_be_bytes),
+            F64 => decode(raw, out, f64::from_le_bytes),
+        }
     }
 }
 
