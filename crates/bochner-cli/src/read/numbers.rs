@@ -458,7 +458,8 @@ impl<'a> Pass<'a> {
                     }
                     matrix.check_finite(first_row, part, gaps)
                 };
-                out.par_chunks_mut(piece).enumerate().try_for_each(|(i, part)| job(i, part))
+                // A piece to a task: whoever is done first takes the next one.
+                out.par_chunks_mut(piece).enumerate().with_max_len(1).try_for_each(|(i, part)| job(i, part))
             }
         }
     }
