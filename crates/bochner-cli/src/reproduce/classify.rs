@@ -48,7 +48,7 @@ const SAMPLE: usize = 1000;
 const LARGEST_GRAM: usize = 10_000;
 
 /// Bytes for features that are kept between the steps of an iteration.
-const KEPT: u64 = 6 << 30;
+const KEPT: u64 = 12 << 30;
 
 /// Bytes for the kernel matrix of all training rows: single precision holds 60,000 of them.
 const KERNEL: u64 = 9 << 30;
