@@ -130,6 +130,9 @@ pub(crate) enum Preparation {
 pub(crate) struct SampleArgs {
     /// A CSV, TSV, NPY, NPZ, IDX, LIBSVM or Parquet file, plain or gzip; - for standard input
     data: PathBuf,
+    /// The column a model would predict, left out like those of --drop
+    #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
+    target: Vec<String>,
     /// What is done to the rows first [default: centre for gaussian, laplacian, matern; unit for the others]
     #[arg(long, value_enum)]
     preprocess: Option<Preparation>,
@@ -177,7 +180,7 @@ impl SampleArgs {
 
     /// A uniform sample of the file's rows, without keeping more of them than asked for (reservoir sampling).
     fn reservoir(&self, seed: Seed) -> Outcome<Sampled> {
-        let data = self.columns.open(&self.data, None, &[], &self.text)?;
+        let data = self.columns.open(&self.data, None, &self.target, &self.text)?;
         let dim = data.schema().input_dim();
         let mut kept: Vec<f64> = Vec::new();
         let mut draw = Stream::new(seed, Role::Split, 0);

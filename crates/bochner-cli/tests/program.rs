@@ -92,6 +92,26 @@ fn data_sets_are_listed_and_checked_where_they_are_looked_for() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+#[test]
+fn the_target_of_a_table_is_no_input_of_a_plan() {
+    let folder = scratch("plan-target");
+    let file = folder.join("table.csv");
+    let rows =
+        (0..40).map(|i: u32| format!("{},{},{}\n", i * i % 17, i * 7 % 11, if i % 3 == 0 { "yes" } else { "no" }));
+    std::fs::write(&file, format!("a,b,label\n{}", rows.collect::<String>())).unwrap();
+    let plan = |option: &str| {
+        let output = bochner(&["plan", file.to_str().unwrap(), option, "label", "--error", "0.3", "--json"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+        // Times, which differ from run to run, decide about the order.
+        let mut told: Vec<_> = rows.iter().map(|row| format!("{} {}", row["map"], row["features"])).collect();
+        told.sort();
+        told
+    };
+    assert_eq!(plan("--target"), plan("--drop"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// Rows of 64 columns with three numbers in each: `plan --sparse` finds them and computes both theorems' bounds.
 #[test]
 fn sparse_rows_are_recognised_and_bounded() {

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bochner compare data.csv --drop label --kernel gaussian
+  bochner compare data.csv --target label --kernel gaussian
   bochner compare data.npy --kernel polynomial --degree 3 --features 256,1024,4096 --out comparison
   bochner compare train-images-idx3-ubyte.gz --kernel polynomial --degree 6 --report page.html")]
 pub(crate) struct Args {

@@ -19,7 +19,7 @@ use bochner::variance::bounds::{CompressiveFourier, SparseFourier};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bochner plan data.csv --drop label --error 0.05
+  bochner plan data.csv --target label --error 0.05
   bochner plan train-images-idx3-ubyte.gz --kernel polynomial --degree 3 --error 2%
   bochner plan data.npy --kernel matern --nu 2.5 --error 0.1 --json
   bochner plan train-images-idx3-ubyte.gz --sparse --error 0.1 --energy 99%")]

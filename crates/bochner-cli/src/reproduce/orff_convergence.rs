@@ -14,7 +14,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     what: "error of operator-valued features against D, with the error that variances predict",
     source: "operator-valued, figure 1; points uniform on [-1, 1]^4, the paper has curves only",
     needs: &[],
-    minutes: 1.0,
+    minutes: 2.5,
     run,
 };
 
