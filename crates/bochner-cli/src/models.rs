@@ -692,7 +692,11 @@ fn fit_svm<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stor
     if let Some(bytes) = job.memory {
         machine = machine.with_memory_budget(bytes)?;
     }
-    machine.fit_watched(source, &watched)?.to_stored(job.description.to_value()?, job.classes.clone())
+    let model = match &job.journal {
+        Some(place) => machine.fit_journalled(source, &watched, &mut place.open()?)?,
+        None => machine.fit_watched(source, &watched)?,
+    };
+    model.to_stored(job.description.to_value()?, job.classes.clone())
 }
 
 /// All rows and targets, for models that look at pairs of rows.
@@ -832,7 +836,11 @@ pub(crate) fn kernel_svm(
     if let Some(bytes) = job.memory {
         machine = machine.with_memory_budget(bytes)?;
     }
-    machine.fit(rows, &labels.iter().map(|c| *c as usize).collect::<Vec<_>>())
+    let labels: Vec<usize> = labels.iter().map(|c| *c as usize).collect();
+    match &job.journal {
+        Some(place) => machine.fit_journalled(rows, &labels, &mut place.open()?),
+        None => machine.fit(rows, &labels),
+    }
 }
 
 fn fit_kernel_svm<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {

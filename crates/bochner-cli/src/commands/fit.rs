@@ -83,7 +83,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "single")]
     precision: Precision,
     /// Save what has been learned so far to FILE now and then, and continue from it with --resume: choices, sums over rows,
-    /// passes of --solver cg, sgd and --model svi, centres of local-gp (svm and kernel-svm repeat their fit, not the search)
+    /// passes of --solver cg, sgd and of --model svi, svm and kernel-svm, centres of local-gp
     #[serde(skip)]
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
@@ -443,7 +443,8 @@ fn make_choice<R: Real>(
         let word = |key: &str| wishes.map.get(key).and_then(|v| v.as_str());
         let known = matches!(word("map"), None | Some("fourier" | "maclaurin"));
         if !known || !matches!(word("kernel"), None | Some("gaussian")) {
-            let message = "--model local-gp has Maclaurin features of the gaussian kernel; leave --map and --kernel out";
+            let message =
+                "--model local-gp has Maclaurin features of the gaussian kernel; leave --map and --kernel out";
             return Err(Failure::Usage(message.into()));
         }
         search.map.insert("map".into(), "fourier".into());

@@ -1,12 +1,17 @@
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::interrupt::Flag;
 use crate::kernel::{Kernel, kernel_matrix, kernel_matrix_into};
+use crate::solve::{Journal, last_state};
 use ndarray::{Array2, ArrayView2, Axis, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::sync::{Mutex, PoisonError};
 
 /// Bytes of kernel values kept per problem where no budget was given.
 const BUDGET: u64 = 1 << 30;
+
+/// Steps of a problem after which a journal is asked to keep them: they take far longer than a copy of its variables.
+const KEEP_EVERY: usize = 256;
 
 /// Rows whose kernel values are computed at once for predictions.
 const PREDICT_ROWS: usize = 512;
@@ -88,6 +93,29 @@ impl<K: Kernel + Clone> KernelSvm<K> {
     /// # Errors
     /// No rows, other lengths, NaN or infinities, a kernel that is not positive semidefinite to the point of infinities.
     pub fn fit(&self, rows: ArrayView2<'_, f64>, labels: &[usize]) -> Result<KernelSvmModel<K>> {
+        self.solve(rows, labels, None)
+    }
+
+    /// [`fit`](Self::fit) with a journal that keeps the state of all pairs every now and then: after a break the same fit with
+    /// the same journal goes on from there, and ends with the same bits.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit), and those of the journal.
+    pub fn fit_journalled(
+        &self,
+        rows: ArrayView2<'_, f64>,
+        labels: &[usize],
+        journal: &mut (dyn Journal + Send),
+    ) -> Result<KernelSvmModel<K>> {
+        self.solve(rows, labels, Some(journal))
+    }
+
+    fn solve(
+        &self,
+        rows: ArrayView2<'_, f64>,
+        labels: &[usize],
+        journal: Option<&mut (dyn Journal + Send)>,
+    ) -> Result<KernelSvmModel<K>> {
         check_count("number of rows", rows.nrows())?;
         check_dim("number of labels", rows.nrows(), labels.len())?;
         crate::rows::check_finite("rows", rows, 0)?;
@@ -98,17 +126,20 @@ impl<K: Kernel + Clone> KernelSvm<K> {
         // Classes without rows have no part in the vote.
         let pairs: Vec<_> =
             pairs.into_iter().filter(|&(a, b)| !members[a].is_empty() && !members[b].is_empty()).collect();
+        let ways = pairs.iter().map(|&(a, b)| Way::new(members[a].len(), members[b].len())).collect();
+        let ways = Ways::new(ways, journal)?;
         let stop = Flag::current();
         let machines = pairs
             .into_par_iter()
-            .map(|(first, second)| {
+            .enumerate()
+            .map(|(p, (first, second))| {
                 let chosen: Vec<usize> = members[first].iter().chain(&members[second]).copied().collect();
                 let mut signs = vec![1.0; members[first].len()];
                 signs.resize(chosen.len(), -1.0);
                 let subset = rows.select(Axis(0), &chosen);
                 let solved = stop.within(|| {
                     let mut values = Values::new(&self.kernel, subset, self.budget)?;
-                    self.pair(&mut values, &signs, &stop)
+                    self.pair(&mut values, &signs, &stop, ways.of(p), &|way| ways.keep(p, way))
                 })?;
                 let coefficients = chosen.iter().zip(solved.coefficients).filter(|(_, c)| *c != 0.0);
                 Ok((coefficients.map(|(&i, c)| (i, c)).collect::<Vec<_>>(), first, second, solved.report))
@@ -133,22 +164,26 @@ impl<K: Kernel + Clone> KernelSvm<K> {
     }
 
     /// Sequential minimal optimisation of one problem.
-    fn pair(&self, values: &mut Values<'_, K>, signs: &[f64], stop: &Flag) -> Result<Solved> {
-        let (n, c) = (signs.len(), self.c);
-        let mut alpha = vec![0.0; n];
-        // Fₖ = Σ yₗ αₗ K(xₖ, xₗ) - yₖ: yₖ times the gradient of the dual objective.
-        let mut f: Vec<f64> = signs.iter().map(|y| -y).collect();
+    fn pair(
+        &self,
+        values: &mut Values<'_, K>,
+        signs: &[f64],
+        stop: &Flag,
+        mut way: Way,
+        keep: &dyn Fn(&Way) -> Result<()>,
+    ) -> Result<Solved> {
+        let (n, c, begun) = (signs.len(), self.c, way.steps);
         let rises = |k: usize, alpha: &[f64]| if signs[k] > 0.0 { alpha[k] < c } else { alpha[k] > 0.0 };
         let falls = |k: usize, alpha: &[f64]| if signs[k] > 0.0 { alpha[k] > 0.0 } else { alpha[k] < c };
         let diagonal = values.diagonal.clone();
-        let mut steps = 0;
         let (top, bottom) = loop {
+            let Way { steps, alpha, f } = &mut way;
             let (mut top, mut bottom, mut i) = (f64::NEG_INFINITY, f64::INFINITY, 0);
             for k in 0..n {
-                if rises(k, &alpha) && -f[k] > top {
+                if rises(k, alpha) && -f[k] > top {
                     (top, i) = (-f[k], k);
                 }
-                if falls(k, &alpha) {
+                if falls(k, alpha) {
                     bottom = bottom.min(-f[k]);
                 }
             }
@@ -159,14 +194,14 @@ impl<K: Kernel + Clone> KernelSvm<K> {
             if !violation.is_finite() {
                 return Err(Error::parameter("kernel values", "finite numbers", violation));
             }
-            if violation <= self.tolerance || steps == self.max_steps {
+            if violation <= self.tolerance || *steps == self.max_steps {
                 break (top, bottom);
             }
             let row = values.row(i)?;
             let (mut best, mut j) = (f64::INFINITY, usize::MAX);
             for k in 0..n {
                 let gain = top + f[k];
-                if gain > 0.0 && falls(k, &alpha) {
+                if gain > 0.0 && falls(k, alpha) {
                     let curvature = (diagonal[i] + diagonal[k] - 2.0 * row[k]).max(1e-12);
                     let decrease = -gain * gain / curvature;
                     if decrease < best {
@@ -190,9 +225,16 @@ impl<K: Kernel + Clone> KernelSvm<K> {
             f.iter_mut().zip(row).for_each(|(f, k)| *f = step.mul_add(*k, *f));
             let row = values.row(j)?;
             f.iter_mut().zip(row).for_each(|(f, k)| *f = (-step).mul_add(*k, *f));
-            steps += 1;
+            *steps += 1;
             stop.advance(1);
+            if steps.is_multiple_of(KEEP_EVERY) {
+                keep(&way)?;
+            }
         };
+        if way.steps > begun {
+            keep(&way)?;
+        }
+        let Way { steps, alpha, f } = way;
         let violation = top - bottom;
         let free: Vec<f64> = (0..n).filter(|&k| alpha[k] > 0.0 && alpha[k] < c).map(|k| -f[k]).collect();
         let intercept =
@@ -210,6 +252,67 @@ impl<K: Kernel + Clone> KernelSvm<K> {
             converged: violation <= self.tolerance,
         };
         Ok(Solved { coefficients, report })
+    }
+}
+
+/// How far a problem has come.
+#[derive(Debug, Clone)]
+struct Way {
+    steps: usize,
+    alpha: Vec<f64>,
+    /// `Fₖ = Σ yₗ αₗ K(xₖ, xₗ) - yₖ`: `yₖ` times the gradient of the dual objective.
+    f: Vec<f64>,
+}
+
+impl Way {
+    /// The beginning, for so many rows of the first and of the second class.
+    fn new(first: usize, second: usize) -> Self {
+        let f = [vec![-1.0; first], vec![1.0; second]].concat();
+        Way { steps: 0, alpha: vec![0.0; f.len()], f }
+    }
+
+    /// As many numbers as [`len`](Self::len) says.
+    fn numbers(&self) -> impl Iterator<Item = f64> {
+        std::iter::once(self.steps as f64).chain(self.alpha.iter().copied()).chain(self.f.iter().copied())
+    }
+
+    fn len(&self) -> usize {
+        1 + 2 * self.alpha.len()
+    }
+}
+
+/// The ways of all problems, and who keeps them.
+struct Ways<'a> {
+    begun: Vec<Way>,
+    kept: Option<Mutex<(Vec<Way>, &'a mut (dyn Journal + Send))>>,
+}
+
+impl<'a> Ways<'a> {
+    /// From the beginning, or from what the journal has kept.
+    fn new(mut begun: Vec<Way>, journal: Option<&'a mut (dyn Journal + Send)>) -> Result<Self> {
+        let Some(journal) = journal else { return Ok(Ways { begun, kept: None }) };
+        if let Some(state) = last_state(journal)? {
+            check_dim("number of rows of a recorded state", begun.iter().map(Way::len).sum(), state.len())?;
+            let mut numbers = state.iter().copied();
+            for way in &mut begun {
+                way.steps = numbers.next().map_or(0, |steps| steps as usize);
+                way.alpha.iter_mut().chain(&mut way.f).zip(&mut numbers).for_each(|(to, from)| *to = from);
+            }
+        }
+        Ok(Ways { kept: Some(Mutex::new((begun.clone(), journal))), begun })
+    }
+
+    fn of(&self, p: usize) -> Way {
+        self.begun[p].clone()
+    }
+
+    fn keep(&self, p: usize, way: &Way) -> Result<()> {
+        let Some(kept) = &self.kept else { return Ok(()) };
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (ways, journal) = &mut *kept;
+        ways[p].clone_from(way);
+        let numbers: Vec<f64> = ways.iter().flat_map(Way::numbers).collect();
+        journal.keep(ArrayView2::from_shape((numbers.len(), 1), &numbers).expect("one column"))
     }
 }
 

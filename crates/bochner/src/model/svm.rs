@@ -7,7 +7,7 @@ use crate::linalg::{Tile, zeroed};
 use crate::random::Seed;
 use crate::rows::{RowSource, class_of, count_classes};
 use crate::scalar::Real;
-use crate::solve::{Blocks, DualCoordinateDescent, GapReport, Hinge, Watch, check_weights};
+use crate::solve::{Blocks, DualCoordinateDescent, GapReport, Hinge, Journal, Watch, check_weights};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 /// Bytes of features kept where no budget was given; beyond them features are made again in every pass.
@@ -167,6 +167,35 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Svm<M> {
     where
         M: Clone,
     {
+        self.solve(source, watch, None)
+    }
+
+    /// [`fit_watched`](Self::fit_watched) with a journal that keeps the state after every pass: after a break the same fit
+    /// with the same journal goes on from there, and ends with the same bits.
+    ///
+    /// # Errors
+    /// As [`fit_watched`](Self::fit_watched), and those of the journal.
+    pub fn fit_journalled(
+        &self,
+        source: &mut dyn RowSource<R>,
+        watch: Watch<'_>,
+        journal: &mut dyn Journal,
+    ) -> Result<SvmModel<M>>
+    where
+        M: Clone,
+    {
+        self.solve(source, watch, Some(journal))
+    }
+
+    fn solve(
+        &self,
+        source: &mut dyn RowSource<R>,
+        watch: Watch<'_>,
+        journal: Option<&mut dyn Journal>,
+    ) -> Result<SvmModel<M>>
+    where
+        M: Clone,
+    {
         check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
         check_dim("number of target columns", 1, source.target_dim())?;
         let classes = match self.classes {
@@ -205,7 +234,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Svm<M> {
         let (weights, reports) = if bytes.saturating_mul(labels.len() as u64) <= self.budget {
             let features = self.all_features(source, labels.len())?;
             let rows = Tile::with_stride(&features, labels.len(), self.columns(), self.stride());
-            self.solver.solve_watched(rows, &labels, &positive, weighted.then_some(&weights), watch)?
+            self.solver.solve_watched(rows, &labels, &positive, weighted.then_some(&weights), watch, journal)?
         } else {
             let per_row = bytes.saturating_add((self.map.input_dim() * size_of::<R>()) as u64);
             let block_rows = (self.budget / per_row).clamp(64, labels.len().max(64) as u64) as usize;
@@ -218,7 +247,15 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Svm<M> {
                 watch()
             })?;
             check_dim("number of rows when read again", labels.len(), facts.len())?;
-            self.solver.solve_blocks::<R>(&facts, &positive, self.columns(), &mut blocks, INNER_PASSES, watch)?
+            self.solver.solve_blocks::<R>(
+                &facts,
+                &positive,
+                self.columns(),
+                &mut blocks,
+                INNER_PASSES,
+                watch,
+                journal,
+            )?
         };
         let dim = self.map.output_dim();
         let scaling = R::from_f64(self.intercept_scaling.unwrap_or(0.0));

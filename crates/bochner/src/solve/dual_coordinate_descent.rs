@@ -1,9 +1,11 @@
 //! Linear support vector machines by coordinate descent in the dual.
 
+use super::operator::{Journal, last_state};
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::linalg::Tile;
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Real;
+use ndarray::{Array2, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +74,9 @@ impl GapReport {
 
 /// Problems that share a thread and a pass over the rows; their activity on a row fits one word.
 const MOST_PROBLEMS: usize = 64;
+
+/// Numbers that a journal keeps of a problem beside its vectors.
+const STATE: usize = 10;
 
 /// Feature rows as the solver reads them: all at once, or block by block where they are made again in every pass.
 pub(crate) trait Blocks<R> {
@@ -222,10 +227,10 @@ impl DualCoordinateDescent {
         positive: &[u32],
         sample_weights: Option<&[f64]>,
     ) -> Result<(Vec<Vec<R>>, Vec<GapReport>)> {
-        self.solve_watched(rows, labels, positive, sample_weights, &|| Ok(()))
+        self.solve_watched(rows, labels, positive, sample_weights, &|| Ok(()), None)
     }
 
-    /// [`solve`](Self::solve), ended early by an error of `watch`.
+    /// [`solve`](Self::solve), ended early by an error of `watch`; a journal keeps the state after every pass.
     pub(crate) fn solve_watched<R: Real>(
         &self,
         rows: Tile<'_, R>,
@@ -233,6 +238,7 @@ impl DualCoordinateDescent {
         positive: &[u32],
         sample_weights: Option<&[f64]>,
         watch: Watch<'_>,
+        journal: Option<&mut dyn Journal>,
     ) -> Result<(Vec<Vec<R>>, Vec<GapReport>)> {
         self.check()?;
         check_dim("number of labels", rows.rows(), labels.len())?;
@@ -242,10 +248,14 @@ impl DualCoordinateDescent {
             .collect::<Result<Vec<_>>>()?;
         let numbers: Vec<u32> = (0..rows.rows() as u32).collect();
         let mut groups = self.groups(&facts, positive, rows.cols())?;
-        groups.par_iter_mut().try_for_each(|group| {
-            let mut whole = Whole { rows, numbers: &numbers };
-            self.run(std::slice::from_mut(group), &facts, &mut whole, 1, watch)
-        })?;
+        let whole = || Whole { rows, numbers: &numbers };
+        match journal {
+            // A state is one of all problems: they go through their passes together.
+            Some(journal) => self.run(&mut groups, &facts, &mut whole(), 1, watch, Some(journal))?,
+            None => groups
+                .par_iter_mut()
+                .try_for_each(|group| self.run(std::slice::from_mut(group), &facts, &mut whole(), 1, watch, None))?,
+        }
         Ok(finish(groups))
     }
 
@@ -259,10 +269,11 @@ impl DualCoordinateDescent {
         blocks: &mut dyn Blocks<R>,
         inner: usize,
         watch: Watch<'_>,
+        journal: Option<&mut dyn Journal>,
     ) -> Result<(Vec<Vec<R>>, Vec<GapReport>)> {
         self.check()?;
         let mut groups = self.groups(facts, positive, cols)?;
-        self.run(&mut groups, facts, blocks, inner, watch)?;
+        self.run(&mut groups, facts, blocks, inner, watch, journal)?;
         Ok(finish(groups))
     }
 
@@ -284,47 +295,95 @@ impl DualCoordinateDescent {
         blocks: &mut dyn Blocks<R>,
         inner: usize,
         watch: Watch<'_>,
+        mut journal: Option<&mut dyn Journal>,
     ) -> Result<()> {
-        let arch = pulp::Arch::new();
         let mut order: Vec<u32> = Vec::new();
-        for epoch in 0..self.max_epochs {
-            watch()?;
-            groups.iter_mut().for_each(Group::begin);
-            let wanted: Vec<bool> = (0..facts.len()).map(|i| groups.iter().any(|g| g.active[i] != 0)).collect();
-            let mut block = 0;
-            blocks.for_each(&|i| wanted[i], &mut |numbers, rows| {
-                for pass in 0..inner {
-                    order.clear();
-                    order.extend(0..numbers.len() as u32);
-                    let visit = (epoch * inner + pass) as u64;
-                    Stream::new(self.seed.child(block), Role::Order, visit).shuffle(&mut order);
-                    groups.par_iter_mut().for_each(|group| {
-                        arch.dispatch(Visit { group, rows, numbers, facts, order: &order, track: pass == 0 });
-                    });
-                }
-                block += 1;
-                watch()
-            })?;
-            let last = epoch + 1 == self.max_epochs;
-            // By `|`: every group has to look.
-            if !groups.iter_mut().fold(false, |any, group| any | group.choose(epoch + 1, last)) {
-                continue;
-            }
-            blocks.for_each(&|_| true, &mut |numbers, rows| {
-                groups.par_iter_mut().for_each(|group| {
-                    arch.dispatch(Assessment { group, loss: self.loss, rows, numbers, facts });
-                });
-                watch()
-            })?;
-            for group in groups.iter_mut() {
-                group.judge(self.tolerance, epoch + 1, last, facts);
-            }
-            if groups.iter().all(|g| g.bounds.iter().all(|b| b.solved)) {
+        let mut first = 0;
+        if let Some(journal) = &mut journal
+            && let Some(state) = last_state(*journal)?
+        {
+            first = restore(groups, &state)?;
+        }
+        for epoch in first..self.max_epochs {
+            if groups.iter().all(|group| group.bounds.iter().all(|bounds| bounds.solved)) {
                 break;
+            }
+            watch()?;
+            self.pass(groups, facts, blocks, (epoch, inner), &mut order, watch)?;
+            if let Some(journal) = &mut journal {
+                journal.keep(state(groups, epoch + 1).view())?;
             }
         }
         Ok(())
     }
+
+    /// One pass over the rows, and a look at the objectives where one is due.
+    fn pass<R: Real>(
+        &self,
+        groups: &mut [Group<R>],
+        facts: &[Row],
+        blocks: &mut dyn Blocks<R>,
+        (epoch, inner): (usize, usize),
+        order: &mut Vec<u32>,
+        watch: Watch<'_>,
+    ) -> Result<()> {
+        let arch = pulp::Arch::new();
+        groups.iter_mut().for_each(Group::begin);
+        let wanted: Vec<bool> = (0..facts.len()).map(|i| groups.iter().any(|g| g.active[i] != 0)).collect();
+        let mut block = 0;
+        blocks.for_each(&|i| wanted[i], &mut |numbers, rows| {
+            for pass in 0..inner {
+                order.clear();
+                order.extend(0..numbers.len() as u32);
+                let visit = (epoch * inner + pass) as u64;
+                Stream::new(self.seed.child(block), Role::Order, visit).shuffle(order);
+                groups.par_iter_mut().for_each(|group| {
+                    arch.dispatch(Visit { group, rows, numbers, facts, order, track: pass == 0 });
+                });
+            }
+            block += 1;
+            watch()
+        })?;
+        let last = epoch + 1 == self.max_epochs;
+        // By `|`: every group has to look.
+        if !groups.iter_mut().fold(false, |any, group| any | group.choose(epoch + 1, last)) {
+            return Ok(());
+        }
+        blocks.for_each(&|_| true, &mut |numbers, rows| {
+            groups.par_iter_mut().for_each(|group| {
+                arch.dispatch(Assessment { group, loss: self.loss, rows, numbers, facts });
+            });
+            watch()
+        })?;
+        for group in groups.iter_mut() {
+            group.judge(self.tolerance, epoch + 1, last, facts);
+        }
+        Ok(())
+    }
+}
+
+/// All problems after `epochs` passes, one to a row: what a journal keeps, however problems are shared among threads.
+fn state<R: Real>(groups: &[Group<R>], epochs: usize) -> Array2<f64> {
+    let problems: usize = groups.iter().map(|group| group.positive.len()).sum();
+    let all = groups.iter().flat_map(|group| (0..group.positive.len()).map(move |p| (group, p)));
+    let values: Vec<f64> = all.flat_map(|(group, p)| std::iter::once(epochs as f64).chain(group.state(p))).collect();
+    Array2::from_shape_vec((problems, values.len() / problems), values).expect("rows of one length")
+}
+
+/// The inverse of [`state`]; gives the number of passes.
+fn restore<R: Real>(groups: &mut [Group<R>], state: &Array2<f64>) -> Result<usize> {
+    let problems = groups.iter().map(|group| group.positive.len()).sum();
+    check_dim("number of rows of a recorded state", problems, state.nrows())?;
+    let mut rows = state.outer_iter();
+    for group in groups.iter_mut() {
+        let numbers = 1 + STATE + group.weights[0].len() + 2 * group.active.len();
+        check_dim("number of columns of a recorded state", numbers, state.ncols())?;
+        group.active.fill(0);
+        for (p, row) in (0..group.positive.len()).zip(&mut rows) {
+            group.restore(p, &row.slice(s![1..]).to_vec());
+        }
+    }
+    Ok(state[[0, 0]] as usize)
 }
 
 fn finish<R>(groups: Vec<Group<R>>) -> (Vec<Vec<R>>, Vec<GapReport>) {
@@ -369,6 +428,43 @@ impl<R: Real> Group<R> {
         let bounds = &mut self.bounds[p];
         (bounds.shrink_above, bounds.shrink_below) = (f64::INFINITY, f64::NEG_INFINITY);
         self.active.iter_mut().zip(facts).filter(|(_, row)| row.moves()).for_each(|(a, _)| *a |= 1 << p);
+    }
+
+    /// Problem `p` between two passes: [`STATE`] numbers about it, weights, dual variables, and whether it visits a row.
+    fn state(&self, p: usize) -> impl Iterator<Item = f64> {
+        let (bounds, report) = (&self.bounds[p], &self.reports[p]);
+        let truth = |value: bool| f64::from(u8::from(value));
+        let about: [f64; STATE] = [
+            bounds.shrink_above,
+            bounds.shrink_below,
+            bounds.enough,
+            truth(bounds.solved),
+            bounds.unseen as f64,
+            truth(report.is_some()),
+            report.map_or(0.0, |r| r.primal),
+            report.map_or(0.0, |r| r.dual),
+            report.map_or(0.0, |r| r.epochs as f64),
+            report.map_or(0.0, |r| truth(r.converged)),
+        ];
+        let weights = self.weights[p].iter().map(|w| Real::to_f64(*w));
+        let alpha = self.alpha[p..].iter().step_by(self.positive.len()).copied();
+        about.into_iter().chain(weights).chain(alpha).chain(self.active.iter().map(move |a| (a >> p & 1) as f64))
+    }
+
+    /// The inverse of [`state`](Self::state), on a group that no row is visited by.
+    fn restore(&mut self, p: usize, state: &[f64]) {
+        let (about, rest) = state.split_at(STATE);
+        let (weights, rest) = rest.split_at(self.weights[p].len());
+        let (alpha, active) = rest.split_at(self.active.len());
+        let (solved, unseen) = (about[3] != 0.0, about[4] as usize);
+        let bounds = Bounds { shrink_above: about[0], shrink_below: about[1], enough: about[2], ..Bounds::OPEN };
+        self.bounds[p] = Bounds { solved, unseen, ..bounds };
+        let report =
+            GapReport { primal: about[6], dual: about[7], epochs: about[8] as usize, converged: about[9] != 0.0 };
+        self.reports[p] = (about[5] != 0.0).then_some(report);
+        self.weights[p].iter_mut().zip(weights).for_each(|(to, from)| *to = R::from_f64(*from));
+        self.alpha[p..].iter_mut().step_by(self.positive.len()).zip(alpha).for_each(|(to, from)| *to = *from);
+        self.active.iter_mut().zip(active).for_each(|(to, from)| *to |= u64::from(*from != 0.0) << p);
     }
 
     fn begin(&mut self) {
@@ -658,7 +754,7 @@ mod tests {
             let facts: Vec<Row> = (0..300).map(|i| solver.row(tile.row(i), labels[i], 1.0).unwrap()).collect();
             for inner in [1, 4] {
                 let (_, cut) =
-                    solver.solve_blocks(&facts, &[0, 1, 2], 12, &mut Cut(tile, 64), inner, &|| Ok(())).unwrap();
+                    solver.solve_blocks(&facts, &[0, 1, 2], 12, &mut Cut(tile, 64), inner, &|| Ok(()), None).unwrap();
                 for (a, b) in whole.iter().zip(&cut) {
                     assert!(a.converged && b.converged, "{a:?} {b:?}");
                     assert!((a.primal - b.primal).abs() <= 2e-5 * a.primal, "{a:?} {b:?}");

@@ -1,8 +1,8 @@
 //! Fits that are broken off and taken up again.
 
 use bochner::feature::{Describe, FourierSpec, MaclaurinSpec, OperatorSpec};
-use bochner::kernel::OperatorKernel;
-use bochner::model::{LocalGp, OperatorRidge, OperatorSolver, Predict, Ridge, SviClassifier};
+use bochner::kernel::{Gaussian, OperatorKernel};
+use bochner::model::{KernelSvm, LocalGp, OperatorRidge, OperatorSolver, Predict, Ridge, SviClassifier, Svm};
 use bochner::rows::InMemory;
 use bochner::solve::{ConjugateGradients, Journal, Preconditioner, Solver, StochasticGradient};
 use bochner::{Error, Result};
@@ -51,8 +51,11 @@ impl Journal for Breaking {
     }
 }
 
+/// A fit and what it predicts.
+type Fit<'a> = Box<dyn Fn(&mut (dyn Journal + Send)) -> Result<Array2<f64>> + 'a>;
+
 /// Predictions of a fit, broken off after every `every` entries and resumed until it ends; and how often it was.
-fn broken(fit: &dyn Fn(&mut dyn Journal) -> Result<Array2<f64>>, every: usize, forgets: bool) -> (Array2<f64>, usize) {
+fn broken(fit: &Fit<'_>, every: usize, forgets: bool) -> (Array2<f64>, usize) {
     let mut journal = Breaking { forgets, ..Breaking::default() };
     for breaks in 0..1000 {
         journal.resumed(every);
@@ -89,11 +92,21 @@ fn fits_that_are_broken_off_and_resumed_end_with_the_same_bits() {
     let by_ridge = |solver: Solver, journal: &mut dyn Journal| {
         ridge(solver).fit_journalled(&mut InMemory::new(x.view(), y.view())?, journal)?.predict(x.view())
     };
+    // Three classes in stripes, which few steps do not tell apart.
+    let thirds: Vec<usize> = x.rows().into_iter().map(|r| (2.5 * r[0] + r[1]).rem_euclid(3.0) as usize).collect();
+    let labels = Array2::from_shape_fn((300, 1), |(i, _)| thirds[i] as f64);
+    let svm = Svm::new(map.clone(), 10.0).unwrap();
+    let kernel_svm = KernelSvm::new(Gaussian::new(0.4).unwrap(), 100.0).unwrap();
+    let by_svm = |svm: &Svm<_>, journal: &mut dyn Journal| {
+        let model = svm.fit_journalled(&mut InMemory::new(x.view(), labels.view())?, &|| Ok(()), journal)?;
+        let mut values = Array2::zeros((300, 3));
+        model.decide_into(x.view(), values.view_mut())?;
+        Ok(values)
+    };
     let by_operator = |solver: OperatorSolver, journal: &mut dyn Journal| {
         operator(solver)?.fit_journalled(&mut InMemory::new(x.view(), field.view())?, journal)?.predict(x.view())
     };
-    type Fit<'a> = Box<dyn Fn(&mut dyn Journal) -> Result<Array2<f64>> + 'a>;
-    let fits: [(&str, Fit<'_>); 6] = [
+    let fits: [(&str, Fit<'_>); 9] = [
         ("conjugate gradients", Box::new(|j| by_ridge(Solver::ConjugateGradients(cg), j))),
         ("stochastic gradients", Box::new(|j| by_ridge(Solver::StochasticGradient(sgd), j))),
         ("tied stochastic gradients", Box::new(|j| by_operator(OperatorSolver::StochasticGradient(sgd), j))),
@@ -102,6 +115,9 @@ fn fits_that_are_broken_off_and_resumed_end_with_the_same_bits() {
             "variational inference",
             Box::new(|j| svi.fit_journalled(&mut InMemory::new(x.view(), classes.view())?, j)?.probabilities(x.view())),
         ),
+        ("machines in memory", Box::new(|j| by_svm(&svm, j))),
+        ("machines in blocks", Box::new(|j| by_svm(&svm.clone().with_memory_budget(1)?, j))),
+        ("kernel machines", Box::new(|j| kernel_svm.fit_journalled(x.view(), &thirds, j)?.decide(x.view()))),
         ("local processes", Box::new(|j| local.fit_rows_journalled(x.view(), y.view(), j)?.predict(x.view()))),
     ];
     for (name, fit) in &fits {
