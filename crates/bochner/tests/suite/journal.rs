@@ -95,8 +95,8 @@ fn fits_that_are_broken_off_and_resumed_end_with_the_same_bits() {
     // Three classes in stripes, which few steps do not tell apart.
     let thirds: Vec<usize> = x.rows().into_iter().map(|r| (2.5 * r[0] + r[1]).rem_euclid(3.0) as usize).collect();
     let labels = Array2::from_shape_fn((300, 1), |(i, _)| thirds[i] as f64);
-    let svm = Svm::new(map.clone(), 10.0).unwrap();
-    let kernel_svm = KernelSvm::new(Gaussian::new(0.4).unwrap(), 100.0).unwrap();
+    let svm = Svm::new(map.clone(), 10.0).unwrap().with_max_epochs(25).unwrap();
+    let kernel_svm = KernelSvm::new(Gaussian::new(1.0).unwrap(), 1000.0).unwrap().with_max_steps(1500).unwrap();
     let by_svm = |svm: &Svm<_>, journal: &mut dyn Journal| {
         let model = svm.fit_journalled(&mut InMemory::new(x.view(), labels.view())?, &|| Ok(()), journal)?;
         let mut values = Array2::zeros((300, 3));
