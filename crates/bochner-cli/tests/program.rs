@@ -112,6 +112,27 @@ fn the_target_of_a_table_is_no_input_of_a_plan() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+#[test]
+fn pages_go_where_they_are_asked_to() {
+    let folder = scratch("pages-asked");
+    let place = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (out, page) = (place("out"), place("page.html"));
+    let output = bochner(&["demo", "--small", "--out", &out, "--report", &page]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains(&page));
+    assert!(std::fs::read_to_string(&page).unwrap().contains("</html>"));
+    assert!(!folder.join("out/report.html").exists());
+    let output = bochner(&["reproduce", "attention", "--quick", "--draws", "1", "--out", &out, "--report", &page]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(std::fs::read_to_string(&page).unwrap().contains("attention"));
+    for name in [&["all"][..], &[]] {
+        let output = bochner(&[&["reproduce"], name, &["--report", &page]].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains("is the page of one experiment"), "{}", text(&output.stderr));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// Rows of 64 columns with three numbers in each: `plan --sparse` finds them and computes both theorems' bounds.
 #[test]
 fn sparse_rows_are_recognised_and_bounded() {

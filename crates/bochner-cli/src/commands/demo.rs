@@ -20,6 +20,9 @@ pub(crate) struct Args {
     /// Folder for report.html, results.json and the plots
     #[arg(long, value_name = "FOLDER", default_value = "bochner-demo")]
     out: PathBuf,
+    /// Where the page goes, if not to report.html in that folder
+    #[arg(long, value_name = "PAGE.html")]
+    report: Option<PathBuf>,
     /// A second instead of a minute
     #[arg(long, hide = true)]
     small: bool,
@@ -27,6 +30,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     output::check_folder(&args.out)?;
+    args.report.as_deref().map_or(Ok(()), output::check_file)?;
     let start = Instant::now();
     let size = if args.small { &demo::Size::SMALL } else { &demo::Size::FULL };
     let results = demo::measure(size, context)?;
@@ -36,15 +40,16 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     for (name, plot) in results.plots() {
         output::write_whole(&args.out.join(format!("{name}.svg")), plot.to_svg().as_bytes())?;
     }
-    output::write_whole(&args.out.join("report.html"), results.report(context, seconds).to_html().as_bytes())?;
+    let page = args.report.clone().unwrap_or_else(|| args.out.join("report.html"));
+    output::write_whole(&page, results.report(context, seconds).to_html().as_bytes())?;
     let json = format!("{:#}\n", results.to_json(context, seconds));
     output::write_whole(&args.out.join("results.json"), json.as_bytes())?;
 
     context.print(&results.summary(context))?;
-    let page = args.out.join("report.html");
     context.print(&format!(
-        "Done in {}. Open {} to see the plots; the numbers are in results.json beside it.\n",
+        "Done in {}. Open {} to see the plots; the numbers are in {}.\n",
         human::duration(seconds),
-        context.bold(&page.display().to_string())
+        context.bold(&page.display().to_string()),
+        args.out.join("results.json").display()
     ))
 }

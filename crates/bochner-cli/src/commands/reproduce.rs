@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// Folder for results, plots and report pages
     #[arg(long, value_name = "FOLDER", default_value = "bochner-reproduce")]
     out: PathBuf,
+    /// Where the page of one experiment goes, if not to report.html in its folder
+    #[arg(long, value_name = "PAGE.html")]
+    report: Option<PathBuf>,
     /// Forget the numbers of earlier runs
     #[arg(long)]
     fresh: bool,
@@ -44,10 +47,16 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         seeds: args.draws,
         data: args.data.as_deref(),
         out: &args.out,
+        report: args.report.as_deref(),
         fresh: args.fresh,
         format: args.format,
     };
     match args.name.as_deref() {
+        None | Some("all") if args.report.is_some() => Err(crate::failure::Failure::Usage(format!(
+            "--report {} is the page of one experiment: name one, or find a page for each in --out {}",
+            settings.report.unwrap_or(&args.out).display(),
+            args.out.display()
+        ))),
         None => list().print(context, args.format),
         Some("all") => {
             let mut failed = Vec::new();

@@ -207,6 +207,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) seeds: Option<usize>,
     pub(crate) data: Option<&'a Path>,
     pub(crate) out: &'a Path,
+    /// Where the page goes, if not beside the results.
+    pub(crate) report: Option<&'a Path>,
     pub(crate) fresh: bool,
     pub(crate) format: Format,
 }
@@ -215,6 +217,7 @@ pub(crate) struct Settings<'a> {
 pub(crate) fn run(experiment: &Experiment, settings: &Settings<'_>, context: &Context) -> Outcome {
     let folder = settings.out.join(experiment.name);
     output::check_folder(&folder)?;
+    settings.report.map_or(Ok(()), output::check_file)?;
     let data = Library::new(settings.data);
     if !settings.quick && !settings.format.for_programs() && !context.global.quiet {
         eprintln!(
@@ -259,15 +262,17 @@ pub(crate) fn run(experiment: &Experiment, settings: &Settings<'_>, context: &Co
     report.footer(&format!("{kind} run of {}, seed {}.", human::duration(seconds), context.global.seed));
     let text = format!("{:#}\n", serde_json::Value::Object(results));
     output::write_whole(&folder.join("results.json"), text.as_bytes())?;
-    output::write_whole(&folder.join("report.html"), report.to_html().as_bytes())?;
+    let page = settings.report.map_or_else(|| folder.join("report.html"), Path::to_path_buf);
+    output::write_whole(&page, report.to_html().as_bytes())?;
     if settings.format.for_programs() || context.global.quiet {
         return Ok(());
     }
     context.print(&format!(
-        "\n{} in {}; report and plots are in {}\n",
+        "\n{} in {}; plots and results are in {}, the report is {}\n",
         experiment.name,
         human::duration(seconds),
-        folder.display()
+        folder.display(),
+        page.display()
     ))
 }
 
