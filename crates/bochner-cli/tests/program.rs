@@ -109,6 +109,14 @@ fn the_target_of_a_table_is_no_input_of_a_plan() {
         told
     };
     assert_eq!(plan("--target"), plan("--drop"));
+    let (table, plot) = (file.to_str().unwrap(), folder.join("costs.svg"));
+    let output = bochner(&["plan", table, "--target", "label", "--error", "0.3", "--plot", plot.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let drawn = std::fs::read_to_string(&plot).unwrap();
+    assert!(drawn.starts_with("<svg") && drawn.contains("Fourier, dense"), "{drawn}");
+    let output = bochner(&["plan", table, "--plot", "costs.png"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("plots are .svg files"), "{}", text(&output.stderr));
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -176,10 +176,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         Some(path) => path.clone(),
         None => default_name(&args.data),
     };
-    if let Some(path) = args.plot.as_ref().filter(|p| p.extension().is_none_or(|e| e != "svg")) {
-        return Err(Failure::Usage(format!("--plot {}: plots are .svg files", path.display())));
-    }
-    let outputs = [Some(&out), args.report.as_ref(), args.plot.as_ref(), args.checkpoint.as_ref()];
+    args.plot.as_deref().map_or(Ok(()), output::check_plot)?;
+    let outputs = [Some(&out), args.report.as_ref(), args.checkpoint.as_ref()];
     outputs.into_iter().flatten().try_for_each(|path| output::check_file(path))?;
     let family = args.family()?;
     let data = args.columns.open(&args.data, args.labels.as_deref(), &args.target, &args.text)?;

@@ -1,14 +1,16 @@
 use crate::cli::Context;
 use crate::failure::{Failure, Outcome};
-use crate::human;
+use crate::plot::{Axis, Plot, Point, Series, Style};
 use crate::progress::Progress;
 use crate::table::{Cell, Format, Table};
 use crate::target::{KernelArgs, KernelName, Preparation, SampleArgs, Sampled, scaled, title};
+use crate::{human, output};
 use bochner::kernel::Any;
 use bochner::plan::{Plan, Request, plan};
 use bochner::preprocess::{Basis, Shape, SparseTransform, sparsity_at_energy};
 use bochner::random::Seed;
 use bochner::variance::bounds::{CompressiveFourier, SparseFourier};
+use std::path::PathBuf;
 
 /// Which map reaches an error on your data, and with how many features
 ///
@@ -22,6 +24,7 @@ Examples:
   bochner plan data.csv --target label --error 0.05
   bochner plan train-images-idx3-ubyte.gz --kernel polynomial --degree 3 --error 2%
   bochner plan data.npy --kernel matern --nu 2.5 --error 0.1 --json
+  bochner plan data.npy --error 0.05 --plot costs.svg
   bochner plan train-images-idx3-ubyte.gz --sparse --error 0.1 --energy 99%")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -49,6 +52,9 @@ pub(crate) struct Args {
     /// Rows are images of this height and width, as in 28x28, or a line [default: square images where an array's rows fit]
     #[arg(long, value_name = "HxW", value_parser = parse_shape, requires = "sparse")]
     shape: Option<Shape>,
+    /// A plot of what the error costs: features and time of every map that reaches it
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "sparse")]
+    plot: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
 }
@@ -79,6 +85,7 @@ fn parse_error(text: &str) -> Result<f64, String> {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let seed = Seed::new(context.global.seed);
+    args.plot.as_deref().map_or(Ok(()), output::check_plot)?;
     if args.sparse {
         return sparse(args, context, seed);
     }
@@ -104,6 +111,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         human::count(sampled.rows.ncols()),
         human::significant(100.0 * args.error, 3)
     );
+    if let Some(path) = &args.plot {
+        output::write_whole(path, costs(&heading, &plan).to_svg().as_bytes())?;
+    }
     table(&heading, &plan).print(context, args.format)?;
     if args.format.for_programs() { Ok(()) } else { context.print(&remarks(&plan)) }
 }
@@ -219,6 +229,28 @@ fn table(heading: &str, plan: &Plan) -> Table {
         ]);
     }
     table
+}
+
+/// What the maps that reach the error take.
+fn costs(heading: &str, plan: &Plan) -> Plot {
+    let series = plan.choices.iter().enumerate().map(|(index, choice)| {
+        let mut mark = Series::new(&*choice.name, Style::Scatter, index);
+        let features = choice.spec.n_components();
+        let error = human::significant(100.0 * choice.predicted, 3);
+        let (count, time) = (human::count(features), human::duration(choice.seconds));
+        mark.push(
+            Point::new(features as f64, 1e3 * choice.seconds),
+            format!("{}\n{count} features, {time}\npredicted {error} %", choice.name),
+        );
+        mark
+    });
+    Plot {
+        title: "Features and time that an error takes".into(),
+        subtitle: heading.to_owned(),
+        x: Axis::log("number of features"),
+        y: Axis::log("milliseconds to transform all rows"),
+        series: series.collect(),
+    }
 }
 
 fn remarks(plan: &Plan) -> String {
