@@ -96,8 +96,8 @@ fn data_sets_are_listed_and_checked_where_they_are_looked_for() {
 fn the_target_of_a_table_is_no_input_of_a_plan() {
     let folder = scratch("plan-target");
     let file = folder.join("table.csv");
-    let rows =
-        (0..40).map(|i: u32| format!("{},{},{}\n", i * i % 17, i * 7 % 11, if i % 3 == 0 { "yes" } else { "no" }));
+    let rows = (0..40)
+        .map(|i: u32| format!("{},{},{}\n", i * i % 17, i * 7 % 11, if i.is_multiple_of(3) { "yes" } else { "no" }));
     std::fs::write(&file, format!("a,b,label\n{}", rows.collect::<String>())).unwrap();
     let plan = |option: &str| {
         let output = bochner(&["plan", file.to_str().unwrap(), option, "label", "--error", "0.3", "--json"]);
