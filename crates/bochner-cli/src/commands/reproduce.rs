@@ -51,12 +51,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         fresh: args.fresh,
         format: args.format,
     };
-    match args.name.as_deref() {
-        None | Some("all") if args.report.is_some() => Err(crate::failure::Failure::Usage(format!(
+    if let (None | Some("all"), Some(page)) = (args.name.as_deref(), settings.report) {
+        return Err(crate::failure::Failure::Usage(format!(
             "--report {} is the page of one experiment: name one, or find a page for each in --out {}",
-            settings.report.unwrap_or(&args.out).display(),
+            page.display(),
             args.out.display()
-        ))),
+        )));
+    }
+    match args.name.as_deref() {
         None => list().print(context, args.format),
         Some("all") => {
             let mut failed = Vec::new();

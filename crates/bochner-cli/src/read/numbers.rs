@@ -74,25 +74,26 @@ impl<R: Element> pulp::NullaryFnOnce for Decode<'_, R> {
     fn call(self) {
         use NumberType::*;
         let Decode { kind, big_endian, raw, out } = self;
+        macro_rules! as_stored {
+            ($number:ident) => {
+                if big_endian {
+                    decode(raw, out, $number::from_be_bytes)
+                } else {
+                    decode(raw, out, $number::from_le_bytes)
+                }
+            };
+        }
         match kind {
-            Bool | U8 => decode::<u8, R, 1>(raw, out, u8::from_le_bytes),
-            I8 => decode::<i8, R, 1>(raw, out, i8::from_le_bytes),
-            I16 if big_endian => decode(raw, out, i16::from_be_bytes),
-            I16 => decode(raw, out, i16::from_le_bytes),
-            U16 if big_endian => decode(raw, out, u16::from_be_bytes),
-            U16 => decode(raw, out, u16::from_le_bytes),
-            I32 if big_endian => decode(raw, out, i32::from_be_bytes),
-            I32 => decode(raw, out, i32::from_le_bytes),
-            U32 if big_endian => decode(raw, out, u32::from_be_bytes),
-            U32 => decode(raw, out, u32::from_le_bytes),
-            I64 if big_endian => decode(raw, out, i64::from_be_bytes),
-            I64 => decode(raw, out, i64::from_le_bytes),
-            U64 if big_endian => decode(raw, out, u64::from_be_bytes),
-            U64 => decode(raw, out, u64::from_le_bytes),
-            F32 if big_endian => decode(raw, out, f32::from_be_bytes),
-            F32 => decode(raw, out, f32::from_le_bytes),
-            F64 if big_endian => decode(raw, out, f64::from_be_bytes),
-            F64 => decode(raw, out, f64::from_le_bytes),
+            Bool | U8 => as_stored!(u8),
+            I8 => as_stored!(i8),
+            I16 => as_stored!(i16),
+            U16 => as_stored!(u16),
+            I32 => as_stored!(i32),
+            U32 => as_stored!(u32),
+            I64 => as_stored!(i64),
+            U64 => as_stored!(u64),
+            F32 => as_stored!(f32),
+            F64 => as_stored!(f64),
         }
     }
 }

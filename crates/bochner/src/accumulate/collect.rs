@@ -4,6 +4,7 @@ use crate::linalg::{Tile, zeroed};
 use crate::rows::RowBlock;
 use crate::scalar::{Real, Scalar};
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, s};
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// Rows of a block, counted from row 0 of the stream.
@@ -119,6 +120,10 @@ impl<T: Scalar> Collector<T> {
             let window = &mut self.features[self.pending * dim..][..take * dim];
             let view = ArrayViewMut2::from_shape((take, dim), window).expect("the window has this shape");
             fill(done..done + take, view)?;
+            // All of them at once, on all threads: one thread would read them for longer than it took to make them.
+            let faulty = self.features[self.pending * dim..][..take * dim]
+                .par_chunks(dim)
+                .position_first(|features| check_row(features, 0).is_err());
             for i in done..done + take {
                 let row = self.count as usize;
                 let weight = match &weights {
@@ -127,7 +132,9 @@ impl<T: Scalar> Collector<T> {
                 };
                 let root = T::Real::from_f64(weight.sqrt());
                 let features = &mut self.features[self.pending * dim..][..dim];
-                check_row(features, row)?;
+                if faulty == Some(i - done) {
+                    check_row(features, row)?;
+                }
                 if weight != 1.0 {
                     for value in features {
                         *value = value.scale(root);

@@ -9,6 +9,6 @@ mod gram;
 
 pub(crate) use classes::Class;
 pub use classes::ClassGram;
-pub(crate) use collect::{Collector, Gathered};
+pub(crate) use collect::{BLOCK, Collector, Gathered};
 pub use gram::{Gram, Moments, Totals};
 pub(crate) use gram::{Products, adjoint_times};

@@ -49,6 +49,10 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R::Complex>> FeatureMap for Compl
     fn tile_rows(&self) -> usize {
         self.inner.tile_rows()
     }
+
+    fn operations(&self) -> u64 {
+        self.inner.operations()
+    }
 }
 
 /// Several maps side by side, each with a weight on its features: the sum of their kernels times the squared weights.
@@ -253,6 +257,10 @@ impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> Feat
 
     fn tile_rows(&self) -> usize {
         self.map.tile_rows().max(self.first.projection.shared_rows())
+    }
+
+    fn operations(&self) -> u64 {
+        self.first.projection.operations() + self.map.operations()
     }
 }
 

@@ -113,6 +113,12 @@ pub trait FeatureMap: Debug + Send + Sync {
         64
     }
 
+    /// About as many multiplications and additions of a product take the time of the features of one row: what it costs to
+    /// compute features again instead of keeping sums of them.
+    fn operations(&self) -> u64 {
+        (self.input_dim() as u64).saturating_mul(self.output_dim() as u64)
+    }
+
     /// Features of any block of rows in any layout: cuts tiles and shares them among threads.
     ///
     /// # Errors
@@ -175,6 +181,9 @@ macro_rules! forward {
             }
             fn tile_rows(&self) -> usize {
                 (**self).tile_rows()
+            }
+            fn operations(&self) -> u64 {
+                (**self).operations()
             }
         }
     )*};

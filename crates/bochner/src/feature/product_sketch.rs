@@ -235,4 +235,8 @@ impl<P: Projection> FeatureMap for ProductSketch<P> {
     fn tile_rows(&self) -> usize {
         self.factors[0].shared_rows().max(64)
     }
+
+    fn operations(&self) -> u64 {
+        self.factors.iter().map(Projection::operations).sum()
+    }
 }

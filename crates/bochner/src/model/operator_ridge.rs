@@ -7,8 +7,8 @@ use crate::linalg::Lower;
 use crate::rows::{Coded, Coding, RowSource, count_classes, simplex_codes};
 use crate::scalar::Real;
 use crate::solve::{
-    self, ConjugateGradients, Iteration, Journal, Journalled, Lbfgs, LearnedOutputs, Normal, Operator, Solution,
-    SolveReport, StochasticGradient,
+    self, ConjugateGradients, Iteration, Journal, Journalled, Lbfgs, LearnedOutputs, Normal, Operator, Preconditioner,
+    Solution, SolveReport, StochasticGradient,
 };
 use ndarray::{Array2, Array3, ArrayView2, ArrayViewMut2, s};
 use serde::{Deserialize, Serialize};
@@ -299,7 +299,7 @@ impl<R: Real> OperatorRidge<R> {
         let (map, spread) = (self.features.map(), self.features.spread());
         let (solution, report) = match choice {
             Choice::Stream(iteration) if !nothing => {
-                let mut normal = Normal::new(map, source, self.intercept, 0)?;
+                let mut normal = Normal::new(map, source, self.intercept, 0, Preconditioner::None)?;
                 let (rhs, _) = normal.system();
                 let epsilon = Real::to_f64(R::epsilon());
                 let run = |operator: &mut dyn Operator| {
@@ -312,7 +312,8 @@ impl<R: Real> OperatorRidge<R> {
                 (normal.solution(coefficients)?, report)
             }
             Choice::StochasticGradient(options) if !nothing => {
-                let mut normal = Normal::new(map, source, self.intercept, self.budget.unwrap_or(0))?;
+                let room = self.budget.unwrap_or(0);
+                let mut normal = Normal::new(map, source, self.intercept, room, Preconditioner::None)?;
                 let (coefficients, report) =
                     solve::stochastic_gradient(&mut normal, Some(spread), self.penalty, &options, journal)?;
                 (normal.solution(coefficients)?, report)

@@ -6,7 +6,9 @@ use crate::feature::FeatureMap;
 use crate::linalg::Lower;
 use crate::rows::{OneAgainstRest, RowSource, count_classes};
 use crate::scalar::Real;
-use crate::solve::{self, Choice, Journal, Journalled, Normal, Operator, Size, Solution, SolveReport, Solver};
+use crate::solve::{
+    self, Choice, Journal, Journalled, Normal, Operator, Preconditioner, Size, Solution, SolveReport, Solver,
+};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 /// Ridge regression on features: `min Σ wᵢ |Xᵀφ(xᵢ) + b - yᵢ|² + α|X|²`.
@@ -83,9 +85,19 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
         Ok(self.plan(rows, outputs)?.bytes)
     }
 
+    fn size(&self, rows: Option<usize>, outputs: usize) -> Size {
+        Size {
+            rows,
+            dim: self.map.output_dim(),
+            outputs,
+            overhead: overhead(&self.map),
+            operations: self.map.operations(),
+            is_penalised: self.penalty > 0.0,
+        }
+    }
+
     fn plan(&self, rows: Option<usize>, outputs: usize) -> Result<solve::Plan> {
-        let size = Size { rows, dim: self.map.output_dim(), outputs, overhead: overhead(&self.map) };
-        solve::plan::<R>(self.solver, size, self.budget)
+        solve::plan::<R>(self.solver, self.size(rows, outputs), self.budget)
     }
 
     /// An accumulator for this model's features: what a stream is pushed to before [`fit_moments`](Self::fit_moments).
@@ -96,8 +108,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
         if outputs == 0 {
             return Err(Error::parameter("targets", "at least one column", "none"));
         }
-        let size = Size { rows: None, dim: self.map.output_dim(), outputs, overhead: overhead(&self.map) };
-        solve::plan::<R>(Solver::Cholesky, size, self.budget)?;
+        solve::plan::<R>(Solver::Cholesky, self.size(None, outputs), self.budget)?;
         Gram::new(self.map.output_dim(), outputs)
     }
 
@@ -215,30 +226,42 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Ridge<M> {
         let plan = self.plan(source.len_hint(), outputs)?;
         // Features that fit into what the budget leaves need not be computed in every pass.
         let room = self.budget.map_or(0, |budget| budget - plan.bytes);
+        let mut reason = plan.reason;
         let (solution, report) = match plan.choice {
             Choice::Cholesky => solve::cholesky(self.accumulate(source)?, self.penalty, self.intercept)?,
             Choice::Dual => self.fit_dual(source)?,
             Choice::ConjugateGradients(options) => {
-                let mut normal = Normal::new(&self.map, source, self.intercept, room)?;
+                let mut normal = Normal::new(&self.map, source, self.intercept, room, options.preconditioner)?;
                 let (rhs, diagonal) = normal.system();
                 let epsilon = Real::to_f64(R::epsilon());
                 let run = |operator: &mut dyn Operator| {
                     solve::conjugate_gradients(operator, &rhs, self.penalty, &options, Some(&diagonal), epsilon)
                 };
-                let (coefficients, report) = match journal {
-                    Some(journal) => run(&mut Journalled { operator: &mut normal, journal })?,
-                    None => run(&mut normal)?,
+                let found = match journal {
+                    Some(journal) => run(&mut Journalled { operator: &mut normal, journal }),
+                    None => run(&mut normal),
                 };
-                (normal.solution(coefficients)?, report)
+                match found {
+                    Ok((coefficients, report)) => (normal.solution(coefficients)?, report),
+                    // A guess that was wrong: rounding took too much, as it does with tiny penalties.
+                    Err(Error::NotConverged { iterations, .. })
+                        if matches!(self.solver, Solver::Auto) && options.preconditioner == Preconditioner::Rounded =>
+                    {
+                        drop(normal);
+                        reason = format!("{iterations} steps helped by rounded features were not enough");
+                        solve::cholesky(self.accumulate(source)?, self.penalty, self.intercept)?
+                    }
+                    Err(error) => return Err(error),
+                }
             }
             Choice::StochasticGradient(options) => {
-                let mut normal = Normal::new(&self.map, source, self.intercept, room)?;
+                let mut normal = Normal::new(&self.map, source, self.intercept, room, Preconditioner::None)?;
                 let (coefficients, report) =
                     solve::stochastic_gradient(&mut normal, None, self.penalty, &options, journal)?;
                 (normal.solution(coefficients)?, report)
             }
         };
-        RidgeModel::from_solution(self.map.clone(), &solution, report.because(plan.reason))
+        RidgeModel::from_solution(self.map.clone(), &solution, report.because(reason))
     }
 }
 

@@ -45,6 +45,11 @@ pub trait Projection: Debug + Send + Sync {
         1
     }
 
+    /// About as many multiplications and additions of a product take the time of projecting one row.
+    fn operations(&self) -> u64 {
+        (self.input_dim() as u64).saturating_mul(self.output_dim() as u64)
+    }
+
     /// Writes columns `columns` of the projected rows to `out` (`rows.rows()` × `columns.len()`).
     ///
     /// `columns.start` is a multiple of [`panel`](Self::panel); `columns.end` is one too, or `output_dim`.

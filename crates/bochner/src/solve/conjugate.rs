@@ -1,6 +1,7 @@
 use super::nystrom::Nystrom;
 use super::{Operator, SolveReport};
 use crate::error::{Error, Result, check_dim, check_non_negative};
+use crate::linalg::{Cholesky, TileMut};
 use ndarray::{Array2, Zip};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,13 @@ pub enum Preconditioner {
     Diagonal,
     /// A random low-rank model with this many vectors, made in one pass: for the steep spectra of kernels.
     Nystrom(usize),
+    /// The Gram matrix of features rounded to six bits, factorised: for features whose exact Gram matrix would take longer
+    /// than some passes. Operators that are not made of features go without.
+    ///
+    /// With `E` the errors of rounding and `A = FᵀF`, the preconditioned matrix differs from 1 by at most about
+    /// `2‖E(A + α)^(-1/2)‖`: errors of `n` rows of variance `σ²` are `√(nσ²/α)` and few steps are enough while that is
+    /// small.
+    Rounded,
 }
 
 impl Default for ConjugateGradients {
@@ -50,6 +58,8 @@ enum Help {
     None,
     Diagonal(Vec<f64>),
     Nystrom(Nystrom),
+    /// In single precision, which errs less than the rounding of what it is made from.
+    Factor(Cholesky<f32>),
 }
 
 impl Help {
@@ -64,6 +74,18 @@ impl Help {
                 z
             }
             Help::Nystrom(model) => model.apply(r),
+            Help::Factor(factor) => {
+                // Columns of length 1: their squares, and those of what comes out, are numbers in single precision.
+                let sizes: Vec<f64> =
+                    dots(r, r).iter().map(|square| if *square > 0.0 { square.sqrt() } else { 1.0 }).collect();
+                let mut values: Vec<f32> = Vec::with_capacity(r.len());
+                for row in r.rows() {
+                    values.extend(row.iter().zip(&sizes).map(|(value, size)| (value / size) as f32));
+                }
+                let (rows, cols) = r.dim();
+                factor.solve_in_place(TileMut::new(&mut values, rows, cols)).expect("as many rows as features");
+                Array2::from_shape_fn((rows, cols), |(i, j)| f64::from(values[i * cols + j]) * sizes[j])
+            }
         }
     }
 }
@@ -90,6 +112,13 @@ pub fn conjugate_gradients(
     let help = match (options.preconditioner, diagonal) {
         (Preconditioner::Nystrom(rank), _) => match Nystrom::new(operator, rank, penalty, epsilon)? {
             Some(model) => Help::Nystrom(model),
+            None => Help::None,
+        },
+        (Preconditioner::Rounded, _) => match operator.take_rounded()? {
+            Some(mut matrix) => {
+                matrix.add_to_diagonal(penalty);
+                Cholesky::new(matrix).map_or(Help::None, Help::Factor)
+            }
             None => Help::None,
         },
         (Preconditioner::Diagonal, Some(diagonal)) => {
@@ -139,12 +168,24 @@ fn descend(
     let mut z = help.apply(r);
     let mut p = z.clone();
     let mut rho = dots(r, &z);
+    let (mut before, mut slowest) = (relative(r, sizes), 0.0f64);
     loop {
         let left = relative(r, sizes);
         // A little below what is asked for, since the true residual is the one that counts.
         if left <= 0.5 * tolerance || *iterations >= options.max_iterations || !left.is_finite() {
             return Ok(left);
         }
+        // Where the factor is nearly the inverse, a step along `z` leaves no more of the residual than the slowest step so
+        // far. If that is little enough, the pass that would measure its length is the one that confirms the solution.
+        if matches!(help, Help::Factor(_)) && left < before {
+            slowest = slowest.max(left / before);
+            if left * slowest <= 0.5 * tolerance {
+                *x += &z;
+                *iterations += 1;
+                return Ok(left * slowest);
+            }
+        }
+        before = left;
         let mut image = operator.apply(p.view())?;
         image.scaled_add(penalty, &p);
         let curvature = dots(&p, &image);

@@ -1,9 +1,10 @@
-use super::{Means, Solution, check_solution, check_totals, overflow};
+use super::{Means, Preconditioner, Solution, check_solution, check_totals, overflow};
 use crate::accumulate::{Collector, Gathered, Totals, adjoint_times};
 use crate::error::{Error, Result, check_dim};
 use crate::feature::FeatureMap;
 use crate::linalg::field::Window;
-use crate::linalg::{Tile, TileMut};
+use crate::linalg::gemm::RoundedGram;
+use crate::linalg::{Lower, Tile, TileMut};
 use crate::rows::RowSource;
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
@@ -19,6 +20,15 @@ pub trait Operator {
     /// # Errors
     /// Those of whatever the product is computed from.
     fn apply(&mut self, v: ArrayView2<'_, f64>) -> Result<Array2<f64>>;
+
+    /// The same matrix for features that were rounded to a few bits, where it was made on the way; only the first call gets
+    /// it.
+    ///
+    /// # Errors
+    /// Memory that cannot be had.
+    fn take_rounded(&mut self) -> Result<Option<Lower<f32>>> {
+        Ok(None)
+    }
 }
 
 /// What an earlier run has computed on its way: products of an operator, parts of a model, or states of an iteration. An
@@ -101,6 +111,10 @@ impl Operator for Journalled<'_> {
         self.journal.record(product.view())?;
         Ok(product)
     }
+
+    fn take_rounded(&mut self) -> Result<Option<Lower<f32>>> {
+        self.operator.take_rounded()
+    }
 }
 
 /// The normal equations of a source: products with `FᵀWF` (centred where an intercept is asked for), for which features
@@ -110,12 +124,14 @@ pub(crate) struct Normal<'a, R: Real, M> {
     source: &'a mut dyn RowSource<R>,
     collector: Collector<R>,
     kept: Option<Vec<Kept<R>>>,
+    rounded: Option<RoundedGram>,
     pub(super) totals: Totals,
     pub(super) means: Means,
     /// `FᵀWY`, centred.
     pub(super) rhs: Array2<f64>,
     /// Diagonal of the operator.
     pub(super) diagonal: Vec<f64>,
+    intercept: bool,
 }
 
 struct Kept<R> {
@@ -124,19 +140,28 @@ struct Kept<R> {
 }
 
 impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
-    /// Reads the source once: means, right-hand sides, diagonal. Features that take less than `keep` bytes in all are
-    /// kept for the passes to come.
-    pub(crate) fn new(map: &'a M, source: &'a mut dyn RowSource<R>, intercept: bool, keep: u64) -> Result<Self> {
+    /// Reads the source once: means, right-hand sides, diagonal, and for [`Preconditioner::Rounded`] the Gram matrix of
+    /// rounded features. Features that take less than `keep` bytes in all are kept for the passes to come.
+    pub(crate) fn new(
+        map: &'a M,
+        source: &'a mut dyn RowSource<R>,
+        intercept: bool,
+        keep: u64,
+        preconditioner: Preconditioner,
+    ) -> Result<Self> {
         let (dim, outputs) = (map.output_dim(), source.target_dim());
         check_dim("number of input columns", map.input_dim(), source.input_dim())?;
         if outputs == 0 {
             return Err(Error::parameter("targets", "at least one column", "none"));
         }
+        /// Columns per task whose squares are summed.
+        const DIAGONAL: usize = 512;
         let mut collector = Collector::new(dim, outputs)?;
         let mut totals = Totals::zeros(outputs);
         let mut cross = Array2::zeros((dim, outputs));
         let (mut sums, mut diagonal) = (vec![0.0; dim], vec![0.0; dim]);
         let mut kept = (keep > 0).then(Vec::new);
+        let mut rounded = (preconditioner == Preconditioner::Rounded).then(|| RoundedGram::new(dim));
         let mut room = keep;
         let mut full = |block: Gathered<'_, R>| {
             let columns = outputs + 1;
@@ -146,10 +171,16 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
                 }
                 sums[i] += row[outputs];
             }
-            for i in 0..block.features.rows() {
-                for (sum, value) in diagonal.iter_mut().zip(block.features.row(i)) {
-                    *sum += Real::to_f64(*value) * Real::to_f64(*value);
+            diagonal.par_chunks_mut(DIAGONAL).enumerate().for_each(|(index, sums)| {
+                let features = block.features.columns(index * DIAGONAL..index * DIAGONAL + sums.len());
+                for i in 0..features.rows() {
+                    for (sum, value) in sums.iter_mut().zip(features.row(i)) {
+                        *sum += Real::to_f64(*value) * Real::to_f64(*value);
+                    }
                 }
+            });
+            if let Some(rounded) = &mut rounded {
+                rounded.add(block.features, &roots(&block))?;
             }
             let bytes = (block.features.rows() * (dim + columns) * size_of::<R>()) as u64;
             if let Some(blocks) = kept.as_mut().filter(|_| bytes <= room) {
@@ -184,7 +215,7 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
         } else {
             Means::zeros(dim, outputs)
         };
-        Ok(Normal { map, source, collector, kept, totals, means, rhs: cross, diagonal })
+        Ok(Normal { map, source, collector, kept, rounded, totals, means, rhs: cross, diagonal, intercept })
     }
 
     /// Right-hand sides and diagonal.
@@ -299,5 +330,11 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Operator for Normal<'_, R, M>
             out.iter_mut().zip(&remainder).for_each(|(value, sum)| *value -= mean * sum);
         }
         Ok(out)
+    }
+
+    fn take_rounded(&mut self) -> Result<Option<Lower<f32>>> {
+        let Some(rounded) = self.rounded.take() else { return Ok(None) };
+        // About the means of the rounded features: about those of the others it would not be positive.
+        rounded.finish(self.intercept.then_some(self.totals.weight_sum)).map(Some)
     }
 }

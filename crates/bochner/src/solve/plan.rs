@@ -1,12 +1,16 @@
 use super::nystrom::Nystrom;
 use super::{ConjugateGradients, Preconditioner, Solver, StochasticGradient};
-use crate::accumulate::{Collector, Gram};
+use crate::accumulate::{BLOCK, Collector, Gram};
 use crate::error::{Error, Result};
 use crate::linalg::Lower;
+use crate::linalg::gemm::RoundedGram;
 use crate::scalar::Real;
 
 /// Features up to which a Gram matrix is made when no budget is given: 1.6 GB.
 const LARGEST: usize = 20_000;
+
+/// Features from which rounded ones are thought about.
+const LEAST_ROUNDED: usize = 1024;
 
 /// A solver with its options, chosen for a problem.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,6 +40,10 @@ pub(crate) struct Size {
     pub(crate) outputs: usize,
     /// Bytes of tiles and windows, whatever the solver.
     pub(crate) overhead: u64,
+    /// [`FeatureMap::operations`](crate::feature::FeatureMap::operations) of the map.
+    pub(crate) operations: u64,
+    /// Whether there is a penalty.
+    pub(crate) is_penalised: bool,
 }
 
 impl Size {
@@ -60,11 +68,12 @@ impl Size {
                     .saturating_add(self.vectors(2 * wide + 4))
             }
             Choice::ConjugateGradients(options) => {
-                let rank = match options.preconditioner {
-                    Preconditioner::Nystrom(rank) => rank.min(self.dim),
-                    _ => 0,
+                let help = match options.preconditioner {
+                    Preconditioner::Nystrom(rank) => Nystrom::bytes(self.dim, rank.min(self.dim)),
+                    Preconditioner::Rounded => RoundedGram::bytes(self.dim, BLOCK),
+                    Preconditioner::None | Preconditioner::Diagonal => 0,
                 };
-                stream.saturating_add(self.vectors(10 * wide + 4)).saturating_add(Nystrom::bytes(self.dim, rank))
+                stream.saturating_add(self.vectors(10 * wide + 4)).saturating_add(help)
             }
             Choice::StochasticGradient(options) => {
                 let rank = options.rank.min(self.dim);
@@ -73,6 +82,19 @@ impl Size {
             }
         };
         Some(most.saturating_add(self.overhead))
+    }
+
+    /// Whether rounded features and some passes take less time than the Gram matrix of the features themselves.
+    ///
+    /// Only in single precision, whose solutions are as precise either way, and not for small problems, which take no time.
+    fn is_faster_rounded<R: Real>(&self) -> bool {
+        // Steps to a relative residual of 1e-6 and the pass that confirms it, as measured on images and on noise.
+        const PASSES: u64 = 4;
+        let (dim, wide) = (self.dim as u64, self.outputs.next_multiple_of(8) as u64);
+        let enough = self.rows.is_some_and(|n| n >= 2 * self.dim) && self.dim >= LEAST_ROUNDED;
+        // Multiplications per row: half a square of products, of which rounding spares two thirds; and a pass.
+        let (spared, pass) = (dim * dim / 3, self.operations.saturating_add(2 * dim * wide));
+        size_of::<R>() == 4 && self.is_penalised && enough && spared > pass.saturating_mul(PASSES)
     }
 
     /// The largest number of features that fit a budget.
@@ -134,6 +156,14 @@ fn automatic<R: Real>(size: Size, budget: Option<u64>) -> Plan {
         let reason = format!("{n} rows are fewer than {dim} features, and their inner products take {}", shown(bytes));
         return Plan { choice: Choice::Dual, reason, bytes };
     }
+    let rounded = ConjugateGradients { max_iterations: 8, tolerance: None, preconditioner: Preconditioner::Rounded };
+    let rounded = Choice::ConjugateGradients(rounded);
+    let bytes = size.bytes::<R>(rounded).unwrap_or(u64::MAX);
+    if size.is_faster_rounded::<R>() && within(bytes, dim) {
+        let reason =
+            format!("some passes over {dim} features are faster than their Gram matrix, given one of rounded ones");
+        return Plan { choice: rounded, reason, bytes };
+    }
     let bytes = size.bytes::<R>(Choice::Cholesky).unwrap_or(u64::MAX);
     if within(bytes, dim) {
         let reason = format!("the Gram matrix of {dim} features fits: {} in all", shown(bytes));
@@ -153,7 +183,7 @@ mod tests {
     use super::*;
 
     fn size(rows: Option<usize>, dim: usize) -> Size {
-        Size { rows, dim, outputs: 10, overhead: 1 << 20 }
+        Size { rows, dim, outputs: 10, overhead: 1 << 20, operations: (784 * dim) as u64, is_penalised: true }
     }
 
     #[test]
@@ -161,6 +191,17 @@ mod tests {
         let choose = |rows, dim, budget| plan::<f32>(Solver::Auto, size(rows, dim), budget).unwrap();
         assert_eq!(choose(Some(60_000), 8192, None).choice, Choice::Cholesky);
         assert_eq!(choose(None, 8192, None).choice, Choice::Cholesky);
+        // Cheap features in single precision, many rows and a penalty: all four of them.
+        let cheap = Size { operations: 100 * 4096, ..size(Some(60_000), 4096) };
+        let is_rounded = |plan: Plan| match plan.choice {
+            Choice::ConjugateGradients(options) => options.preconditioner == Preconditioner::Rounded,
+            _ => false,
+        };
+        assert!(is_rounded(plan::<f32>(Solver::Auto, cheap, None).unwrap()));
+        assert!(!is_rounded(plan::<f64>(Solver::Auto, cheap, None).unwrap()));
+        assert!(!is_rounded(plan::<f32>(Solver::Auto, Size { rows: Some(6000), ..cheap }, None).unwrap()));
+        assert!(!is_rounded(plan::<f32>(Solver::Auto, Size { is_penalised: false, ..cheap }, None).unwrap()));
+        assert!(!is_rounded(plan::<f32>(Solver::Auto, Size { operations: 784 * 4096, ..cheap }, None).unwrap()));
         let dual = choose(Some(500), 8192, None);
         assert_eq!(dual.choice, Choice::Dual);
         assert!(dual.reason.contains("500 rows are fewer than 8192 features"), "{}", dual.reason);

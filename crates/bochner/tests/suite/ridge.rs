@@ -2,7 +2,7 @@
 
 use crate::waves::{columns, data, normals, waves};
 use bochner::accumulate::Gram;
-use bochner::feature::{DynMap, FeatureMap};
+use bochner::feature::{Describe, Directions, DynMap, FeatureMap, FourierSpec};
 use bochner::model::{Fit, Predict, Ridge, RidgeClassifier, RidgeModel};
 use bochner::rows::{InMemory, RowSource, Watched};
 use bochner::scalar::Real;
@@ -376,6 +376,7 @@ fn every_solver_finds_the_same_coefficients() {
                 (cg(Preconditioner::None, 1e-13), "cg"),
                 (cg(Preconditioner::Diagonal, 1e-13), "cg"),
                 (cg(NYSTROM, 1e-13), "cg"),
+                (cg(Preconditioner::Rounded, 1e-13), "cg"),
             ];
             for (solver, name) in solvers {
                 let model = fit(solver);
@@ -404,7 +405,8 @@ fn iterations_in_single_precision_reach_its_precision() {
     let ridge = Ridge::new(waves::<f32>(4, 64), 1.0).unwrap();
     let fit = |solver| ridge.clone().with_solver(solver).fit(&mut source(&x, &y, Some(&w), 100)).unwrap();
     let exact = fit(Solver::Cholesky).predict(x.view()).unwrap();
-    for solver in [cg(NYSTROM, 1e-6), cg(Preconditioner::Diagonal, 1e-6), Solver::Dual] {
+    let rounded = cg(Preconditioner::Rounded, 1e-6);
+    for solver in [cg(NYSTROM, 1e-6), cg(Preconditioner::Diagonal, 1e-6), rounded, Solver::Dual] {
         let model = fit(solver);
         assert!(model.report().residual.unwrap_or(0.0) < 1e-5, "{:?}", model.report());
         let worst = (&model.predict(x.view()).unwrap() - &exact).iter().fold(0f32, |a, v| a.max(v.abs()));
@@ -428,6 +430,39 @@ fn a_low_rank_model_saves_steps() {
     };
     let (plain, helped) = (steps(Preconditioner::None), steps(Preconditioner::Nystrom(60)));
     assert!(10 * helped < plain, "{helped} steps with, {plain} without");
+}
+
+#[test]
+fn rounded_features_help_where_the_penalty_covers_their_error() {
+    let (n, dim) = (2500, 1024);
+    let (x, y, w) = data::<f32>(n, 16, 3);
+    let spec = FourierSpec {
+        n_components: dim,
+        length_scale: 4.0.into(),
+        projection: Directions::Sorf,
+        ..FourierSpec::default()
+    };
+    let map = spec.build::<f32>(16).unwrap();
+    let fit = |penalty, solver, block| {
+        let ridge = Ridge::new(map.clone(), penalty).unwrap().with_solver(solver);
+        ridge.fit(&mut source(&x, &y, Some(&w), block)).unwrap()
+    };
+    let (direct, automatic) = (fit(1.0, Solver::Cholesky, 1000), fit(1.0, Solver::Auto, 1000));
+    let report = automatic.report();
+    assert!(report.solver == "cg" && report.iterations <= 6 && report.residual < Some(1e-6), "{report:?}");
+    // |x - x'| ≤ |r|/α for a residual r of at most 1e-6 |b| with |b| = |(A + α)x'|: compared where it matters, in predictions.
+    let (direct, found) = (direct.predict(x.view()).unwrap(), automatic.predict(x.view()).unwrap());
+    let (off, size) = ((&direct - &found).mapv(|v| v * v).sum().sqrt(), direct.mapv(|v| v * v).sum().sqrt());
+    assert!(off < 1e-4 * size, "{off} of {size}");
+    // Blocks of the source change no bit.
+    assert_eq!(automatic.coefficients(), fit(1.0, Solver::Auto, 77).coefficients());
+    // Errors of rounding far above the penalty: the steps run out, and the Gram matrix is made after all.
+    let tiny = fit(1e-9, Solver::Auto, 1000);
+    assert!(
+        tiny.report().solver == "cholesky" && tiny.report().reason.contains("were not enough"),
+        "{:?}",
+        tiny.report()
+    );
 }
 
 #[test]
@@ -494,6 +529,7 @@ fn degenerate_data_are_survived_by_every_solver() {
         Solver::Dual,
         cg(NYSTROM, 1e-8),
         cg(Preconditioner::Diagonal, 1e-8),
+        cg(Preconditioner::Rounded, 1e-8),
         Solver::StochasticGradient(StochasticGradient::default()),
     ];
     let (x, y, _) = data::<f64>(40, 2, 2);

@@ -292,6 +292,10 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Fourier<P> {
     fn tile_rows(&self) -> usize {
         self.frequencies.tile_rows()
     }
+
+    fn operations(&self) -> u64 {
+        self.frequencies.projection.operations() + 20 * self.output_dim() as u64
+    }
 }
 
 /// Random Fourier features with complex output: `φ(x) = M^(-1/2) (exp(i ωⱼᵀx))ⱼ`.

@@ -69,6 +69,10 @@ impl<M: FeatureMap> FeatureMap for UnitRows<M> {
     fn tile_rows(&self) -> usize {
         self.map.tile_rows()
     }
+
+    fn operations(&self) -> u64 {
+        self.map.operations()
+    }
 }
 
 /// Description of spherical features of the kernel `(1 - |x - y|²/A²)ᵖ` of rows divided by their lengths.

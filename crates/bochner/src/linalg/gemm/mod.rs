@@ -13,6 +13,7 @@ mod gram;
 mod kernel;
 mod matmul;
 mod pack;
+mod rounded;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ pub use matmul::{matmul_nn, matmul_nt};
 pub(crate) use pack::Dense;
 pub(crate) use pack::pack_transposed;
 pub use pack::{Packed, Panels};
+pub(crate) use rounded::RoundedGram;
 
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::scalar::Real;

@@ -224,6 +224,15 @@ impl<O: Scalar> Projection for Srht<O::Real, O> {
         self.block
     }
 
+    fn operations(&self) -> u64 {
+        // A transform per block of outputs, its additions at a quarter of the speed of products, and a place to look up per
+        // output; twice that for complex signs.
+        let parts = if O::IS_COMPLEX { 2 } else { 1 };
+        let transforms = self.output_dim.div_ceil(self.block.max(1)) as u64;
+        let additions = self.padded as u64 * u64::from(self.padded.ilog2());
+        parts * (4 * transforms * additions + 8 * self.output_dim as u64)
+    }
+
     fn project_tile(
         &self,
         rows: Tile<'_, O::Real>,
