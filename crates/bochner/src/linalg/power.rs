@@ -73,6 +73,12 @@ impl<R: Real> VectorKernel<R> for Moduli<'_, R> {
     fn run<S: Vectors<R>>(self, vectors: S) {
         let Moduli { re, im, power, scale, out } = self;
         let past_caches = size_of_val(out) >= STREAM_FROM;
+        // Streams write whole cache lines: a large array of the system begins 16 bytes into one.
+        let first = if past_caches { out.as_ptr().align_offset(64).min(CHUNK).min(out.len()) } else { 0 };
+        let (re, im) = (re.split_at(first), im.split_at(first));
+        let (head, out) = out.split_at_mut(first);
+        few(power, scale, re.0, im.0, head);
+        let (re, im) = (re.1, im.1);
         let mut chunk = [R::ZERO; CHUNK];
         let (re, re_rest) = re.as_chunks::<CHUNK>();
         let (im, im_rest) = im.as_chunks::<CHUNK>();
@@ -91,13 +97,19 @@ impl<R: Real> VectorKernel<R> for Moduli<'_, R> {
         if past_caches {
             vectors.fence();
         }
-        chunk = [R::ZERO; CHUNK];
-        for (o, (re, im)) in chunk.iter_mut().zip(re_rest.iter().zip(im_rest)) {
-            *o = num_traits::Float::mul_add(*re, *re, *im * *im);
-        }
-        lanes(power, scale, &mut chunk);
-        out_rest.copy_from_slice(&chunk[..out_rest.len()]);
+        few(power, scale, re_rest, im_rest, out_rest);
     }
+}
+
+/// At most a chunk of moduli.
+#[inline(always)]
+fn few<R: Real>(power: Power, scale: R, re: &[R], im: &[R], out: &mut [R]) {
+    let mut chunk = [R::ZERO; CHUNK];
+    for (o, (re, im)) in chunk.iter_mut().zip(re.iter().zip(im)) {
+        *o = num_traits::Float::mul_add(*re, *re, *im * *im);
+    }
+    lanes(power, scale, &mut chunk);
+    out.copy_from_slice(&chunk[..out.len()]);
 }
 
 struct Raise<'a, R> {
