@@ -119,9 +119,10 @@ impl Fit for KernelRidge {
                 let vectors = 8 * n as u64 * (12 * outputs as u64 + 500) + (1 << 27);
                 let room = self.budget.map_or(0, |budget| budget.saturating_sub(vectors));
                 let (mut operator, how) = KernelOperator::new(&*self.kernel, data.rows.view(), roots.clone(), room)?;
-                let epsilon = operator.epsilon();
+                let tolerance = options.tolerance.or(Some(operator.tolerance()));
+                let options = ConjugateGradients { tolerance, ..options };
                 let (solution, report) =
-                    conjugate_gradients(&mut operator, &rhs, self.penalty, &options, None, epsilon)?;
+                    conjugate_gradients(&mut operator, &rhs, self.penalty, &options, None, f64::EPSILON)?;
                 (solution, report.because(format!("the kernel matrix of {n} rows is {how}")))
             }
         };
