@@ -22,6 +22,8 @@ pub(crate) struct Collector<T: Scalar> {
     sides: Vec<T>,
     pending: usize,
     count: u64,
+    /// Whether all rows have been here before.
+    known: bool,
 }
 
 /// A gathered block: all rows are multiplied with the square roots of their weights.
@@ -37,7 +39,15 @@ impl<T: Scalar> Collector<T> {
     pub(crate) fn new(dim: usize, outputs: usize) -> Result<Self> {
         check_count("number of features", dim)?;
         let features = zeroed(BLOCK * dim);
-        Ok(Collector { dim, outputs, features, sides: zeroed(BLOCK * (outputs + 1)), pending: 0, count: 0 })
+        Ok(Collector {
+            dim,
+            outputs,
+            features,
+            sides: zeroed(BLOCK * (outputs + 1)),
+            pending: 0,
+            count: 0,
+            known: false,
+        })
     }
 
     pub(crate) fn bytes(dim: usize, outputs: usize) -> u64 {
@@ -55,6 +65,11 @@ impl<T: Scalar> Collector<T> {
     /// Forgets all rows.
     pub(crate) fn restart(&mut self) {
         (self.pending, self.count) = (0, 0);
+    }
+
+    /// Forgets all rows, to be given the same ones: that they are numbers is known by now.
+    pub(crate) fn read_again(&mut self) {
+        (self.pending, self.count, self.known) = (0, 0, true);
     }
 
     /// Rows taken in.
@@ -121,9 +136,9 @@ impl<T: Scalar> Collector<T> {
             let view = ArrayViewMut2::from_shape((take, dim), window).expect("the window has this shape");
             fill(done..done + take, view)?;
             // All of them at once, on all threads: one thread would read them for longer than it took to make them.
-            let faulty = self.features[self.pending * dim..][..take * dim]
-                .par_chunks(dim)
-                .position_first(|features| check_row(features, 0).is_err());
+            let rows = self.features[self.pending * dim..][..take * dim].par_chunks(dim);
+            let is_faulty = |features: &[T]| check_row(features, 0).is_err();
+            let faulty = if self.known { None } else { rows.position_first(is_faulty) };
             for i in done..done + take {
                 let row = self.count as usize;
                 let weight = match &weights {

@@ -242,7 +242,7 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
             });
         }
         let (map, collector) = (self.map, &mut self.collector);
-        collector.restart();
+        collector.read_again();
         self.source.for_each_block(&mut |block| collector.push_rows(map, block, &mut |_, _| (), full))?;
         collector.finish(full)?;
         if collector.count() != self.totals.count {
@@ -256,9 +256,9 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
     }
 }
 
-/// Numbers in precision `R`, with zero columns up to a multiple of 8: products then round alike for any number of columns.
+/// Numbers in precision `R`, with zero columns up to a multiple of 4: products then round alike for any number of columns.
 pub(super) fn padded<R: Real>(v: ArrayView2<'_, f64>) -> (Vec<R>, usize) {
-    let width = v.ncols().next_multiple_of(8);
+    let width = v.ncols().next_multiple_of(4);
     let mut values = vec![R::ZERO; v.nrows() * width];
     for (to, from) in values.chunks_mut(width).zip(v.rows()) {
         to.iter_mut().zip(from).for_each(|(to, from)| *to = R::from_f64(*from));
