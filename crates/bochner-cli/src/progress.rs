@@ -46,6 +46,12 @@ impl Progress {
         Self::styled(context, None, "{spinner} {elapsed}  {msg}")
     }
 
+    /// One that nobody sees.
+    #[cfg(test)]
+    pub(crate) fn hidden() -> Self {
+        Progress { bar: ProgressBar::hidden(), taken: None }
+    }
+
     /// Moves the bar to `position`.
     pub(crate) fn to(&self, position: u64) {
         self.bar.set_position(position);

@@ -15,6 +15,7 @@ Examples:
   bochner reproduce                          what there is
   bochner reproduce sketch-time --quick      a meaningful result in under two minutes
   bochner reproduce all --quick              every experiment whose data are there
+  bochner reproduce compressive-mnist --draws 20
   bochner reproduce variance-ratios --data ~/data --out results")]
 pub(crate) struct Args {
     /// Name of the experiment, or all
@@ -22,7 +23,10 @@ pub(crate) struct Args {
     /// Smaller sizes: a meaningful result in under two minutes
     #[arg(long)]
     quick: bool,
-    /// Draws of everything random [default: 10, quick 3]
+    /// Draws and sizes of the papers where a full run has less: hours for some
+    #[arg(long, conflicts_with = "quick")]
+    paper: bool,
+    /// Draws of everything random [default: what fits the time of the run, 10 for most]
     #[arg(long, value_parser = human::parse_count)]
     draws: Option<usize>,
     /// Folder with the data sets [default: $BOCHNER_DATA, then ../shared/data]
@@ -44,6 +48,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let settings = Settings {
         quick: args.quick,
+        paper: args.paper,
         seeds: args.draws,
         data: args.data.as_deref(),
         out: &args.out,

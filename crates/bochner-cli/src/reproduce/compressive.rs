@@ -1,7 +1,7 @@
 //! Support vector machines on images: raw, compressed, and on random features of either. Shared by two experiments.
 
 use super::data::{Part, double};
-use super::{Findings, Run, Statistic, comparison};
+use super::{Findings, Reduced, Run, Statistic, comparison};
 use crate::failure::Outcome;
 use crate::human;
 use crate::plot::{Axis, Plot, Point, Series, Style};
@@ -34,11 +34,15 @@ const KERNEL: u64 = 3 << 29;
 /// Price of a violated margin, for all machines.
 const C: f64 = 1.0;
 
+/// Draws over which the paper averages.
+const TRIALS: usize = 20;
+
 const TYPICAL: &str = "typical";
 
 impl Study {
     pub(super) fn run(&self, run: &Run<'_>) -> Outcome<Findings> {
         let n = human::count(self.train.rows.nrows());
+        let draws = run.draws(3, 5, TRIALS);
         let mut accuracy = comparison(format!("Accuracy in percent, {n} training rows"));
         let mut times = comparison(format!("Seconds to make the features of {n} rows"));
         let (mut series, mut found) = (Vec::new(), BTreeMap::new());
@@ -53,7 +57,7 @@ impl Study {
                 let what = format!("{name}, M = {}", human::count(count));
                 let configuration = format!("{key} {}", self.configuration());
                 let redrawn = |seed| spec.redrawn(spec.n_components(), seed);
-                let right = run.per_seed(&configuration, |seed| self.accuracy(&redrawn(seed)))?;
+                let right = run.per_draw(draws, &configuration, |seed| self.accuracy(&redrawn(seed)))?;
                 accuracy.push(run.beside(&format!("accuracy {key}"), &what, &right, |v| Cell::fixed(v, 2)));
                 let tip = format!("{what}\n{:.2} % ± {:.2}", right.mean, right.deviation);
                 let at = |v: f64| 0.01 * v;
@@ -61,9 +65,9 @@ impl Study {
                 line.push(point.with_range(at(right.mean - right.deviation), at(right.mean + right.deviation)), tip);
                 found.insert((name.clone(), count), right.mean);
                 if self.timed {
-                    let seconds =
-                        run.per_seed(&format!("time {configuration}"), |seed| self.construction(&redrawn(seed)))?;
-                    times.push(run.beside(&format!("time {key}"), &what, &seconds, |v| Cell::number(v, 3)));
+                    let key = format!("time {configuration}");
+                    let seconds = run.per_draw(draws, &key, |seed| self.construction(&redrawn(seed)))?;
+                    times.push(run.beside(&format!("time {name} M={count}"), &what, &seconds, |v| Cell::number(v, 3)));
                     seconds_of.insert((name.clone(), count), seconds.mean);
                 }
             }
@@ -95,6 +99,9 @@ impl Study {
             tables.push(times);
             remarks.extend(self.time_remark(run, &seconds_of));
         }
+        let mut reduced = Reduced::default();
+        reduced.size("draws", draws, TRIALS);
+        remarks.extend(reduced.remark());
         Ok(Findings { tables, plots, remarks })
     }
 

@@ -12,10 +12,10 @@ use bochner::metrics::{
     relative_frobenius_error,
 };
 use bochner::model::exact::{ExactGpClassifier, ExactGpRegressor};
-use bochner::model::{Fit, GpClassifier, GpRegressor};
+use bochner::model::{Fit, GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel};
 use bochner::preprocess::median_distance;
 use bochner::random::Seed;
-use bochner::rows::InMemory;
+use bochner::rows::{InMemory, RowSource};
 use bochner::scalar::Scalar;
 use bochner::{Complex, Error};
 use ndarray::{Array1, Array2, ArrayView2, Axis};
@@ -149,7 +149,7 @@ impl Rows {
     }
 
     /// A tenth for validation, the others for training.
-    fn validation(&self) -> (Rows, Rows) {
+    fn parted(&self) -> (Rows, Rows) {
         let at = self.rows.nrows() - self.rows.nrows() / 10;
         let cut = |all: &Array2<f64>| {
             let (a, b) = all.view().split_at(Axis(0), at);
@@ -186,13 +186,35 @@ pub(super) struct Setting<'a> {
     pub(super) sizes: Sizes,
     /// Maps drawn for the error of the kernel matrix, for every draw of rows.
     pub(super) matrices: usize,
-    /// Whether only kernel matrices are compared: for maps too wide for the rest.
-    pub(super) matrices_only: bool,
+    /// Whether a process is fitted with a method and so many features; kernel matrices are compared in any case.
+    pub(super) judged: &'a dyn Fn(&str, usize) -> bool,
+    pub(super) validation: Validation,
     pub(super) draws: usize,
 }
 
+/// With what the regularisation is chosen.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Validation {
+    /// Most features of the baseline.
+    pub(super) features: usize,
+    /// Most rows, of which a tenth is held out.
+    pub(super) rows: usize,
+}
+
+impl Validation {
+    /// All features that are judged and all rows.
+    pub(super) const ALL: Validation = Validation { features: usize::MAX, rows: usize::MAX };
+
+    fn key(self, widest: usize) -> String {
+        match self.rows {
+            usize::MAX => format!("regularisation D={}", widest.min(self.features)),
+            rows => format!("regularisation D={} rows={rows}", widest.min(self.features)),
+        }
+    }
+}
+
 /// Relative error of the kernel matrix, KL divergence from the exact process, error of predictions, mean negative log
-/// likelihood; only the first for settings that compare matrices.
+/// likelihood; only the first where no process was fitted.
 #[derive(Debug, Clone)]
 pub(super) struct Scores {
     pub(super) method: &'static str,
@@ -211,10 +233,11 @@ pub(super) fn compare(run: &Run<'_>, setting: &Setting<'_>) -> Outcome<(Vec<Scor
         let seed = Seed::new(run.seed).child(draw).number();
         let mut problem = None;
         let mut regulariser = f64::NAN;
-        if !setting.matrices_only {
-            let widest = features.iter().copied().max().unwrap_or(1);
-            regulariser = run.values(&format!("{base} regularisation D={widest}; draw {draw}"), || {
-                Ok(vec![loaded(&mut problem, run, setting, seed)?.regulariser(widest)?])
+        if let Some(widest) = features.iter().copied().filter(|&f| (setting.judged)(names[0], f)).max() {
+            let key = format!("{base} {}; draw {draw}", setting.validation.key(widest));
+            regulariser = run.values(&key, || {
+                let Validation { features, rows } = setting.validation;
+                Ok(vec![loaded(&mut problem, run, setting, seed)?.regulariser(widest.min(features), rows)?])
             })?[0];
             chosen.push(regulariser);
         }
@@ -226,9 +249,10 @@ pub(super) fn compare(run: &Run<'_>, setting: &Setting<'_>) -> Outcome<(Vec<Scor
                 );
                 let values = run.values(&key, || {
                     let problem = loaded(&mut problem, run, setting, seed)?;
-                    let mut values = problem.kernel_errors(m, features, setting.matrices)?;
-                    if !setting.matrices_only {
-                        values.extend(match problem.draw(m, features, 0)? {
+                    let first = problem.draw(m, features, 0)?;
+                    let mut values = problem.kernel_errors(m, features, &first, setting.matrices)?;
+                    if (setting.judged)(name, features) {
+                        values.extend(match first {
                             Map::Real(map) => problem.scores(map, regulariser)?,
                             Map::Complex(map) => problem.scores(map, regulariser)?,
                         });
@@ -304,9 +328,9 @@ impl Problem {
         Ok(Problem { task, classes, methods, train, test, sub_train, sub_test, signal, kernel, matrix, exact, seed })
     }
 
-    /// The regularisation with the best likelihood of a tenth of the training rows, found with the baseline.
-    fn regulariser(&mut self, features: usize) -> Outcome<f64> {
-        let (train, held_out) = self.train.validation();
+    /// The regularisation with the best likelihood of a tenth of some training rows, found with the baseline.
+    fn regulariser(&mut self, features: usize, rows: usize) -> Outcome<f64> {
+        let (train, held_out) = self.train.first(rows).parted();
         let values = self.task.regularisers();
         let map = self.methods[0].draw(features, self.seed, self.sub_train.rows.view())?;
         let Map::Real(map) = map else { unreachable!("baselines are real") };
@@ -315,9 +339,15 @@ impl Problem {
             let found = gp.validate(&values, &mut train.source()?, &mut held_out.source()?)?;
             return Ok(values[found.best]);
         }
+        // Sums over rows do not depend on the noise.
+        let first = self.regressor(map.clone(), values[0])?;
+        let mut gram = first.accumulator(1)?;
+        train.source()?.for_each_block(&mut |block| gram.push_rows(&map, block))?;
+        let moments = gram.finish();
         let mut best = (f64::INFINITY, values[0]);
         for noise in values {
-            let loss = self.judge(map.clone(), noise, &train, &held_out)?.1;
+            let model = self.regressor(map.clone(), noise)?.fit_moments(moments.clone())?;
+            let loss = Fitted::Regression(model).judge(&held_out)?.1;
             if loss < best.0 {
                 best = (loss, noise);
             }
@@ -329,35 +359,14 @@ impl Problem {
         Ok(GpRegressor::new(map, noise)?.with_signal_variance(self.signal)?.with_normalised_targets(false))
     }
 
-    /// Error and mean negative log likelihood of predictions.
-    fn judge<M: FeatureMap<Real = f64> + Clone>(
-        &self,
-        map: M,
-        regulariser: f64,
-        train: &Rows,
-        test: &Rows,
-    ) -> Outcome<(f64, f64)> {
-        match self.task {
-            Task::Regression => {
-                let model = self.regressor(map, regulariser)?.fit(&mut train.source()?)?;
-                let (means, variances) = model.predict_with_variance(test.rows.view())?;
-                let spread: Array1<f64> = variances.column(0).mapv(|v| v + regulariser);
-                let likelihood = mean_negative_log_likelihood(test.targets.column(0), means.column(0), spread.view())?;
-                Ok((normalised_mse(test.targets.view(), means.view())?, likelihood))
-            }
+    fn fit<M: FeatureMap<Real = f64> + Clone>(&self, map: M, regulariser: f64, train: &Rows) -> Outcome<Fitted<M>> {
+        Ok(match self.task {
+            Task::Regression => Fitted::Regression(self.regressor(map, regulariser)?.fit(&mut train.source()?)?),
             Task::Classification => {
                 let gp = GpClassifier::new(map, regulariser)?.with_classes(self.classes)?;
-                let model = gp.fit(&mut train.source()?)?;
-                let probabilities = model.probabilities(test.rows.view())?;
-                let largest = |row: ndarray::ArrayView1<'_, f64>| {
-                    row.iter().enumerate().fold((0, f64::NEG_INFINITY), |b, (c, &p)| if p > b.1 { (c, p) } else { b }).0
-                };
-                let classes: Vec<usize> = probabilities.rows().into_iter().map(largest).collect();
-                let labels = test.labels();
-                let likelihood = class_negative_log_likelihood(&labels, probabilities.view())?;
-                Ok((error_rate(&labels, &classes)?, likelihood))
+                Fitted::Classification(gp.fit(&mut train.source()?)?)
             }
-        }
+        })
     }
 
     /// Posterior of the exact process at the test rows of the comparison.
@@ -386,35 +395,74 @@ impl Problem {
         self.methods[m].draw(features, seed, self.sub_train.rows.view())
     }
 
-    /// Relative errors of the kernel matrix, one per map.
-    fn kernel_errors(&self, m: usize, features: usize, count: usize) -> Outcome<Vec<f64>> {
+    /// Relative errors of the kernel matrix, one per map, the first of which is there already.
+    fn kernel_errors(&self, m: usize, features: usize, first: &Map, count: usize) -> Outcome<Vec<f64>> {
         let rows = self.sub_test.rows.slice_axis(Axis(0), (0..self.matrix.nrows()).into());
-        let error = |number: u64| {
-            let estimate = match self.draw(m, features, number)? {
-                Map::Real(map) => estimate(&map, rows)?,
-                Map::Complex(map) => estimate(&map, rows)?,
+        let error = |map: &Map| -> Outcome<f64> {
+            let estimate = match map {
+                Map::Real(map) => estimate(map, rows)?,
+                Map::Complex(map) => estimate(map, rows)?,
             };
             Ok(relative_frobenius_error(self.matrix.view(), estimate.view())?)
         };
-        (0..count as u64).map(error).collect()
+        let mut errors = vec![error(first)?];
+        for number in 1..count as u64 {
+            errors.push(error(&self.draw(m, features, number)?)?);
+        }
+        Ok(errors)
     }
 
     /// Divergence from the exact process, error of predictions and mean negative log likelihood of a map.
     fn scores<M: FeatureMap<Real = f64> + Clone>(&mut self, map: M, regulariser: f64) -> Outcome<Vec<f64>> {
-        let (means, variances) = match self.task {
-            Task::Regression => {
-                let model = self.regressor(map.clone(), regulariser)?.fit(&mut self.sub_train.source()?)?;
-                model.predict_with_variance(self.sub_test.rows.view())?
-            }
-            Task::Classification => {
-                let gp = GpClassifier::new(map.clone(), regulariser)?.with_classes(self.classes)?;
-                gp.fit(&mut self.sub_train.source()?)?.latents(self.sub_test.rows.view())?
-            }
-        };
+        let fitted = self.fit(map.clone(), regulariser, &self.sub_train)?;
+        let (means, variances) = fitted.posterior(self.sub_test.rows.view())?;
         let (_, exact_means, exact_variances) = self.exact(regulariser)?;
         let divergence = gaussian_kl(means.view(), variances.view(), exact_means.view(), exact_variances.view())?;
-        let (loss, likelihood) = self.judge(map, regulariser, &self.train, &self.test)?;
+        // Where there are no more rows, the same process predicts.
+        let fitted = match self.train.rows.nrows() == self.sub_train.rows.nrows() {
+            true => fitted,
+            false => self.fit(map, regulariser, &self.train)?,
+        };
+        let (loss, likelihood) = fitted.judge(&self.test)?;
         Ok(vec![divergence, loss, likelihood])
+    }
+}
+
+/// A process on features.
+enum Fitted<M: FeatureMap<Real = f64>> {
+    Regression(GpRegressorModel<M>),
+    Classification(GpClassifierModel<M>),
+}
+
+impl<M: FeatureMap<Real = f64>> Fitted<M> {
+    /// Means and variances of latent values.
+    fn posterior(&self, rows: ArrayView2<'_, f64>) -> Outcome<(Array2<f64>, Array2<f64>)> {
+        Ok(match self {
+            Fitted::Regression(model) => model.predict_with_variance(rows)?,
+            Fitted::Classification(model) => model.latents(rows)?,
+        })
+    }
+
+    /// Error and mean negative log likelihood of predictions.
+    fn judge(&self, test: &Rows) -> Outcome<(f64, f64)> {
+        match self {
+            Fitted::Regression(model) => {
+                let (means, variances) = model.predict_with_variance(test.rows.view())?;
+                let spread: Array1<f64> = variances.column(0).mapv(|v| v + model.noise_variance());
+                let likelihood = mean_negative_log_likelihood(test.targets.column(0), means.column(0), spread.view())?;
+                Ok((normalised_mse(test.targets.view(), means.view())?, likelihood))
+            }
+            Fitted::Classification(model) => {
+                let probabilities = model.probabilities(test.rows.view())?;
+                let largest = |row: ndarray::ArrayView1<'_, f64>| {
+                    row.iter().enumerate().fold((0, f64::NEG_INFINITY), |b, (c, &p)| if p > b.1 { (c, p) } else { b }).0
+                };
+                let classes: Vec<usize> = probabilities.rows().into_iter().map(largest).collect();
+                let labels = test.labels();
+                let likelihood = class_negative_log_likelihood(&labels, probabilities.view())?;
+                Ok((error_rate(&labels, &classes)?, likelihood))
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Thesis, figures 5.2 and 5.8 to 5.10: Maclaurin features around one centre, around clusters and around every new point.
 
 use super::data::{Part, Prepared, apply};
-use super::{Experiment, Findings, Run, Statistic, comparison};
+use super::{Experiment, Findings, Reduced, Run, Statistic, comparison};
 use crate::failure::{Failure, Outcome};
 use crate::plot::{Axis, Plot, Point, Series, Style};
 use crate::table::{Cell, Table};
@@ -205,7 +205,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
             continue;
         }
         let (train, test, unit) = load(run, name)?;
-        let some = train.first(run.choose(1000, 3000));
+        let some = train.first(run.sized(1000, 3000, 5000));
         let hyper = Hyper::of(run, name, &some, None, None)?;
         let number = |mean: f64| Statistic { mean, deviation: 0.0, count: 1 };
         let cell = |v: f64| Cell::number(v, 3);
@@ -238,6 +238,11 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         }
     }
     findings.tables.insert(0, beside);
+    let mut reduced = Reduced::default();
+    reduced.size("draws", run.draws(2, 3, 10), 10);
+    reduced.size("rows that choose hyperparameters", run.sized(1000, 3000, 5000), 5000);
+    reduced.size("training rows", run.choose(1500, 10_000), 10_000);
+    findings.remarks.extend(reduced.remark());
     Ok(findings)
 }
 
@@ -466,7 +471,7 @@ fn clusters(
 ) -> Outcome<usize> {
     const FEATURES: usize = 100;
     let most = run.choose(150, 1000);
-    let draws = run.seeds.min(run.choose(2, 5)) as u64;
+    let draws = run.draws(2, 3, 10) as u64;
     let base = format!("{data} n={} {hyper:?}", train.rows.nrows());
     // Divergences at training rows choose, those at test rows are reported.
     let check = train.first(test.rows.nrows());
@@ -568,7 +573,7 @@ fn features(
     (unit, threshold, most, base): (f64, f64, usize, &str),
 ) -> Outcome {
     let sizes: &[usize] = run.choose(&[10, 30, 100][..], &[10, 20, 50, 100, 200, 400][..]);
-    let draws = run.seeds.min(run.choose(3, 5)) as u64;
+    let draws = run.draws(3, 3, 10) as u64;
     let exact = run.values(&format!("{base} exact RMSE"), || {
         Ok(vec![rmse(test.targets.view(), hyper.posterior(train, test.rows.view())?.0.view())?])
     })?[0];

@@ -91,8 +91,12 @@ pub(crate) fn find(name: &str) -> Outcome<&'static Experiment> {
 pub(crate) struct Run<'a> {
     /// Whether a meaningful result in under two minutes is wanted instead of all of it.
     pub(crate) quick: bool,
-    /// Draws of everything random.
+    /// Whether draws and sizes are to be those of the paper, however long they take.
+    paper: bool,
+    /// Draws of everything random, where an experiment has no number of its own.
     pub(crate) seeds: usize,
+    /// Draws that were asked for.
+    asked: Option<usize>,
     /// Where draws start.
     pub(crate) seed: u64,
     pub(crate) data: Library,
@@ -107,6 +111,16 @@ impl Run<'_> {
         if self.quick { quick } else { full }
     }
 
+    /// One of three sizes: the last one is the paper's, for runs that shall take as long as it takes.
+    pub(crate) fn sized<T>(&self, quick: T, full: T, paper: T) -> T {
+        if self.paper { paper } else { self.choose(quick, full) }
+    }
+
+    /// Draws of everything random: as many as were asked for, or one of three numbers.
+    pub(crate) fn draws(&self, quick: usize, full: usize, paper: usize) -> usize {
+        self.asked.unwrap_or_else(|| self.sized(quick, full, paper))
+    }
+
     /// Numbers that `key` and the seed decide: remembered ones, or freshly made.
     ///
     /// The key names everything the numbers depend on: data set, sizes, parameters.
@@ -116,15 +130,25 @@ impl Run<'_> {
         if let Some(values) = self.cache.get(&key) {
             return Ok(values);
         }
-        let values = make()?;
+        let values = interrupt::stoppable(make)?;
         self.cache.put(&key, &values)?;
         Ok(values)
     }
 
     /// One number per seed.
-    pub(crate) fn per_seed(&self, key: &str, mut make: impl FnMut(u64) -> Outcome<f64>) -> Outcome<Statistic> {
-        let mut values = Vec::with_capacity(self.seeds);
-        for draw in 0..self.seeds as u64 {
+    pub(crate) fn per_seed(&self, key: &str, make: impl FnMut(u64) -> Outcome<f64>) -> Outcome<Statistic> {
+        self.per_draw(self.seeds, key, make)
+    }
+
+    /// One number per draw, with a seed for each.
+    pub(crate) fn per_draw(
+        &self,
+        draws: usize,
+        key: &str,
+        mut make: impl FnMut(u64) -> Outcome<f64>,
+    ) -> Outcome<Statistic> {
+        let mut values = Vec::with_capacity(draws);
+        for draw in 0..draws as u64 {
             let seed = self.seed.wrapping_mul(1_000_003).wrapping_add(draw);
             values.extend(self.values(&format!("{key}; draw {draw}"), || Ok(vec![make(seed)?]))?);
         }
@@ -201,9 +225,38 @@ pub(crate) struct Findings {
     pub(crate) remarks: Vec<String>,
 }
 
+/// What a run has less of than the paper, for a sentence on its page.
+#[derive(Debug, Default)]
+pub(crate) struct Reduced(Vec<String>);
+
+impl Reduced {
+    /// So many of something, beside the paper's number.
+    pub(crate) fn size(&mut self, what: impl std::fmt::Display, ours: usize, paper: usize) {
+        if ours < paper {
+            self.0.push(format!("{what}: {} instead of {}", human::count(ours), human::count(paper)));
+        }
+    }
+
+    /// Something that is left out.
+    pub(crate) fn without(&mut self, what: impl Into<String>) {
+        self.0.push(what.into());
+    }
+
+    /// The sentence, where there is something to say.
+    pub(crate) fn remark(&self) -> Option<String> {
+        (!self.0.is_empty()).then(|| {
+            format!(
+                "Less than in the paper: {}. --draws sets the draws, --paper takes all of the paper's sizes, in hours.",
+                self.0.join("; ")
+            )
+        })
+    }
+}
+
 /// How an experiment is to be run.
 pub(crate) struct Settings<'a> {
     pub(crate) quick: bool,
+    pub(crate) paper: bool,
     pub(crate) seeds: Option<usize>,
     pub(crate) data: Option<&'a Path>,
     pub(crate) out: &'a Path,
@@ -221,9 +274,10 @@ pub(crate) fn run(experiment: &Experiment, settings: &Settings<'_>, context: &Co
     let data = Library::new(settings.data);
     if !settings.quick && !settings.format.for_programs() && !context.global.quiet {
         eprintln!(
-            "{}: a full run takes about {} on two cores",
+            "{}: a full run takes about {} on two cores{}",
             experiment.name,
-            human::duration(60.0 * experiment.minutes)
+            human::duration(60.0 * experiment.minutes),
+            if settings.paper { "; with --paper some take hours" } else { "" }
         );
     }
     output::create_folder(&folder)?;
@@ -232,6 +286,8 @@ pub(crate) fn run(experiment: &Experiment, settings: &Settings<'_>, context: &Co
     let start = Instant::now();
     let findings = (experiment.run)(&Run {
         quick: settings.quick,
+        paper: settings.paper,
+        asked: settings.seeds.map(|draws| draws.max(1)),
         seeds: settings.seeds.unwrap_or(if settings.quick { 3 } else { 10 }).max(1),
         seed: context.global.seed,
         data,
@@ -258,7 +314,11 @@ pub(crate) fn run(experiment: &Experiment, settings: &Settings<'_>, context: &Co
             context.print(&format!("{remark}\n"))?;
         }
     }
-    let kind = if settings.quick { "Quick" } else { "Full" };
+    let kind = match (settings.quick, settings.paper) {
+        (true, _) => "Quick",
+        (_, true) => "The paper's",
+        _ => "Full",
+    };
     report.footer(&format!("{kind} run of {}, seed {}.", human::duration(seconds), context.global.seed));
     let text = format!("{:#}\n", serde_json::Value::Object(results));
     output::write_whole(&folder.join("results.json"), text.as_bytes())?;
@@ -289,6 +349,45 @@ mod tests {
         for experiment in EXPERIMENTS {
             assert!(!experiment.what.is_empty() && !experiment.source.is_empty() && experiment.minutes > 0.0);
         }
+    }
+
+    #[test]
+    fn a_page_says_what_there_is_less_of() {
+        let mut reduced = Reduced::default();
+        reduced.size("draws", 10, 10);
+        assert_eq!(reduced.remark(), None);
+        reduced.size("draws", 5, 20);
+        reduced.size("rows", 10_000, 60_000);
+        reduced.without("no 3d");
+        let remark = reduced.remark().unwrap();
+        assert!(remark.contains("draws: 5 instead of 20; rows: 10,000 instead of 60,000; no 3d."), "{remark}");
+        assert!(remark.contains("--paper"));
+    }
+
+    #[test]
+    fn draws_that_were_asked_for_go_before_those_of_an_experiment() {
+        let folder = std::env::temp_dir().join(format!("bochner-draws-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let cache = Cache::open(&folder.join("numbers.json"), true).unwrap();
+        let run = |quick, paper, asked| {
+            let run = Run {
+                quick,
+                paper,
+                asked,
+                seeds: 10,
+                seed: 0,
+                data: Library::new(None),
+                published: Published::default(),
+                cache: &cache,
+                progress: &Progress::hidden(),
+            };
+            (run.draws(2, 3, 20), run.sized(2, 3, 20), run.choose(2, 3))
+        };
+        assert_eq!(run(true, false, None), (2, 2, 2));
+        assert_eq!(run(false, false, None), (3, 3, 3));
+        assert_eq!(run(false, true, None), (20, 20, 3));
+        assert_eq!(run(false, false, Some(7)), (7, 3, 3));
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

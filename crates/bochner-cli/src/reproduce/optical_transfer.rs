@@ -2,7 +2,7 @@
 
 use super::classify::{Chosen, Family, describe, refine, search, test};
 use super::data::Part;
-use super::{Experiment, Findings, Run, Statistic, comparison};
+use super::{Experiment, Findings, Reduced, Run, Statistic, comparison};
 use crate::failure::Outcome;
 use crate::human;
 use crate::plot::{Axis, Plot, Point, Series, Style};
@@ -42,9 +42,13 @@ const OPTICAL: &str = "optical";
 const CAMERA: &str = "optical, 8-bit camera";
 const FOURIER: &str = "Fourier";
 const NONE: &str = "none";
+/// How the names of columns end that the paper does not have.
+const PIXELS: &str = " pixels";
 
 struct Column {
     name: String,
+    /// Training rows of the data set.
+    complete: usize,
     train: Part,
     test: Part,
 }
@@ -65,8 +69,9 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         .enumerate()
         .map(|(index, name)| Series::new(name, Style::Scatter, index))
         .collect();
-    let mut remarks = Vec::new();
+    let (mut remarks, mut reduced) = (Vec::new(), Reduced::default());
     for column in &columns {
+        reduced.size(format!("{}, training rows", column.name), column.train.rows.nrows(), column.complete);
         let d = column.train.rows.ncols();
         let thresholds = thresholds(&column.train, run.choose(2, 4));
         let mut errors = Vec::new();
@@ -124,6 +129,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
             absent.iter().map(|&i| COLUMNS[i].1).collect::<Vec<_>>().join(", "),
         ));
     }
+    remarks.extend(reduced.remark());
     let plot = Plot {
         title: "Test error with and without random features".into(),
         subtitle: format!("One group of marks per column, at its dimension; D = {}.", human::count(features)),
@@ -140,10 +146,16 @@ fn series_of(name: &str) -> usize {
 
 /// The columns whose data are there, and the numbers of those of the paper that are not.
 fn columns(run: &Run<'_>) -> Outcome<(Vec<Column>, Vec<usize>)> {
-    let cut = |name: &str, train: Part, test: Part| Column {
-        name: name.to_owned(),
-        train: train.sample(run.choose(4000, usize::MAX), 1),
-        test: test.sample(run.choose(2000, usize::MAX), 2),
+    let cut = |name: &str, train: Part, test: Part| {
+        // Columns of the paper have all rows; pixels, which it has not, enough for the comparison.
+        let most =
+            if name.ends_with(PIXELS) { run.sized(4000, 20_000, usize::MAX) } else { run.choose(4000, usize::MAX) };
+        Column {
+            name: name.to_owned(),
+            complete: train.rows.nrows(),
+            train: train.sample(most, 1),
+            test: test.sample(run.choose(2000, usize::MAX), 2),
+        }
     };
     let (mut found, mut absent) = (Vec::new(), Vec::new());
     for (index, (name, file)) in COLUMNS.into_iter().enumerate() {

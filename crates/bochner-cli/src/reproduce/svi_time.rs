@@ -1,7 +1,7 @@
 //! Thesis, figure 4.7: test error against training time of a stochastic variational Gaussian process.
 
 use super::data::{Part, Prepared, apply};
-use super::{Experiment, Findings, Run, Statistic, comparison};
+use super::{Experiment, Findings, Reduced, Run, Statistic, comparison};
 use crate::failure::Outcome;
 use crate::plot::{Axis, Plot, Series, Style};
 use crate::table::{Cell, Table};
@@ -59,8 +59,8 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
     };
     let (train, test) = (ready(train)?, ready(test)?);
     let features = run.choose(2048, 10_240);
-    let passes: &[usize] = run.choose(&[1, 2, 4, 8][..], &[1, 2, 5, 10, 20][..]);
-    let draws = run.seeds.min(2);
+    let passes: &[usize] = run.sized(&[1, 2, 4, 8][..], &[1, 2, 4, 8][..], &[1, 5, 20, 50][..]);
+    let draws = run.draws(2, 3, 3);
     let chosen = search(run, &train)?;
     let mut table = Table::new(format!("MNIST, {} training rows, D = {features}", train.rows.nrows()))
         .words("sketch", "sketch")
@@ -162,6 +162,9 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         y: Axis::log("test error").in_percent(),
         series,
     };
+    let mut reduced = Reduced::default();
+    reduced.size("passes of TensorSketch", *passes.last().unwrap_or(&1), 50);
+    remarks.extend(reduced.remark());
     Ok(Findings { tables: vec![beside, table], plots: vec![("error-time".into(), plot)], remarks })
 }
 
