@@ -48,7 +48,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
                         Prepared::Standardised => format!("p={degree} D={features} {name}"),
                         _ => format!("{kind} p={degree} D={features} {name}"),
                     };
-                    let values = run.values(&format!("{key} rows={}", rows.nrows()), || {
+                    let values = run.values(&format!("{key} rows={} draws={}", rows.nrows(), run.seeds), || {
                         let spec = spec.redrawn(features, run.seed).resolve(rows.view())?;
                         Ok(sample.measure(&spec, run.seeds, Seed::new(run.seed), || Ok(()))?.errors)
                     })?;
