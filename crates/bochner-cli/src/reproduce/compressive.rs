@@ -42,7 +42,7 @@ const TYPICAL: &str = "typical";
 impl Study {
     pub(super) fn run(&self, run: &Run<'_>) -> Outcome<Findings> {
         let n = human::count(self.train.rows.nrows());
-        let draws = run.draws(3, 5, TRIALS);
+        let draws = run.draws(3, 3, TRIALS);
         let mut accuracy = comparison(format!("Accuracy in percent, {n} training rows"));
         let mut times = comparison(format!("Seconds to make the features of {n} rows"));
         let (mut series, mut found) = (Vec::new(), BTreeMap::new());
