@@ -138,6 +138,9 @@ fn pages_go_where_they_are_asked_to() {
         assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).contains("is the page of one experiment"), "{}", text(&output.stderr));
     }
+    let output = bochner(&["reproduce", "attention", "--quick", "--paper", "--out", &out]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--paper"), "{}", text(&output.stderr));
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -508,6 +508,84 @@ mod tests {
         assert!((&a - &b).iter().all(|e| e.abs() < 1e-12));
     }
 
+    /// Eighty rows of two inputs and a wave.
+    fn toy(folder: &std::path::Path) {
+        let mut text = String::from("a,b,y\n");
+        for i in 0..80 {
+            let (a, b) = ((0.7 * f64::from(i)).sin(), (1.3 * f64::from(i)).cos());
+            text += &format!("{a},{b},{}\n", (3.0 * a).sin() + b);
+        }
+        std::fs::create_dir_all(folder.join("toy")).unwrap();
+        std::fs::write(folder.join("toy/data.csv.gz"), text).unwrap();
+    }
+
+    fn methods(length_scale: f64) -> Vec<Method> {
+        let spec = FourierSpec { length_scale: length_scale.into(), ..FourierSpec::default() };
+        vec![Method::real("a", spec.clone()), Method::real("b", FourierSpec { projection: Directions::Sorf, ..spec })]
+    }
+
+    fn setting<'a>(judged: &'a dyn Fn(&str, usize) -> bool, most: usize) -> Setting<'a> {
+        Setting {
+            data: "toy",
+            label: "Gaussian".into(),
+            task: Task::Regression,
+            prepared: Prepared::Standardised,
+            unit: false,
+            methods: &methods,
+            features: vec![8, 20],
+            sizes: Sizes { exact: (72, 8), most: (most, 8) },
+            matrices: 2,
+            judged,
+            validation: Validation::ALL,
+            draws: 3,
+        }
+    }
+
+    #[test]
+    fn processes_are_fitted_where_they_are_asked_for_and_matrices_compared_everywhere() {
+        super::super::tests::with_run("judged", |run, folder| {
+            toy(folder);
+            let (scores, chosen) = compare(&run, &setting(&|name, features| name == "a" || features == 8, 72)).unwrap();
+            let found: Vec<_> = scores.iter().map(|s| (s.method, s.features, s.values.len())).collect();
+            assert_eq!(found, [("a", 8, 4), ("a", 20, 4), ("b", 8, 4), ("b", 20, 1)]);
+            assert!(scores.iter().all(|s| s.values[0].count == 6 && s.values[0].mean > 0.0));
+            assert_eq!(chosen.len(), 3);
+            let (scores, chosen) = compare(&run, &setting(&|_, _| false, 72)).unwrap();
+            assert!(chosen.is_empty() && scores.iter().all(|s| s.values.len() == 1));
+        });
+    }
+
+    #[test]
+    fn one_process_serves_both_comparisons_where_rows_are_the_same() {
+        super::super::tests::with_run("shared", |run, folder| {
+            toy(folder);
+            let mut problem = Problem::load(&run, &setting(&|_, _| true, 72), 5).unwrap();
+            assert_eq!(problem.train.rows, problem.sub_train.rows);
+            let Map::Real(map) = problem.draw(0, 20, 0).unwrap() else { panic!("real") };
+            let once = problem.scores(map.clone(), 0.1).unwrap();
+            // A second process on the same rows, as where there are more of them.
+            let again = problem.fit(map, 0.1, &problem.train).unwrap().judge(&problem.test).unwrap();
+            assert_eq!((once[1], once[2]), again);
+        });
+    }
+
+    #[test]
+    fn the_noise_chosen_from_shared_sums_is_that_of_separate_fits() {
+        super::super::tests::with_run("noise", |run, folder| {
+            toy(folder);
+            let mut problem = Problem::load(&run, &setting(&|_, _| true, 72), 5).unwrap();
+            let chosen = problem.regulariser(20, 50).unwrap();
+            let (train, held_out) = problem.train.first(50).parted();
+            assert_eq!((train.rows.nrows(), held_out.rows.nrows()), (45, 5));
+            let Map::Real(map) = problem.methods[0].draw(20, 5, problem.sub_train.rows.view()).unwrap() else {
+                panic!("real")
+            };
+            let loss = |noise: f64| problem.fit(map.clone(), noise, &train).unwrap().judge(&held_out).unwrap().1;
+            let best = Task::Regression.regularisers().into_iter().map(loss).fold(f64::INFINITY, f64::min);
+            assert_eq!(loss(chosen), best);
+        });
+    }
+
     #[test]
     fn estimates_are_inner_products_of_features() {
         let map = FourierSpec { n_components: 10, ..FourierSpec::default() }.build::<f64>(3).unwrap();

@@ -364,30 +364,37 @@ mod tests {
         assert!(remark.contains("--paper"));
     }
 
+    /// A full run in a folder of its own, which also has its data.
+    pub(super) fn with_run(name: &str, check: impl FnOnce(Run<'_>, &Path)) {
+        let folder = std::env::temp_dir().join(format!("bochner-run-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let run = Run {
+            quick: false,
+            paper: false,
+            asked: None,
+            seeds: 10,
+            seed: 0,
+            data: Library::new(Some(&folder)),
+            published: Published::default(),
+            cache: &Cache::open(&folder.join("numbers.json"), true).unwrap(),
+            progress: &Progress::hidden(),
+        };
+        check(run, &folder);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
     #[test]
     fn draws_that_were_asked_for_go_before_those_of_an_experiment() {
-        let folder = std::env::temp_dir().join(format!("bochner-draws-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let cache = Cache::open(&folder.join("numbers.json"), true).unwrap();
-        let run = |quick, paper, asked| {
-            let run = Run {
-                quick,
-                paper,
-                asked,
-                seeds: 10,
-                seed: 0,
-                data: Library::new(None),
-                published: Published::default(),
-                cache: &cache,
-                progress: &Progress::hidden(),
-            };
-            (run.draws(2, 3, 20), run.sized(2, 3, 20), run.choose(2, 3))
-        };
-        assert_eq!(run(true, false, None), (2, 2, 2));
-        assert_eq!(run(false, false, None), (3, 3, 3));
-        assert_eq!(run(false, true, None), (20, 20, 3));
-        assert_eq!(run(false, false, Some(7)), (7, 3, 3));
-        std::fs::remove_dir_all(folder).unwrap();
+        with_run("draws", |run, _| {
+            let of = |run: &Run<'_>| (run.draws(2, 3, 20), run.sized(2, 3, 20), run.choose(2, 3));
+            assert_eq!(of(&run), (3, 3, 3));
+            let run = Run { quick: true, ..run };
+            assert_eq!(of(&run), (2, 2, 2));
+            let run = Run { quick: false, paper: true, ..run };
+            assert_eq!(of(&run), (20, 20, 3));
+            let run = Run { paper: false, asked: Some(7), ..run };
+            assert_eq!(of(&run), (7, 3, 3));
+        });
     }
 
     #[test]
