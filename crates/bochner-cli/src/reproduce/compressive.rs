@@ -63,7 +63,7 @@ impl Study {
                 let at = |v: f64| 0.01 * v;
                 let point = Point::new(count as f64, at(right.mean));
                 line.push(point.with_range(at(right.mean - right.deviation), at(right.mean + right.deviation)), tip);
-                found.insert((name.clone(), count), right.mean);
+                found.insert((name.clone(), count), right);
                 if self.timed {
                     let key = format!("time {configuration}");
                     let seconds = run.per_draw(draws, &key, |seed| self.construction(&redrawn(seed)))?;
@@ -93,7 +93,7 @@ impl Study {
         };
         let mut plots = vec![("accuracy".to_owned(), plot)];
         let mut tables = vec![accuracy];
-        let mut remarks = self.remarks(&found);
+        let mut remarks = self.remarks(run, &found);
         if self.timed {
             plots.push(("time".into(), self.time_plot(&seconds_of)));
             tables.push(times);
@@ -186,19 +186,28 @@ impl Study {
         Ok(100.0 * (1.0 - error_rate(&self.test.classes(), &predicted)?))
     }
 
-    /// Whether more measurements and more features always help, as the paper's tables have it.
-    fn remarks(&self, found: &BTreeMap<(String, usize), f64>) -> Vec<String> {
+    /// What compression costs, and whether more measurements always help, here and in the paper's tables.
+    fn remarks(&self, run: &Run<'_>, found: &BTreeMap<(String, usize), Statistic>) -> Vec<String> {
         let most = self.sizes[self.sizes.len() - 1];
         let at = |m: usize| found[&(format!("m = {m}"), most)];
-        let typical = found[&(TYPICAL.to_owned(), most)];
+        let typical = found[&(TYPICAL.to_owned(), most)].mean;
         let losses: Vec<String> =
-            self.measurements.iter().map(|&m| format!("{:.2} with m = {m}", typical - at(m))).collect();
-        let falls = self.measurements.windows(2).all(|pair| at(pair[0]) <= at(pair[1]));
+            self.measurements.iter().map(|&m| format!("{:.2} with m = {m}", typical - at(m).mean)).collect();
+        let paper = |m: usize| run.published(&format!("accuracy m = {m} M={most}")).map_or(f64::NAN, |p| p.value);
+        let falls: Vec<String> = (self.measurements.windows(2))
+            .map(|pair| (pair[0], pair[1]))
+            .filter(|&(few, many)| at(many).mean < at(few).mean)
+            .map(|(few, many)| fall((few, at(few)), (many, at(many)), paper(many) - paper(few)))
+            .collect();
         vec![
             format!("At M = {} compression costs, in points of accuracy: {}.", human::count(most), losses.join(", ")),
-            match falls {
-                true => "More measurements are more accurate throughout, as in the paper.".to_owned(),
-                false => "Accuracy does not grow with every step in the number of measurements.".to_owned(),
+            match &falls[..] {
+                [] => {
+                    let same = self.measurements.windows(2).all(|pair| paper(pair[0]) <= paper(pair[1]));
+                    let beside = if same { ", as in the paper" } else { "; in the paper not in every step" };
+                    format!("More measurements are more accurate throughout{beside}.")
+                }
+                falls => format!("More measurements are not more accurate throughout: {}.", falls.join("; ")),
             },
         ]
     }
@@ -240,6 +249,16 @@ impl Study {
     }
 }
 
+/// A step to more measurements that lowers the accuracy, what the paper has there, and whether it may be chance.
+fn fall((few, before): (usize, Statistic), (many, after): (usize, Statistic), paper: f64) -> String {
+    let lost = before.mean - after.mean;
+    let chance = before.deviation.hypot(after.deviation);
+    format!(
+        "from m = {few} to m = {many} it falls by {lost:.2} points ({paper:+.2} in the paper), {} the deviation over draws",
+        if lost <= chance { "within" } else { "more than" }
+    )
+}
+
 /// Fails where a cell of the paper's tables is not among the published numbers.
 #[cfg(test)]
 pub(super) fn check_published(experiment: &str, measurements: &[usize], sizes: &[usize]) {
@@ -252,5 +271,18 @@ pub(super) fn check_published(experiment: &str, measurements: &[usize], sizes: &
             let of = if name == TYPICAL { String::new() } else { format!(" {name}") };
             check(format!("accuracy {machine}{of}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fall_is_judged_by_the_deviation_over_draws() {
+        let of = |mean| Statistic { mean, deviation: 0.3, count: 3 };
+        let text = fall((200, of(95.0)), (300, of(94.6)), 0.25);
+        assert!(text.contains("by 0.40 points (+0.25 in the paper), within"), "{text}");
+        assert!(fall((200, of(95.0)), (300, of(94.5)), 0.25).contains("more than"));
     }
 }
