@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// Smaller sizes: a meaningful result in under two minutes
     #[arg(long)]
     quick: bool,
-    /// Draws and sizes of the papers where a full run has less: hours for some
+    /// Draws and sizes of the papers where a full run has less: hours or days
     #[arg(long, conflicts_with = "quick")]
     paper: bool,
     /// Draws of everything random [default: what fits the time of the run, 10 for most]

@@ -58,6 +58,8 @@ const SETS: [(&str, usize, Task, bool); 14] = {
 
 const DEGREE: u32 = 20;
 const A: f64 = 4.0;
+/// Seeds of the thesis, each with rows and maps of its own.
+const SEEDS: usize = 10;
 /// Multiples of the dimension.
 const BUDGETS: [usize; 3] = [1, 3, 5];
 
@@ -185,7 +187,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
                 matrices: 1,
                 judged: &judged,
                 validation: if wide { run.sized(some, some, Validation::ALL) } else { Validation::ALL },
-                draws: if wide { run.draws(1, 1, 10) } else { run.draws(3, 3, 10) },
+                draws: if wide { run.draws(1, 1, SEEDS) } else { run.draws(3, 3, SEEDS) },
             };
             let (scores, _) = compare(run, &setting)?;
             findings.tables.push(table(&format!("{data}, {label}"), task, &scores));
@@ -212,8 +214,8 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
     }
     remarks(&mut findings, &kernels);
     let mut reduced = Reduced::default();
-    reduced.size("draws of rows and maps", run.draws(3, 3, 10), 10);
-    reduced.size("draws for mnist and fashion-mnist", run.draws(1, 1, 10), 10);
+    reduced.size("seeds", run.draws(3, 3, SEEDS), SEEDS);
+    reduced.size("seeds for mnist and fashion-mnist", run.draws(1, 1, SEEDS), SEEDS);
     reduced.size("test rows of the divergence", run.sized(500, 1000, 5000), 5000);
     if run.sized(false, true, false) {
         reduced.without(

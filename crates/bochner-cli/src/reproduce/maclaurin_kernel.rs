@@ -1,7 +1,7 @@
 //! Thesis, figure 5.3: relative error of optimised Maclaurin features against random ones and plain sketches.
 
 use super::data::Prepared;
-use super::{Experiment, Findings, Run, Statistic, comparison};
+use super::{Experiment, Findings, Reduced, Run, Statistic, comparison};
 use crate::failure::Outcome;
 use crate::human;
 use crate::plot::{Axis, Plot, Point, Series, Style};
@@ -27,8 +27,11 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const GAMMA: f64 = 0.125;
 const COEF0: f64 = 0.875;
 
+/// Rows of the matrices of the thesis.
+const ROWS: usize = 5000;
+
 fn run(run: &Run<'_>) -> Outcome<Findings> {
-    let train = run.data.images("fashion-mnist")?.0.sample(run.choose(500, 2000), 3);
+    let train = run.data.images("fashion-mnist")?.0.sample(run.sized(500, 2000, ROWS), 3);
     let budgets: &[usize] = run.choose(&[1024][..], &[1024, 2048, 5120][..]);
     let degrees: &[u32] = run.choose(&[3, 10, 20][..], &[3, 7, 10, 20][..]);
     let mut findings = Findings::default();
@@ -112,6 +115,9 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
             ));
         }
     }
+    let mut reduced = Reduced::default();
+    reduced.size("rows", train.rows.nrows(), ROWS);
+    findings.remarks.extend(reduced.remark());
     Ok(findings)
 }
 

@@ -239,7 +239,6 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
     }
     findings.tables.insert(0, beside);
     let mut reduced = Reduced::default();
-    reduced.size("draws", run.draws(2, 3, 10), 10);
     reduced.size("rows that choose hyperparameters", run.sized(1000, 3000, 5000), 5000);
     reduced.size("training rows", run.choose(1500, 10_000), 10_000);
     findings.remarks.extend(reduced.remark());

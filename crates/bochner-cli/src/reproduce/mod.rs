@@ -246,7 +246,7 @@ impl Reduced {
     pub(crate) fn remark(&self) -> Option<String> {
         (!self.0.is_empty()).then(|| {
             format!(
-                "Less than in the paper: {}. --draws sets the draws, --paper takes all of the paper's sizes, in hours.",
+                "Less than in the paper: {}. --draws sets the draws, --paper takes the paper's draws and sizes, in hours or days.",
                 self.0.join("; ")
             )
         })
@@ -277,7 +277,7 @@ pub(crate) fn run(experiment: &Experiment, settings: &Settings<'_>, context: &Co
             "{}: a full run takes about {} on two cores{}",
             experiment.name,
             human::duration(60.0 * experiment.minutes),
-            if settings.paper { "; with --paper some take hours" } else { "" }
+            if settings.paper { "; with --paper hours or days" } else { "" }
         );
     }
     output::create_folder(&folder)?;
