@@ -2,7 +2,7 @@
 
 use super::classify::{Chosen, Family, describe, refine, search, test};
 use super::data::Part;
-use super::{Experiment, Findings, Reduced, Run, Statistic, comparison};
+use super::{Experiment, Findings, Run, Statistic, comparison};
 use crate::failure::Outcome;
 use crate::human;
 use crate::plot::{Axis, Plot, Point, Series, Style};
@@ -69,9 +69,8 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         .enumerate()
         .map(|(index, name)| Series::new(name, Style::Scatter, index))
         .collect();
-    let (mut remarks, mut reduced) = (Vec::new(), Reduced::default());
+    let mut remarks = Vec::new();
     for column in &columns {
-        reduced.size(format!("{}, training rows", column.name), column.train.rows.nrows(), column.complete);
         let d = column.train.rows.ncols();
         let thresholds = thresholds(&column.train, run.choose(2, 4));
         let mut errors = Vec::new();
@@ -87,7 +86,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
                 Cell::text(&column.name),
                 Cell::text(&name[column.name.len() + 2..]),
                 Cell::number(f64::from(chosen.threshold), 3),
-                Cell::text(describe(&chosen.spec)),
+                Cell::text(parameter(&chosen.spec)),
                 Cell::number(chosen.ratio, 2),
                 Cell::percent(chosen.loss, 2),
             ]);
@@ -129,7 +128,13 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
             absent.iter().map(|&i| COLUMNS[i].1).collect::<Vec<_>>().join(", "),
         ));
     }
-    remarks.extend(reduced.remark());
+    let fewer: Vec<String> = (columns.iter())
+        .filter(|column| column.train.rows.nrows() < column.complete)
+        .map(|c| format!("{} {} of {}", c.name, human::count(c.train.rows.nrows()), human::count(c.complete)))
+        .collect();
+    if !fewer.is_empty() {
+        remarks.push(format!("Training rows are not all there are: {}; --paper takes all.", fewer.join(", ")));
+    }
     let plot = Plot {
         title: "Test error with and without random features".into(),
         subtitle: format!("One group of marks per column, at its dimension; D = {}.", human::count(features)),
@@ -138,6 +143,14 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         series,
     };
     Ok(Findings { tables: vec![table, choices], plots: vec![("error".into(), plot)], remarks })
+}
+
+/// The hyperparameter, with as many digits as are of interest.
+fn parameter(spec: &Spec) -> String {
+    match spec {
+        Spec::Optical(spec) => format!("bias {}", human::significant(spec.bias, 3)),
+        other => describe(other),
+    }
 }
 
 fn series_of(name: &str) -> usize {
