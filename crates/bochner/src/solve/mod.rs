@@ -6,6 +6,7 @@
 //! | [`dual()`] | all features: `nD` numbers and `n²/2` doubles | there are fewer rows than features |
 //! | [`Path`] | three squares: `3D²` doubles | many penalties are compared |
 //! | [`conjugate_gradients`] | some vectors of length `D` | the Gram matrix does not fit; a pass per step |
+//! | the same with [`Preconditioner::Rounded`] | `D²` numbers of 4 bytes | features in single precision are cheap and many: three or four passes |
 //! | [`StochasticGradient`] | some vectors of length `D` | an approximate answer after a few passes is enough |
 //!
 //! Outputs that are related ([`stein()`], [`Lbfgs`] and the solvers above for tied coefficients) are solved from the same
@@ -65,7 +66,8 @@ pub struct Solution {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Solver {
-    /// The cheapest exact one that fits into the memory budget, else conjugate gradients; the report names it.
+    /// The fastest one that fits into the memory budget and leaves no more than rounding, else conjugate gradients; the
+    /// report names it.
     #[default]
     Auto,
     /// Gram matrix and Cholesky factorisation.
