@@ -11,7 +11,7 @@
 //! | `known`, `fetch` | data sets by name, and downloads that are believed when their checksum is right |
 //! | `write` | tables on their way out: CSV, TSV, NPY, Parquet |
 //! | `reproduce/` | the experiments of the papers, one file each |
-//! | `table`, `plot`, `report` | what people see: aligned tables, SVG plots, one HTML page |
+//! | `table`, `plot`, `report` | what people see: aligned tables, plots as SVG or PNG, one HTML page |
 //! | `progress`, `interrupt`, `output` | manners: a bar on a terminal, a clean stop, files written whole or not at all |
 
 mod bench;

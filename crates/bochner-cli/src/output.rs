@@ -126,14 +126,6 @@ pub(crate) fn check_file(path: &Path) -> Outcome {
     }
 }
 
-/// Refuses, before any work is done, a plot that could not be written after it, or is not to be an SVG file.
-pub(crate) fn check_plot(path: &Path) -> Outcome {
-    if path.extension().is_none_or(|e| e != "svg") {
-        return Err(Failure::Usage(format!("--plot {}: plots are .svg files", path.display())));
-    }
-    check_file(path)
-}
-
 /// Refuses, before any work is done, a folder that could not be made or filled after it; makes nothing.
 pub(crate) fn check_folder(path: &Path) -> Outcome {
     let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));

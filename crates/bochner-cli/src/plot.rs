@@ -4,7 +4,10 @@
 //! alone in a file (browsers show a mark's `<title>` on hover) and inline in the report, whose script and style sheet
 //! find marks and series by class. Colours are presentation attributes, so that viewers without CSS show them and the
 //! report's dark mode can override them.
+//! PNG files ([`png`]) are made from the same SVG.
 
+pub(crate) mod file;
+mod png;
 pub(crate) mod quiver;
 
 use crate::human;

@@ -1,5 +1,6 @@
 //! `fit`, `predict`, `inspect` and `transform`, as someone with a file and no code uses them.
 
+use resvg::tiny_skia::{Pixmap, PremultipliedColorU8};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -758,6 +759,19 @@ fn a_vector_field_is_fitted_with_the_kernel_of_its_kind_and_drawn() {
             drawing.contains("true field") && drawing.contains("fitted field") && drawing.contains("true less fitted")
         );
     }
+    // Three panels in the palette's colours, each with fifty arrows; the SVG's size in units, twice as many pixels.
+    folder.good(&[&fit[..], &["--plot", "field.PNG"]].concat());
+    let pixels = Pixmap::decode_png(&std::fs::read(folder.path("field.PNG")).unwrap()).unwrap();
+    let size: Vec<f64> =
+        svg.split('"').find(|part| part.starts_with("0 0 ")).unwrap().split(' ').map(|n| n.parse().unwrap()).collect();
+    assert_eq!([pixels.width(), pixels.height()].map(f64::from), [(2.0 * size[2]).ceil(), (2.0 * size[3]).ceil()]);
+    for colour in [[0x00, 0x72, 0xb2], [0xd5, 0x5e, 0x00], [0x00, 0x9e, 0x73]] {
+        let near = |p: &&PremultipliedColorU8| {
+            [p.red(), p.green(), p.blue()].iter().zip(colour).all(|(a, b): (&u8, u8)| a.abs_diff(b) < 60)
+        };
+        let found = pixels.pixels().iter().filter(near).count();
+        assert!(found > if colour[1] == 0x9e { 0 } else { 50 * 20 }, "{found} pixels of {colour:02x?}");
+    }
     folder.write("new.csv", "x,y\n0.5,1.0\n-1,0.2\n");
     let predicted = folder.good(&["predict", "gradient.bochner", "new.csv"]);
     let mut lines = predicted.lines();
@@ -775,7 +789,7 @@ fn a_vector_field_is_fitted_with_the_kernel_of_its_kind_and_drawn() {
         (&["--preprocess", "scale"][..], "scaled apart"),
         (&["--columns", "x"], "as many targets as columns"),
         (&["--model", "gp"], "goes with --model operator"),
-        (&["--plot", "field.png"], "plots are .svg files"),
+        (&["--plot", "field.jpg"], "plots are .svg or .png files"),
     ] {
         let message = folder.bad(&[&fit[..], more].concat());
         assert!(message.contains(part), "{message}");

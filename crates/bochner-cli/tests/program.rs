@@ -1,6 +1,7 @@
 //! The program as its users meet it: exit codes, streams, files.
 
-use std::path::PathBuf;
+use resvg::tiny_skia::Pixmap;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 fn bochner(arguments: &[&str]) -> Output {
@@ -114,9 +115,83 @@ fn the_target_of_a_table_is_no_input_of_a_plan() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let drawn = std::fs::read_to_string(&plot).unwrap();
     assert!(drawn.starts_with("<svg") && drawn.contains("Fourier, dense"), "{drawn}");
-    let output = bochner(&["plan", table, "--plot", "costs.png"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("plots are .svg files"), "{}", text(&output.stderr));
+    let pixels = folder.join("costs.png");
+    let output = bochner(&["plan", table, "--target", "label", "--error", "0.3", "--plot", pixels.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    is_drawn(&pixels);
+    for name in ["costs.pdf", "costs", "costs.png.gz"] {
+        let output = bochner(&["plan", table, "--plot", name]);
+        assert_eq!(output.status.code(), Some(2));
+        let message = text(&output.stderr);
+        assert_eq!(message, format!("bochner: --plot {name}: plots are .svg or .png files\n"));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A PNG of a line plot, 760 x 440 units of two pixels each, with something in every margin and in the middle.
+fn is_drawn(path: &Path) {
+    let file = std::fs::read(path).unwrap();
+    assert_eq!(file[..8], *b"\x89PNG\r\n\x1a\n", "{}", path.display());
+    let pixels = Pixmap::decode_png(&file).unwrap();
+    assert_eq!((pixels.width(), pixels.height()), (1520, 880), "{}", path.display());
+    let is_ink = |x: u32, y: u32| pixels.pixel(x, y).is_some_and(|p| p.red().min(p.green()).min(p.blue()) < 200);
+    for (what, x, y) in [
+        ("title", 32..600, 20..64),
+        ("numbers on the left", 60..150, 130..800),
+        ("label on the left", 10..50, 200..700),
+        ("label below", 300..1100, 830..870),
+        ("marks", 164..1100, 150..750),
+        ("names", 1000..1518, 130..780),
+    ] {
+        let ink = y.flat_map(|y| x.clone().map(move |x| (x, y))).filter(|&(x, y)| is_ink(x, y)).count();
+        // Two letters of a usual label, or one mark.
+        assert!(ink > 80, "{}: {ink} pixels of {what}", path.display());
+    }
+    assert!((0..880).all(|y| !is_ink(0, y) && !is_ink(1519, y)), "{}: cut at the border", path.display());
+}
+
+#[test]
+fn folders_have_plots_of_the_kind_that_is_asked_for() {
+    let folder = scratch("plots-kind");
+    let place = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let plots = |path: &str| {
+        let names = std::fs::read_dir(path).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| name.ends_with("svg") || name.ends_with("png")).collect();
+        names.sort();
+        names
+    };
+    let good = |arguments: &[&str]| {
+        let output = bochner(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    };
+    let out = place("demo");
+    good(&["demo", "--small", "--out", &out, "--plots", "png"]);
+    assert_eq!(plots(&out), ["accuracy.png", "kernel-error.png"]);
+    plots(&out).iter().for_each(|name| is_drawn(&Path::new(&out).join(name)));
+
+    let out = place("reproduce");
+    good(&["reproduce", "attention", "--quick", "--draws", "1", "--out", &out, "--plots", "png"]);
+    let out = format!("{out}/attention");
+    assert!(!plots(&out).is_empty() && plots(&out).iter().all(|name| name.ends_with(".png")));
+    plots(&out).iter().for_each(|name| is_drawn(&Path::new(&out).join(name)));
+
+    let table = place("table.csv");
+    let rows: String = (0..60).map(|i| format!("{},{}\n", i * i % 17, i * 7 % 11)).collect();
+    std::fs::write(&table, format!("a,b\n{rows}")).unwrap();
+    for (kind, names) in [
+        (&["--plots", "png"][..], ["error-features.png", "error-time.png"]),
+        (&[], ["error-features.svg", "error-time.svg"]),
+    ] {
+        let out = place(&format!("compare{}", kind.len()));
+        good(&[&["compare", &table, "--features", "16,64", "--draws", "2", "--out", &out], kind].concat());
+        assert_eq!(plots(&out), names);
+        plots(&out).iter().filter(|n| n.ends_with("png")).for_each(|name| is_drawn(&Path::new(&out).join(name)));
+    }
+    for (more, part) in [(&["--plots", "png"][..], "the folder of --out"), (&["--plots", "gif"], "svg, png")] {
+        let output = bochner(&[&["compare", &table], more].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(part), "{}", text(&output.stderr));
+    }
     std::fs::remove_dir_all(folder).unwrap();
 }
 

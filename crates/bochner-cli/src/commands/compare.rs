@@ -1,7 +1,8 @@
 use crate::cli::Context;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::human;
 use crate::output;
+use crate::plot::file::PlotsArgs;
 use crate::plot::{Axis, Plot, Point, Series, Style};
 use crate::progress::Progress;
 use crate::report::Report;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   bochner compare data.csv --target label --kernel gaussian
-  bochner compare data.npy --kernel polynomial --degree 3 --features 256,1024,4096 --out comparison
+  bochner compare data.npy --kernel polynomial --degree 3 --features 256,1024,4096 --out comparison --plots png
   bochner compare train-images-idx3-ubyte.gz --kernel polynomial --degree 6 --report page.html")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -37,6 +38,8 @@ pub(crate) struct Args {
     /// Folder for the plots and results.json
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    plots: PlotsArgs,
     /// A page with tables and plots
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
@@ -61,6 +64,9 @@ struct Entry {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
+    if args.plots.plots.is_some() && args.out.is_none() {
+        return Err(Failure::Usage("--plots: plots go into the folder of --out, and none is named".into()));
+    }
     args.out.as_deref().map_or(Ok(()), output::check_folder)?;
     args.report.as_deref().map_or(Ok(()), output::check_file)?;
     let seed = Seed::new(context.global.seed);
@@ -153,7 +159,7 @@ fn show(
     if let Some(folder) = &args.out {
         output::create_folder(folder)?;
         for (name, plot) in &plots {
-            output::write_whole(&folder.join(format!("{name}.svg")), plot.to_svg().as_bytes())?;
+            args.plots.write(folder, name, &plot.to_svg())?;
         }
         output::write_whole(&folder.join("results.json"), format!("{:#}\n", table.to_json()).as_bytes())?;
     }

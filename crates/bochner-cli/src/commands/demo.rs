@@ -3,6 +3,7 @@ use crate::demo;
 use crate::failure::Outcome;
 use crate::human;
 use crate::output;
+use crate::plot::file::PlotsArgs;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -15,11 +16,14 @@ use std::time::Instant;
 #[command(after_help = "\
 Examples:
   bochner demo
-  bochner demo --out /tmp/demo --seed 7")]
+  bochner demo --out /tmp/demo --seed 7
+  bochner demo --plots png                   plots for slides")]
 pub(crate) struct Args {
     /// Folder for report.html, results.json and the plots
     #[arg(long, value_name = "FOLDER", default_value = "bochner-demo")]
     out: PathBuf,
+    #[command(flatten)]
+    plots: PlotsArgs,
     /// Where the page goes, if not to report.html in that folder
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
@@ -38,7 +42,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
 
     output::create_folder(&args.out)?;
     for (name, plot) in results.plots() {
-        output::write_whole(&args.out.join(format!("{name}.svg")), plot.to_svg().as_bytes())?;
+        args.plots.write(&args.out, name, &plot.to_svg())?;
     }
     let page = args.report.clone().unwrap_or_else(|| args.out.join("report.html"));
     output::write_whole(&page, results.report(context, seconds).to_html().as_bytes())?;

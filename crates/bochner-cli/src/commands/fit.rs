@@ -10,6 +10,7 @@ use crate::map_args::MapArgs;
 use crate::models::{self, Family, FromSums, Job, Kind, Model, Precise, Sums};
 use crate::output;
 use crate::pipeline::{self, Part, Pipeline, Preparation, Prepared, Scan, Task};
+use crate::plot::file;
 use crate::progress::Progress;
 use crate::read::Data;
 use crate::score::{self, Answers, Figure};
@@ -99,9 +100,9 @@ pub(crate) struct Args {
     #[serde(skip)]
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
-    /// A plot of the model on rows that had no part in it: a vector field as arrows, else predictions
+    /// A plot, SVG or PNG, of the model on rows that had no part in it: a vector field as arrows, else predictions
     #[serde(skip)]
-    #[arg(long, value_name = "PLOT.svg")]
+    #[arg(long, value_name = "FILE.svg|png")]
     plot: Option<PathBuf>,
     /// Print the result as JSON
     #[serde(skip)]
@@ -176,7 +177,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         Some(path) => path.clone(),
         None => default_name(&args.data),
     };
-    args.plot.as_deref().map_or(Ok(()), output::check_plot)?;
+    args.plot.as_deref().map_or(Ok(()), file::check)?;
     let outputs = [Some(&out), args.report.as_ref(), args.checkpoint.as_ref()];
     outputs.into_iter().flatten().try_for_each(|path| output::check_file(path))?;
     let family = args.family()?;
@@ -193,7 +194,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         output::write_whole(path, page.as_bytes())?;
     }
     if let Some(path) = &args.plot {
-        output::write_whole(path, fit_report::figure(&fitted).as_bytes())?;
+        file::write(path, &fit_report::figure(&fitted))?;
     }
     if let Some(path) = &args.checkpoint {
         Checkpoint::remove(path);

@@ -1,10 +1,10 @@
 use crate::cli::Context;
 use crate::failure::{Failure, Outcome};
-use crate::plot::{Axis, Plot, Point, Series, Style};
+use crate::human;
+use crate::plot::{Axis, Plot, Point, Series, Style, file};
 use crate::progress::Progress;
 use crate::table::{Cell, Format, Table};
 use crate::target::{KernelArgs, KernelName, Preparation, SampleArgs, Sampled, scaled, title};
-use crate::{human, output};
 use bochner::kernel::Any;
 use bochner::plan::{Plan, Request, plan};
 use bochner::preprocess::{Basis, Shape, SparseTransform, sparsity_at_energy};
@@ -24,7 +24,7 @@ Examples:
   bochner plan data.csv --target label --error 0.05
   bochner plan train-images-idx3-ubyte.gz --kernel polynomial --degree 3 --error 2%
   bochner plan data.npy --kernel matern --nu 2.5 --error 0.1 --json
-  bochner plan data.npy --error 0.05 --plot costs.svg
+  bochner plan data.npy --error 0.05 --plot costs.png
   bochner plan train-images-idx3-ubyte.gz --sparse --error 0.1 --energy 99%")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -52,8 +52,8 @@ pub(crate) struct Args {
     /// Rows are images of this height and width, as in 28x28, or a line [default: square images where an array's rows fit]
     #[arg(long, value_name = "HxW", value_parser = parse_shape, requires = "sparse")]
     shape: Option<Shape>,
-    /// A plot of what the error costs: features and time of every map that reaches it
-    #[arg(long, value_name = "FILE.svg", conflicts_with = "sparse")]
+    /// A plot, SVG or PNG, of what the error costs: features and time of every map that reaches it
+    #[arg(long, value_name = "FILE.svg|png", conflicts_with = "sparse")]
     plot: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
@@ -85,7 +85,7 @@ fn parse_error(text: &str) -> Result<f64, String> {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let seed = Seed::new(context.global.seed);
-    args.plot.as_deref().map_or(Ok(()), output::check_plot)?;
+    args.plot.as_deref().map_or(Ok(()), file::check)?;
     if args.sparse {
         return sparse(args, context, seed);
     }
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         human::significant(100.0 * args.error, 3)
     );
     if let Some(path) = &args.plot {
-        output::write_whole(path, costs(&heading, &plan).to_svg().as_bytes())?;
+        file::write(path, &costs(&heading, &plan).to_svg())?;
     }
     table(&heading, &plan).print(context, args.format)?;
     if args.format.for_programs() { Ok(()) } else { context.print(&remarks(&plan)) }

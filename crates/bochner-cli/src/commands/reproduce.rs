@@ -1,6 +1,7 @@
 use crate::cli::Context;
 use crate::failure::Outcome;
 use crate::human;
+use crate::plot::file::PlotsArgs;
 use crate::reproduce::{self, EXPERIMENTS, Settings};
 use crate::table::{Cell, Format, Table};
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ Examples:
   bochner reproduce sketch-time --quick      a meaningful result in under two minutes
   bochner reproduce all --quick              every experiment whose data are there
   bochner reproduce compressive-mnist --draws 20
-  bochner reproduce variance-ratios --data ~/data --out results")]
+  bochner reproduce variance-ratios --data ~/data --out results --plots png")]
 pub(crate) struct Args {
     /// Name of the experiment, or all
     name: Option<String>,
@@ -35,6 +36,8 @@ pub(crate) struct Args {
     /// Folder for results, plots and report pages
     #[arg(long, value_name = "FOLDER", default_value = "bochner-reproduce")]
     out: PathBuf,
+    #[command(flatten)]
+    plots: PlotsArgs,
     /// Where the page of one experiment goes, if not to report.html in its folder
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
@@ -52,6 +55,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         seeds: args.draws,
         data: args.data.as_deref(),
         out: &args.out,
+        plots: args.plots,
         report: args.report.as_deref(),
         fresh: args.fresh,
         format: args.format,

@@ -32,6 +32,7 @@ use crate::failure::{Failure, Outcome};
 use crate::human;
 use crate::interrupt;
 use crate::output;
+use crate::plot::file::PlotsArgs;
 use crate::plot::{Plot, Point};
 use crate::progress::Progress;
 use crate::report::Report;
@@ -260,6 +261,7 @@ pub(crate) struct Settings<'a> {
     pub(crate) seeds: Option<usize>,
     pub(crate) data: Option<&'a Path>,
     pub(crate) out: &'a Path,
+    pub(crate) plots: PlotsArgs,
     /// Where the page goes, if not beside the results.
     pub(crate) report: Option<&'a Path>,
     pub(crate) fresh: bool,
@@ -300,7 +302,7 @@ pub(crate) fn run(experiment: &Experiment, settings: &Settings<'_>, context: &Co
     let mut report = Report::new(&format!("{}: {}", experiment.name, experiment.what), experiment.source);
     let mut results = serde_json::Map::new();
     for (name, plot) in &findings.plots {
-        output::write_whole(&folder.join(format!("{name}.svg")), plot.to_svg().as_bytes())?;
+        settings.plots.write(&folder, name, &plot.to_svg())?;
         report.plot(plot);
     }
     for table in &findings.tables {
