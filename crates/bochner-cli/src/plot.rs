@@ -427,10 +427,11 @@ fn spacing(values: impl Iterator<Item = f64>, mapping: &Mapping) -> f64 {
 
 fn draw_tiles(svg: &mut String, series: &Series, x: &Mapping, y: &Mapping, (width, height): (f64, f64)) {
     let colour = series.paint();
-    let _ = writeln!(svg, "<g class=\"series\" data-series=\"{}\">", escape(&series.name));
+    // Whole pixels, and a little wider than the grid, so that no seams show.
+    let crisp = "class=\"series\" shape-rendering=\"crispEdges\"";
+    let _ = writeln!(svg, "<g {crisp} data-series=\"{}\">", escape(&series.name));
     for (point, tip) in &series.points {
         let Some((px, py)) = x.position(point.x).zip(y.position(point.y)) else { continue };
-        // A little wider than the grid, so that no seams show.
         let _ = writeln!(
             svg,
             "<g class=\"mark\"><title>{}</title><rect fill=\"{colour}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/></g>",
