@@ -425,11 +425,11 @@ impl<'a> Pass<'a> {
             Source::Anywhere(file, offset) if column_major => {
                 let n = out.len() / columns;
                 let mut column = vec![R::ZERO; n];
-                let mut raw = vec![0; n * kind.size()];
+                let mut scratch = Vec::new();
                 for j in 0..columns {
                     let at = *offset + ((j * rows + start) * kind.size()) as u64;
-                    file.read_exact_at(&mut raw, at).map_err(|_| short(start))?;
-                    kind.decode(big_endian, &raw, &mut column);
+                    let raw = file.bytes_at(at, n * kind.size(), &mut scratch).map_err(|_| short(start))?;
+                    kind.decode(big_endian, raw, &mut column);
                     for (row, value) in out.chunks_exact_mut(columns).zip(&column) {
                         row[j] = *value;
                     }
@@ -441,18 +441,16 @@ impl<'a> Pass<'a> {
                 let job = |i: usize, part: &mut [R]| {
                     let first_row = start + i * piece / columns;
                     let at = offset + (first_row * columns * kind.size()) as u64;
-                    let read = |bytes: &mut [u8]| file.read_exact_at(bytes, at).map_err(|_| short(first_row));
+                    let ended = |_| short(first_row);
                     if native {
-                        read(R::bytes_mut(part))?;
+                        file.read_exact_at(R::bytes_mut(part), at).map_err(ended)?;
                     } else {
-                        RAW.with_borrow_mut(|raw| {
+                        RAW.with_borrow_mut(|scratch| {
                             let len = part.len() * kind.size();
-                            raw.resize(raw.len().max(len), 0);
-                            read(&mut raw[..len])?;
-                            kind.decode(big_endian, &raw[..len], part);
+                            kind.decode(big_endian, file.bytes_at(at, len, scratch).map_err(ended)?, part);
                             // Rows this long are rare, and nobody should keep the memory they took.
                             if len > 8 * PIECE {
-                                *raw = Vec::new();
+                                *scratch = Vec::new();
                             }
                             Ok::<_, Error>(())
                         })?;
