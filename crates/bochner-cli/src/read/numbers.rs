@@ -169,6 +169,11 @@ impl Numbers {
         count.checked_mul(self.kind.size() as u64)
     }
 
+    /// Rows of a piece, which stays in the first two caches between reading, converting and checking.
+    fn piece_rows(&self) -> usize {
+        (PIECE / self.kind.size() / self.columns).max(1)
+    }
+
     /// Refuses shapes that cannot be what is stored in `available` bytes, or of which not even a row fits in memory.
     pub(super) fn check(&self, input: &Input, available: Option<u64>) -> Result<()> {
         let (rows, columns) = (self.rows, self.columns);
@@ -310,7 +315,9 @@ impl Matrix {
     /// Delivers the number of the first row, inputs and targets of all rows in blocks, gaps as they are.
     fn read_blocks<R: Element>(&self, visit: &mut dyn FnMut(usize, &[R], &[R]) -> Result<()>) -> Result<()> {
         let Numbers { rows, columns, .. } = self.numbers;
-        let block_rows = (BLOCK_NUMBERS / columns).clamp(1, rows);
+        // Whole pieces, but for the last block: a short one at the end keeps all threads but one waiting.
+        let piece_rows = self.numbers.piece_rows();
+        let block_rows = (BLOCK_NUMBERS / columns / piece_rows * piece_rows).max(piece_rows).min(rows);
         let gaps = self.gaps.allowed();
         let mut pass = Pass::open(self)?;
         let mut labels = self.labels.as_deref().map(|l| Pass::open(l).map(|p| (l, p))).transpose()?;
@@ -402,8 +409,7 @@ impl<'a> Pass<'a> {
         let told = |e: io::Error| input.fault(cannot_read(&e));
         let short = |row: usize| input.fault(truncated(row, rows));
         let native = kind == R::KIND && big_endian == cfg!(target_endian = "big");
-        // Whole rows in pieces that stay in the first two caches between reading, converting and checking.
-        let piece = (PIECE / kind.size()).max(columns) / columns * columns;
+        let piece = matrix.numbers.piece_rows() * columns;
         match &mut self.source {
             Source::Stream(stream) => {
                 let mut raw = Vec::new();
