@@ -17,58 +17,66 @@ pub const LONGEST: usize = 1 << 26;
 
 /// Bytes of a block that gets all its stages before the next one is touched: half of the first-level cache. A block as
 /// large as the cache loses lines to whatever else is touched, and a third of the speed.
-const BLOCK_BYTES: usize = 1 << 14;
+pub(crate) const BLOCK_BYTES: usize = 1 << 14;
 
 /// Rows this far apart share a set of the first-level cache, which has room for eight lines.
 const ALIAS_BYTES: usize = 1 << 12;
 
+/// `a - b`; by the multipliers, which would be idle next to as many sums, where there is a register of ones for them.
+#[inline(always)]
+fn difference<R: Packed, S: Vectors<R>>(s: S, one: Option<S::V>, a: S::V, b: S::V) -> S::V {
+    match one {
+        Some(one) => s.sub_product(a, b, one),
+        None => s.sub(a, b),
+    }
+}
+
 /// Butterflies across eight registers `H` apart.
 #[inline(always)]
-fn stage8<R: Packed, S: Vectors<R>, const H: usize>(s: S, one: S::V, v: [S::V; 8]) -> [S::V; 8] {
+fn stage8<R: Packed, S: Vectors<R>, const H: usize>(s: S, one: Option<S::V>, v: [S::V; 8]) -> [S::V; 8] {
     let [a0, a1, a2, a3, a4, a5, a6, a7] = v;
-    // Half of the work goes to the multipliers, which would be idle.
     match H {
         1 => [
             s.add(a0, a1),
-            s.sub_product(a0, a1, one),
+            difference(s, one, a0, a1),
             s.add(a2, a3),
-            s.sub_product(a2, a3, one),
+            difference(s, one, a2, a3),
             s.add(a4, a5),
-            s.sub_product(a4, a5, one),
+            difference(s, one, a4, a5),
             s.add(a6, a7),
-            s.sub_product(a6, a7, one),
+            difference(s, one, a6, a7),
         ],
         2 => [
             s.add(a0, a2),
             s.add(a1, a3),
-            s.sub_product(a0, a2, one),
-            s.sub_product(a1, a3, one),
+            difference(s, one, a0, a2),
+            difference(s, one, a1, a3),
             s.add(a4, a6),
             s.add(a5, a7),
-            s.sub_product(a4, a6, one),
-            s.sub_product(a5, a7, one),
+            difference(s, one, a4, a6),
+            difference(s, one, a5, a7),
         ],
         _ => [
             s.add(a0, a4),
             s.add(a1, a5),
             s.add(a2, a6),
             s.add(a3, a7),
-            s.sub_product(a0, a4, one),
-            s.sub_product(a1, a5, one),
-            s.sub_product(a2, a6, one),
-            s.sub_product(a3, a7, one),
+            difference(s, one, a0, a4),
+            difference(s, one, a1, a5),
+            difference(s, one, a2, a6),
+            difference(s, one, a3, a7),
         ],
     }
 }
 
 #[inline(always)]
-fn butterflies8<R: Packed, S: Vectors<R>>(s: S, one: S::V, v: [S::V; 8]) -> [S::V; 8] {
+fn butterflies8<R: Packed, S: Vectors<R>>(s: S, one: Option<S::V>, v: [S::V; 8]) -> [S::V; 8] {
     stage8::<R, S, 4>(s, one, stage8::<R, S, 2>(s, one, stage8::<R, S, 1>(s, one, v)))
 }
 
 /// The first three stages of the lane form, in the order of this module.
 #[inline(always)]
-fn first_butterflies8<R: Packed, S: Vectors<R>>(s: S, one: S::V, v: [S::V; 8]) -> [S::V; 8] {
+fn first_butterflies8<R: Packed, S: Vectors<R>>(s: S, one: Option<S::V>, v: [S::V; 8]) -> [S::V; 8] {
     if R::WIDTH == 8 {
         stage8::<R, S, 2>(s, one, stage8::<R, S, 1>(s, one, stage8::<R, S, 4>(s, one, v)))
     } else {
@@ -99,10 +107,56 @@ fn cut<T, const N: usize>(mut x: &mut [T], h: usize) -> [&mut [T]; N] {
     })
 }
 
-/// Four stages, strides from `h` packs on.
+/// Four stages of sixteen registers, wherever they come from and go to.
 ///
 /// Sixteen registers are full, so a few values go through the stack; rows that are not aligned to a register (any `Vec`)
 /// still gain a quarter over two passes of radix 4, since every other access of those crosses a cache line.
+#[inline(always)]
+fn radix16<R: Packed, S: Vectors<R>>(s: S, load: impl Fn(usize) -> S::V, mut store: impl FnMut(usize, S::V)) {
+    let a = plain4(s, [load(0), load(1), load(2), load(3)]);
+    let b = plain4(s, [load(4), load(5), load(6), load(7)]);
+    let c = plain4(s, [load(8), load(9), load(10), load(11)]);
+    let d = plain4(s, [load(12), load(13), load(14), load(15)]);
+    for k in 0..4 {
+        let v = plain4(s, [a[k], b[k], c[k], d[k]]);
+        store(k, v[0]);
+        store(k + 4, v[1]);
+        store(k + 8, v[2]);
+        store(k + 12, v[3]);
+    }
+}
+
+/// All stages of `N` registers, a power of two up to 16.
+#[inline(always)]
+pub(crate) fn radix<R: Packed, S: Vectors<R>, const N: usize>(
+    s: S,
+    load: impl Fn(usize) -> S::V,
+    mut store: impl FnMut(usize, S::V),
+) {
+    match N {
+        16 => radix16(s, load, store),
+        8 => {
+            let v = [load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)];
+            let v = butterflies8(s, None, v);
+            for k in 0..8 {
+                store(k, v[k]);
+            }
+        }
+        4 => {
+            let v = plain4(s, [load(0), load(1), load(2), load(3)]);
+            for k in 0..4 {
+                store(k, v[k]);
+            }
+        }
+        _ => {
+            let (a, b) = (load(0), load(1));
+            store(0, s.add(a, b));
+            store(1, s.sub(a, b));
+        }
+    }
+}
+
+/// Four stages, strides from `h` packs on.
 #[inline(always)]
 fn pass16<R: Packed, S: Vectors<R>>(s: S, x: &mut [R::Pack], h: usize) {
     for group in x.chunks_exact_mut(16 * h) {
@@ -145,7 +199,7 @@ fn pass8<R: Packed, S: Vectors<R>>(s: S, one: S::V, x: &mut [R::Pack], h: usize,
             let (a, b, c, d) = (s.load(&x0[j]), s.load(&x1[j]), s.load(&x2[j]), s.load(&x3[j]));
             let (e, f, g, h) = (s.load(&x4[j]), s.load(&x5[j]), s.load(&x6[j]), s.load(&x7[j]));
             let v = [a, b, c, d, e, f, g, h];
-            let v = if first { first_butterflies8(s, one, v) } else { butterflies8(s, one, v) };
+            let v = if first { first_butterflies8(s, Some(one), v) } else { butterflies8(s, Some(one), v) };
             s.store(&mut x0[j], v[0]);
             s.store(&mut x1[j], v[1]);
             s.store(&mut x2[j], v[2]);
@@ -237,12 +291,13 @@ pub(crate) fn row_after<R: Real, S: Vectors<R>>(s: S, row: &mut [R], prepare: im
         R::packs_mut(row),
         8,
         #[inline(always)]
-        |one, block, start| {
+        |_, block, start| {
             prepare(R::numbers_mut(block), start * R::WIDTH);
             for [x0, x1, x2, x3, x4, x5, x6, x7] in block.as_chunks_mut().0 {
                 let (a, b, c, d) = (s.hadamard(x0), s.hadamard(x1), s.hadamard(x2), s.hadamard(x3));
                 let (e, f, g, h) = (s.hadamard(x4), s.hadamard(x5), s.hadamard(x6), s.hadamard(x7));
-                let v = butterflies8(s, one, [a, b, c, d, e, f, g, h]);
+                // The multipliers have the stages inside the packs.
+                let v = butterflies8(s, None, [a, b, c, d, e, f, g, h]);
                 s.store(x0, v[0]);
                 s.store(x1, v[1]);
                 s.store(x2, v[2]);
@@ -254,6 +309,72 @@ pub(crate) fn row_after<R: Real, S: Vectors<R>>(s: S, row: &mut [R], prepare: im
             }
         },
     );
+}
+
+/// Transform of a row of at least 64 numbers from pieces of 64 that `begin` gives all their stages (with [`piece`], say);
+/// told the piece's packs and the number of its first element.
+#[inline(always)]
+pub(crate) fn row_of_pieces<R: Real, S: Vectors<R>>(s: S, row: &mut [R], begin: impl Fn(S::V, &mut [R::Pack], usize)) {
+    let packs = 64 / R::WIDTH;
+    blocked(
+        s,
+        R::packs_mut(row),
+        packs,
+        #[inline(always)]
+        |one, block, start| {
+            for (i, piece) in block.chunks_exact_mut(packs).enumerate() {
+                begin(one, piece, (start + i * packs) * R::WIDTH);
+            }
+        },
+    );
+}
+
+/// `H D₂ H D₃ (scale · x)` for 64 numbers `x`, with signs from the bits of `d3` and `d2`.
+///
+/// The numbers are a matrix of eight rows. The first transform begins with the strides across its rows (8, 16, 32), so
+/// that the matrix has to be transposed but twice: for the stages inside rows, the signs `D₂` and the same stages of the
+/// second transform; those are in the order of this module.
+#[inline(always)]
+pub(crate) fn piece<R: Real, S: Vectors<R>>(
+    s: S,
+    one: S::V,
+    x: &[R::Pack],
+    scale: S::V,
+    [d3, d2]: [u64; 2],
+    out: &mut [R::Pack],
+) {
+    let per_row = 8 / R::WIDTH;
+    let (x, out) = (&x[..8 * per_row], &mut out[..8 * per_row]);
+    // Pack `k` of row `r` is `m[k][r]`.
+    let mut m = [[scale; 8]; 2];
+    for k in 0..per_row {
+        for r in 0..8 {
+            let at = r * per_row + k;
+            m[k][r] = s.flip(s.mul(s.load(&x[at]), scale), d3, at);
+        }
+        m[k] = butterflies8(s, Some(one), m[k]);
+    }
+    for part in 0..per_row {
+        let first = part * R::WIDTH;
+        let mut v = m[0];
+        for i in 0..8 {
+            v[i] = m[i % per_row][first + i / per_row];
+        }
+        v = first_butterflies8(s, Some(one), s.rows_to_columns(v));
+        for column in 0..8 {
+            v[column] = s.flip_column(v[column], d2, column, part);
+        }
+        v = s.columns_to_rows(first_butterflies8(s, Some(one), v));
+        for i in 0..8 {
+            m[i % per_row][first + i / per_row] = v[i];
+        }
+    }
+    for k in 0..per_row {
+        let v = butterflies8(s, Some(one), m[k]);
+        for r in 0..8 {
+            s.store(&mut out[r * per_row + k], v[r]);
+        }
+    }
 }
 
 /// Transform of eight rows, element by element.
@@ -329,7 +450,7 @@ pub(crate) fn signed_lanes<R: Real, S: Vectors<R>, const PARTS: usize>(
                             s.mul(x6, s.splat(signs[6][part])),
                             s.mul(x7, s.splat(signs[7][part])),
                         ];
-                        let v = first_butterflies8(s, one, v);
+                        let v = first_butterflies8(s, Some(one), v);
                         let at = part * per_element + half;
                         s.store(&mut out[at], v[0]);
                         s.store(&mut out[h + at], v[1]);

@@ -49,7 +49,9 @@ impl Power {
     /// If the slices differ in length.
     pub fn moduli<R: Real>(self, re: &[R], im: &[R], scale: R, out: &mut [R]) {
         assert!(re.len() == out.len() && im.len() == out.len(), "one modulus for every complex number");
-        R::dispatch(Moduli { re, im, power: self, scale, out });
+        let moduli = Moduli::new(self, scale, out.len());
+        moduli.write(re, im, out);
+        moduli.finish();
     }
 
     /// `values[j] = scale · values[j]^(m/2)` for values that are not negative.
@@ -58,21 +60,56 @@ impl Power {
     }
 }
 
-struct Moduli<'a, R> {
-    re: &'a [R],
-    im: &'a [R],
+/// Moduli of rows that come in pieces.
+pub(crate) struct Moduli<R> {
     power: Power,
     scale: R,
-    out: &'a mut [R],
+    past_caches: bool,
 }
 
-impl<R: Real> VectorKernel<R> for Moduli<'_, R> {
+impl<R: Real> Moduli<R> {
+    /// For rows of `len` numbers.
+    pub(crate) fn new(power: Power, scale: R, len: usize) -> Self {
+        Moduli { power, scale, past_caches: len * size_of::<R>() >= STREAM_FROM }
+    }
+
+    /// [`Power::moduli`] of a piece. Other threads see it after [`finish`](Self::finish).
+    pub(crate) fn write(&self, re: &[R], im: &[R], out: &mut [R]) {
+        R::dispatch(Piece { moduli: self, re, im, out });
+    }
+
+    /// Once, after the last piece: a fence for each would wait for memory.
+    pub(crate) fn finish(self) {
+        if self.past_caches {
+            R::dispatch(Fence);
+        }
+    }
+}
+
+struct Fence;
+
+impl<R: Real> VectorKernel<R> for Fence {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Vectors<R>>(self, vectors: S) {
-        let Moduli { re, im, power, scale, out } = self;
-        let past_caches = size_of_val(out) >= STREAM_FROM;
+        vectors.fence();
+    }
+}
+
+struct Piece<'a, R> {
+    moduli: &'a Moduli<R>,
+    re: &'a [R],
+    im: &'a [R],
+    out: &'a mut [R],
+}
+
+impl<R: Real> VectorKernel<R> for Piece<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Vectors<R>>(self, vectors: S) {
+        let Piece { moduli: &Moduli { power, scale, past_caches }, re, im, out } = self;
         // Streams write whole cache lines: a large array of the system begins 16 bytes into one.
         let first = if past_caches { out.as_ptr().align_offset(64).min(CHUNK).min(out.len()) } else { 0 };
         let (re, im) = (re.split_at(first), im.split_at(first));
@@ -93,9 +130,6 @@ impl<R: Real> VectorKernel<R> for Moduli<'_, R> {
             } else {
                 *out = chunk;
             }
-        }
-        if past_caches {
-            vectors.fence();
         }
         few(power, scale, re_rest, im_rest, out_rest);
     }
@@ -324,7 +358,7 @@ mod tests {
             let (power, scale) = (Power::of_modulus(m), R::from_f64(0.3));
             let (mut fast, mut plain) = (vec![R::ZERO; 302], vec![R::ZERO; 302]);
             power.moduli(&re, &im, scale, &mut fast);
-            R::portable(Moduli { re: &re, im: &im, power, scale, out: &mut plain });
+            R::portable(Piece { moduli: &Moduli::new(power, scale, 302), re: &re, im: &im, out: &mut plain });
             assert_eq!(fast, plain, "m = {m}");
             // One by one: a value's place does not matter; and intensities first, then the power, are the same.
             for j in [0, 63, 64, 200, 301] {
@@ -351,6 +385,11 @@ mod tests {
         for offset in 0..9 {
             let mut out = vec![0.0; n + offset];
             Power::Whole(2).moduli(&ones, &ones, 0.5, &mut out[offset..]);
+            assert!(out[offset..].iter().all(|&v| v == 2.0) && out[..offset].iter().all(|&v| v == 0.0));
+            out.fill(0.0);
+            let moduli = Moduli::new(Power::Whole(2), 0.5, n);
+            out[offset..].chunks_mut(1000).for_each(|out| moduli.write(&ones[..out.len()], &ones[..out.len()], out));
+            moduli.finish();
             assert!(out[offset..].iter().all(|&v| v == 2.0) && out[..offset].iter().all(|&v| v == 0.0));
         }
     }

@@ -72,6 +72,16 @@ pub trait Vectors<R: Packed>: Copy {
     /// Walsh–Hadamard transform of the numbers of one pack: the stage across its halves first, then strides 1, 2, ….
     fn hadamard(self, pack: &R::Pack) -> Self::V;
 
+    /// Changes the sign of number `i` where bit `pack · WIDTH + i` of `word` is set: signs of pack `pack` out of 64 numbers.
+    fn flip(self, v: Self::V, word: u64, pack: usize) -> Self::V;
+
+    /// As [`flip`](Self::flip) for 64 numbers that are a matrix of eight columns: column `column` of rows
+    /// `part · WIDTH` and those below, so number `i` takes bit `8 (part · WIDTH + i) + column`.
+    fn flip_column(self, v: Self::V, word: u64, column: usize, part: usize) -> Self::V;
+
+    /// The numbers whose bits (those of [`flip`](Self::flip)) are clear and those whose bits are set, zeros for the others.
+    fn sort(self, v: Self::V, word: u64, pack: usize) -> [Self::V; 2];
+
     /// From eight columns of [`WIDTH`](Packed::WIDTH) rows to the rows: pack `k` of row `r` at `r · 8/WIDTH + k`.
     fn columns_to_rows(self, columns: [Self::V; 8]) -> [Self::V; 8];
 
@@ -219,6 +229,25 @@ macro_rules! packed {
             }
 
             #[inline(always)]
+            fn flip(self, v: Self::V, word: u64, pack: usize) -> Self::V {
+                std::array::from_fn(|i| if word >> (pack * $width + i) & 1 == 1 { -v[i] } else { v[i] })
+            }
+
+            #[inline(always)]
+            fn flip_column(self, v: Self::V, word: u64, column: usize, part: usize) -> Self::V {
+                std::array::from_fn(|i| if word >> (8 * (part * $width + i) + column) & 1 == 1 { -v[i] } else { v[i] })
+            }
+
+            #[inline(always)]
+            fn sort(self, v: Self::V, word: u64, pack: usize) -> [Self::V; 2] {
+                let set = |i: usize| word >> (pack * $width + i) & 1 == 1;
+                [
+                    std::array::from_fn(|i| if set(i) { 0.0 } else { v[i] }),
+                    std::array::from_fn(|i| if set(i) { v[i] } else { 0.0 }),
+                ]
+            }
+
+            #[inline(always)]
             fn columns_to_rows(self, columns: [Self::V; 8]) -> [Self::V; 8] {
                 std::array::from_fn(|i| std::array::from_fn(|j| columns[i * $width % 8 + j][i * $width / 8]))
             }
@@ -246,7 +275,24 @@ mod avx2 {
     use super::Vectors;
     use pulp::cast;
     use pulp::x86::V3;
-    use std::arch::x86_64::{__m256, __m256d};
+    use std::arch::x86_64::{__m256, __m256d, __m256i};
+
+    /// Bit `8 pack + i` of `word` as the highest bit of lane `i`; the other bits are left-overs.
+    #[inline(always)]
+    fn bits8(v: V3, word: u64, pack: usize) -> __m256 {
+        // The byte with the pack's bits everywhere, each lane shifted by a constant: `pack` may be a variable.
+        let (words, place) = (v.avx._mm256_set1_epi64x(word as i64), v.avx._mm256_set1_epi8(pack as i8));
+        let bytes = v.avx2._mm256_shuffle_epi8(words, place);
+        cast(v.avx2._mm256_sllv_epi32(bytes, cast([7u32, 6, 5, 4, 3, 2, 1, 0])))
+    }
+
+    /// Bit `step · i + first` of `word` as the highest bit of lane `i`; the other bits are left-overs.
+    #[inline(always)]
+    fn bits4(v: V3, word: u64, first: usize, step: u64) -> __m256d {
+        let most = 63 - first as u64;
+        let shifts: __m256i = cast([most, most - step, most - 2 * step, most - 3 * step]);
+        cast(v.avx2._mm256_sllv_epi64(v.avx._mm256_set1_epi64x(word as i64), shifts))
+    }
 
     impl Vectors<f32> for V3 {
         type V = __m256;
@@ -297,6 +343,29 @@ mod avx2 {
             let v = self.fma._mm256_fmadd_ps(v, cast([1f32, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0]), swapped);
             let swapped = self.avx._mm256_permute_ps::<0b01_00_11_10>(v);
             self.fma._mm256_fmadd_ps(v, cast([1f32, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0]), swapped)
+        }
+
+        #[inline(always)]
+        fn flip(self, v: __m256, word: u64, pack: usize) -> __m256 {
+            let signs = self.avx._mm256_and_ps(bits8(self, word, pack), self.avx._mm256_set1_ps(-0.0));
+            self.avx._mm256_xor_ps(v, signs)
+        }
+
+        #[inline(always)]
+        fn flip_column(self, v: __m256, word: u64, column: usize, _part: usize) -> __m256 {
+            // Lanes 0 to 3 have their bits in the lower half of the word, the others in the upper one.
+            let word = self.avx._mm256_set1_epi64x(word as i64);
+            let halves = self.avx2._mm256_permutevar8x32_epi32(word, cast([0u32, 0, 0, 0, 1, 1, 1, 1]));
+            let most = 31 - column as u32;
+            let shifts = [most, most - 8, most - 16, most - 24, most, most - 8, most - 16, most - 24];
+            let bits = cast(self.avx2._mm256_sllv_epi32(halves, cast(shifts)));
+            self.avx._mm256_xor_ps(v, self.avx._mm256_and_ps(bits, self.avx._mm256_set1_ps(-0.0)))
+        }
+
+        #[inline(always)]
+        fn sort(self, v: __m256, word: u64, pack: usize) -> [__m256; 2] {
+            let (bits, zero) = (bits8(self, word, pack), self.avx._mm256_setzero_ps());
+            [self.avx._mm256_blendv_ps(v, zero, bits), self.avx._mm256_blendv_ps(zero, v, bits)]
         }
 
         #[inline(always)]
@@ -411,6 +480,24 @@ mod avx2 {
             let v = self.fma._mm256_fmadd_pd(high, cast([1f64, 1.0, -1.0, -1.0]), low);
             let swapped = self.avx._mm256_permute_pd::<0b0101>(v);
             self.fma._mm256_fmadd_pd(v, cast([1f64, -1.0, 1.0, -1.0]), swapped)
+        }
+
+        #[inline(always)]
+        fn flip(self, v: __m256d, word: u64, pack: usize) -> __m256d {
+            let signs = self.avx._mm256_and_pd(bits4(self, word, 4 * pack, 1), self.avx._mm256_set1_pd(-0.0));
+            self.avx._mm256_xor_pd(v, signs)
+        }
+
+        #[inline(always)]
+        fn flip_column(self, v: __m256d, word: u64, column: usize, part: usize) -> __m256d {
+            let bits = bits4(self, word, 32 * part + column, 8);
+            self.avx._mm256_xor_pd(v, self.avx._mm256_and_pd(bits, self.avx._mm256_set1_pd(-0.0)))
+        }
+
+        #[inline(always)]
+        fn sort(self, v: __m256d, word: u64, pack: usize) -> [__m256d; 2] {
+            let (bits, zero) = (bits4(self, word, 4 * pack, 1), self.avx._mm256_setzero_pd());
+            [self.avx._mm256_blendv_pd(v, zero, bits), self.avx._mm256_blendv_pd(zero, v, bits)]
         }
 
         #[inline(always)]

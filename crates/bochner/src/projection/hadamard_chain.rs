@@ -1,6 +1,8 @@
-use super::Projection;
+mod long;
+
+use super::{Projection, project_parts_of_tile};
 use crate::error::{Error, Result, check_count};
-use crate::linalg::hadamard::row_after;
+use crate::linalg::hadamard::{self, row_after, row_of_pieces};
 use crate::linalg::vectors::{VectorKernel, Vectors};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::random::{Role, Seed, Stream};
@@ -13,13 +15,21 @@ use std::sync::Arc;
 /// Sign–Hadamard rounds per block.
 const ROUNDS: usize = 3;
 
+/// Rows up to this length pass a full transform in the first round, longer ones one of pieces of [`PIECE`] numbers.
+///
+/// The first round only has to keep the second one from seeing rows whose length sits in a few coordinates, which 64 signs do
+/// about as well as all of them; a full transform would be a fifth of the work.
+const WHOLE: usize = 1024;
+const PIECE: usize = 64;
+
 /// Largest padded input dimension.
 const MOST_DIM: usize = 1 << 22;
 
 /// Structured directions in blocks of `√d' Hₙ D₁ Hₙ D₂ Hₙ D₃`: orthogonal rows of norm `√d'` at `O(log d')` per output.
 ///
 /// `Hₙ` is the orthonormal Walsh–Hadamard matrix of the padded dimension `d'` and the `Dⱼ` are random signs, applied from
-/// the right: `D₃` meets the row first. `⌈D/d'⌉` independent blocks are stacked and cut off at `D`.
+/// the right: `D₃` meets the row first. `⌈D/d'⌉` independent blocks are stacked and cut off at `D`. Beyond 1,024 dimensions
+/// the first `Hₙ` is block-diagonal, with blocks of 64.
 ///
 /// The complex twin (`O = Complex<R>`) takes `D₁` from `{1, -1, i, -i}`: one complex round at the end makes the outputs
 /// circular (`E[u uᵀ] = 0`, `E|u|²|v|² ≈ N + t`, as for complex normals), while the first two rounds stay real and cost half.
@@ -29,7 +39,12 @@ const MOST_DIM: usize = 1 << 22;
 /// normal ones, so kernels estimated through a nonlinearity are biased for small `d'`.
 ///
 /// # Cost
-/// `O(D log d')` per row (complex: 4/3 of it), `3 d'` bits per block.
+/// `O(D log d')` per row (complex: 4/3 of it), `3 d'` bits per block (complex: 4/3 of it).
+///
+/// # Order of operations
+/// Transforms have the order of [`linalg::hadamard`](crate::linalg::hadamard), but for two: pieces of the first round begin
+/// with the strides 8, 16 and 32, and the last transforms of complex chains of 2 to 16 cache-sized blocks (`d'` from 8,192 to
+/// 65,536 in single precision, half of it in double) with the strides across blocks.
 ///
 /// # References
 /// Yu et al. 2016 (SORF).
@@ -92,6 +107,41 @@ impl<R: Real, O: Scalar<Real = R>> HadamardChain<R, O> {
     /// Bits of part `part` of a block.
     fn bits(&self, block: usize, part: usize) -> &[u64] {
         &self.signs[block * self.words_per_block() + part * self.words_per_round()..][..self.words_per_round()]
+    }
+
+    /// Whether rows take the way of [`long`].
+    fn is_long(&self) -> bool {
+        O::IS_COMPLEX && long::takes::<R>(self.padded_dim)
+    }
+
+    /// Hands out the outputs of every block in `columns`, for rows that are long.
+    fn visit_long(
+        &self,
+        rows: Tile<'_, R>,
+        columns: Range<usize>,
+        work: &mut Workspace<R>,
+        visit: &mut dyn FnMut(usize, usize, &[R], &[R]),
+    ) {
+        let d = self.padded_dim;
+        let mut buffer = work.take(long::buffer_len::<R>(d));
+        // Row by row, so that pieces of the output come in order.
+        for i in 0..rows.rows() {
+            for first in columns.clone().step_by(d) {
+                let bits = |part| self.bits(first / d, part);
+                let (signs, turns) = ([bits(2), bits(1), bits(0)], bits(ROUNDS));
+                let (used, here) = (d.min(self.output_dim - first), first - columns.start);
+                R::dispatch(long::Chain {
+                    row: rows.row(i),
+                    dim: d,
+                    used,
+                    signs,
+                    turns,
+                    buffer: &mut buffer,
+                    visit: &mut |at, re, im| visit(i, here + at, re, im),
+                });
+            }
+        }
+        work.give(buffer);
     }
 
     /// Writes the outputs of every block in `columns`; real chains leave `im` alone.
@@ -166,31 +216,7 @@ fn chain<R: Real, S: Vectors<R>>(
     re: &mut [R],
     im: &mut [R],
 ) {
-    // 1/d' is a power of two: rounds nothing.
-    let scale = R::from_f64(1.0 / re.len() as f64);
-    row_after(
-        s,
-        re,
-        #[inline(always)]
-        |piece, start| {
-            by_words(
-                piece,
-                start,
-                #[inline(always)]
-                |at, numbers| {
-                    let mut x = window(row, at);
-                    x.iter_mut().for_each(|x| *x *= scale);
-                    R::copy_signed(&x, d3[at / 64], numbers);
-                },
-            );
-        },
-    );
-    row_after(
-        s,
-        re,
-        #[inline(always)]
-        |piece, start| flip(piece, start, d2),
-    );
+    first_rounds(s, row, [d3, d2], re);
     let Some(turns) = turns else {
         return row_after(
             s,
@@ -227,6 +253,68 @@ fn chain<R: Real, S: Vectors<R>>(
             );
         },
     );
+}
+
+/// The two real rounds: `x = H D₂ H D₃ row`, scaled so that the last transform, not normalised either, ends at length `√d'`.
+#[inline(always)]
+fn first_rounds<R: Real, S: Vectors<R>>(s: S, row: &[R], [d3, d2]: [&[u64]; 2], x: &mut [R]) {
+    if x.len() > WHOLE {
+        let scale = s.splat(long_scale(x.len()));
+        return row_of_pieces(
+            s,
+            x,
+            #[inline(always)]
+            |one, piece, at| first_piece(s, one, row, scale, [d3, d2], piece, at),
+        );
+    }
+    // 1/d' is a power of two: rounds nothing.
+    let scale = R::from_f64(1.0 / x.len() as f64);
+    row_after(
+        s,
+        x,
+        #[inline(always)]
+        |piece, start| {
+            by_words(
+                piece,
+                start,
+                #[inline(always)]
+                |at, numbers| {
+                    let mut x = window(row, at);
+                    x.iter_mut().for_each(|x| *x *= scale);
+                    R::copy_signed(&x, d3[at / 64], numbers);
+                },
+            );
+        },
+    );
+    row_after(
+        s,
+        x,
+        #[inline(always)]
+        |piece, start| flip(piece, start, d2),
+    );
+}
+
+/// What rows beyond [`WHOLE`] are multiplied by; one over the root of the dimension times [`PIECE`].
+fn long_scale<R: Real>(dim: usize) -> R {
+    R::from_f64(1.0 / (dim as f64 * PIECE as f64).sqrt())
+}
+
+/// The first round of numbers `at..at + 64` of a long row and the stages of the second one inside them.
+#[inline(always)]
+fn first_piece<R: Real, S: Vectors<R>>(
+    s: S,
+    one: S::V,
+    row: &[R],
+    scale: S::V,
+    [d3, d2]: [&[u64]; 2],
+    out: &mut [R::Pack],
+    at: usize,
+) {
+    let signs = [d3[at / PIECE], d2[at / PIECE]];
+    match row.get(at..at + PIECE) {
+        Some(x) => hadamard::piece(s, one, R::packs(x), scale, signs, out),
+        None => hadamard::piece(s, one, R::packs(&window(row, at)), scale, signs, out),
+    }
 }
 
 /// Changes the signs of a piece of a row where bits are set.
@@ -302,17 +390,10 @@ impl<R: Real, O: Scalar<Real = R>> Projection for HadamardChain<R, O> {
     fn project_tile(&self, rows: Tile<'_, R>, columns: Range<usize>, out: TileMut<'_, O>, work: &mut Workspace<R>) {
         match O::as_real(out) {
             Ok(out) => self.for_each_block(rows, columns, out, TileMut::new(&mut [], 0, 0), work),
-            Err(mut out) => {
-                let (n, m) = (rows.rows(), columns.len());
-                let mut parts = work.take(2 * n * m);
-                let (re, im) = parts.split_at_mut(n * m);
-                self.for_each_block(rows, columns, TileMut::new(re, n, m), TileMut::new(im, n, m), work);
-                for i in 0..n {
-                    let parts = re[i * m..][..m].iter().zip(&im[i * m..][..m]);
-                    out.row_mut(i).iter_mut().zip(parts).for_each(|(o, (re, im))| *o = O::from_parts(*re, *im));
-                }
-                work.give(parts);
-            }
+            Err(mut out) => self.project_parts(rows, columns, work, &mut |i, first, re, im| {
+                let out = &mut out.row_mut(i)[first..][..re.len()];
+                out.iter_mut().zip(re.iter().zip(im)).for_each(|(o, (re, im))| *o = O::from_parts(*re, *im));
+            }),
         }
     }
 
@@ -320,11 +401,31 @@ impl<R: Real, O: Scalar<Real = R>> Projection for HadamardChain<R, O> {
         &self,
         rows: Tile<'_, R>,
         columns: Range<usize>,
-        re: TileMut<'_, R>,
-        im: TileMut<'_, R>,
+        mut re: TileMut<'_, R>,
+        mut im: TileMut<'_, R>,
         work: &mut Workspace<R>,
     ) {
-        self.for_each_block(rows, columns, re, im, work);
+        if !self.is_long() {
+            return self.for_each_block(rows, columns, re, im, work);
+        }
+        self.project_parts(rows, columns, work, &mut |i, first, re_part, im_part| {
+            re.row_mut(i)[first..][..re_part.len()].copy_from_slice(re_part);
+            im.row_mut(i)[first..][..im_part.len()].copy_from_slice(im_part);
+        });
+    }
+
+    fn project_parts(
+        &self,
+        rows: Tile<'_, R>,
+        columns: Range<usize>,
+        work: &mut Workspace<R>,
+        visit: &mut dyn FnMut(usize, usize, &[R], &[R]),
+    ) {
+        if self.is_long() {
+            self.visit_long(rows, columns, work, visit);
+        } else {
+            project_parts_of_tile(self, rows, columns, work, visit);
+        }
     }
 }
 
@@ -421,25 +522,45 @@ mod tests {
         }
     }
 
-    /// The definition, with numbers for signs and a transform after each diagonal.
+    /// One stage: sums and differences of numbers `h` apart.
+    fn stage<R: Real>(x: &mut [R], h: usize) {
+        for i in (0..x.len()).filter(|i| i & h == 0) {
+            (x[i], x[i + h]) = (x[i] + x[i + h], x[i] - x[i + h]);
+        }
+    }
+
+    /// The definition, with numbers for signs and a transform after each diagonal, in the documented order of stages.
     fn plain<R: Real, O: Scalar<Real = R>>(chain: &HadamardChain<R, O>, row: &[R]) -> Vec<O> {
         let d = chain.padded_dim;
+        let piece = if d > 1024 { 64 } else { d };
+        let block = (1 << 14) / size_of::<R>();
+        let across_first = O::IS_COMPLEX && d > block && d <= 16 * block;
+        let last = |x: &mut Vec<R>| {
+            let inside = if across_first { block } else { d };
+            (0..(d / inside).ilog2()).for_each(|i| stage(x, inside << i));
+            x.chunks_exact_mut(inside).for_each(fwht);
+        };
         let mut out = Vec::new();
         for block in 0..chain.output_dim.div_ceil(d) {
             let bit = |part: usize, j: usize| chain.bits(block, part)[j / 64] >> (j % 64) & 1 == 1;
             let sign = |part: usize, j: usize| if bit(part, j) { -R::ONE } else { R::ONE };
             let mut x = vec![R::ZERO; d];
             for (j, v) in row.iter().enumerate() {
-                x[j] = *v * R::from_f64(1.0 / d as f64) * sign(2, j);
+                x[j] = *v * R::from_f64(1.0 / (d as f64 * piece as f64).sqrt()) * sign(2, j);
             }
-            fwht(&mut x);
+            if d > 1024 {
+                [8, 16, 32].into_iter().for_each(|h| stage(&mut x, h));
+                x.chunks_exact_mut(8).for_each(fwht);
+            } else {
+                fwht(&mut x);
+            }
             (0..d).for_each(|j| x[j] *= sign(1, j));
             fwht(&mut x);
             let turned = |j: usize| O::IS_COMPLEX && bit(ROUNDS, j);
             let mut re: Vec<R> = (0..d).map(|j| if turned(j) { R::ZERO } else { x[j] * sign(0, j) }).collect();
             let mut im: Vec<R> = (0..d).map(|j| if turned(j) { x[j] * sign(0, j) } else { R::ZERO }).collect();
-            fwht(&mut re);
-            fwht(&mut im);
+            last(&mut re);
+            last(&mut im);
             out.extend(re.iter().zip(&im).map(|(re, im)| O::from_parts(*re, *im)));
         }
         out.truncate(chain.output_dim);
@@ -449,9 +570,10 @@ mod tests {
     #[test]
     fn a_row_passes_signs_and_transforms_in_turn_whatever_its_length() {
         fn check<R: Real, O: Scalar<Real = R>>() {
-            for (d, m) in
-                [(1, 3), (2, 5), (13, 41), (31, 64), (33, 64), (64, 200), (100, 128), (300, 700), (9000, 20_000)]
-            {
+            let short = [(1, 3), (2, 5), (13, 41), (31, 64), (33, 64), (64, 200), (100, 128), (300, 700), (1024, 1024)];
+            // Pieces in the first round; then blocks across which stages are done first: two to sixteen, and more.
+            let long = [(1025, 2100), (3000, 4096), (8192, 8192), (9000, 20_000), (20_001, 30_000), (65_536, 70_000)];
+            for (d, m) in short.into_iter().chain(long) {
                 let chain = HadamardChain::<R, O>::new(Seed::new(7), d, m).unwrap();
                 let mut rows = vec![R::ZERO; 2 * d];
                 Stream::new(Seed::new(2), Role::Noise, 0).normals_from(0, &mut rows);
@@ -464,6 +586,75 @@ mod tests {
         check::<f64, f64>();
         check::<f32, Complex<f32>>();
         check::<f64, Complex<f64>>();
+    }
+
+    #[test]
+    fn long_rows_have_the_same_bits_in_pieces_in_tiles_and_without_vector_instructions() {
+        fn check<R: Real>() {
+            let (d, m) = (9000, 20_000);
+            let chain = HadamardChain::<R, R::Complex>::new(Seed::new(7), d, m).unwrap();
+            let mut rows = vec![R::ZERO; 2 * d];
+            Stream::new(Seed::new(2), Role::Noise, 0).normals_from(0, &mut rows);
+            let (tile, mut work) = (Tile::new(&rows, 2, d), Workspace::new());
+            let (mut re, mut im) = (vec![R::nan(); 2 * m], vec![R::nan(); 2 * m]);
+            let windows = (TileMut::new(&mut re, 2, m), TileMut::new(&mut im, 2, m));
+            chain.project_tile_split(tile, 0..m, windows.0, windows.1, &mut work);
+            let mut next = [0, 0];
+            chain.project_parts(tile, 0..m, &mut work, &mut |i, first, re_part, im_part| {
+                assert_eq!(first, next[i]);
+                next[i] += re_part.len();
+                assert!(
+                    re_part == &re[i * m + first..][..re_part.len()]
+                        && im_part == &im[i * m + first..][..re_part.len()]
+                );
+            });
+            assert_eq!(next, [m, m]);
+            // The second block of the second row, which is cut off.
+            let bits = |part| chain.bits(1, part);
+            let mut buffer = vec![R::nan(); long::buffer_len::<R>(chain.padded_dim)];
+            let first = chain.padded_dim;
+            let mut done = 0;
+            R::portable(long::Chain {
+                row: &rows[d..],
+                dim: first,
+                used: m - first,
+                signs: [bits(2), bits(1), bits(0)],
+                turns: bits(ROUNDS),
+                buffer: &mut buffer,
+                visit: &mut |at, re_part, im_part| {
+                    let at = m + first + at;
+                    assert!(re_part == &re[at..][..re_part.len()] && im_part == &im[at..][..re_part.len()]);
+                    done += re_part.len();
+                },
+            });
+            assert_eq!(done, m - first);
+        }
+        check::<f32>();
+        check::<f64>();
+    }
+
+    #[test]
+    fn real_chains_of_long_rows_have_the_same_bits_without_vector_instructions() {
+        fn check<R: Real>() {
+            let d = 2048;
+            let chain = HadamardChain::<R>::new(Seed::new(7), d, d).unwrap();
+            let mut row = vec![R::ZERO; d];
+            Stream::new(Seed::new(2), Role::Noise, 0).normals_from(0, &mut row);
+            let (mut fast, mut portable) = (vec![R::nan(); d], vec![R::nan(); d]);
+            let rows = Tile::new(&row, 1, d);
+            chain.project_tile(rows, 0..d, TileMut::new(&mut fast, 1, d), &mut Workspace::new());
+            R::portable(Chain {
+                rows,
+                signs: [2, 1, 0].map(|part| chain.bits(0, part)),
+                turns: None,
+                re: TileMut::new(&mut portable, 1, d),
+                im: TileMut::new(&mut [], 0, 0),
+                buffer: &mut [],
+            });
+            assert!(fast == portable, "{}", R::NAME);
+        }
+        check::<f32>();
+        check::<f64>();
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod count_sketch;
 
 pub use count_sketch::CountSketch;
 
+use crate::linalg::vectors::{SLACK, aligned};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::scalar::{Real, Scalar};
 use std::fmt::Debug;
@@ -79,6 +80,19 @@ pub trait Projection: Debug + Send + Sync {
         Self::Output::give_back(work, both);
     }
 
+    /// Like [`project_tile_split`](Self::project_tile_split), handed out in pieces that are still in cache: `visit` gets the
+    /// number of a row, the place in `columns` of the piece's first coordinate, and the piece's real and imaginary parts (none
+    /// for real maps). Every coordinate is in one piece, and the pieces of a row come in order.
+    fn project_parts(
+        &self,
+        rows: Tile<'_, Self::Real>,
+        columns: Range<usize>,
+        work: &mut Workspace<Self::Real>,
+        visit: &mut dyn FnMut(usize, usize, &[Self::Real], &[Self::Real]),
+    ) {
+        project_parts_of_tile(self, rows, columns, work, visit);
+    }
+
     /// Writes `∏ᵢ Wᵢx` (coordinate by coordinate) for independent projections of one kind: the heart of every product
     /// sketch. Overridden where the factors can be multiplied without storing each one.
     ///
@@ -128,6 +142,30 @@ pub trait Projection: Debug + Send + Sync {
         split_tile(&both, &mut re, &mut im);
         Self::Output::give_back(work, both);
     }
+}
+
+/// [`Projection::project_parts`] by way of [`Projection::project_tile_split`]: a piece is a row.
+pub(crate) fn project_parts_of_tile<P: Projection + ?Sized>(
+    projection: &P,
+    rows: Tile<'_, P::Real>,
+    columns: Range<usize>,
+    work: &mut Workspace<P::Real>,
+    visit: &mut dyn FnMut(usize, usize, &[P::Real], &[P::Real]),
+) {
+    let (n, m) = (rows.rows(), columns.len());
+    // Rows that begin with a cache line: transforms in place would pay for registers across two.
+    let stride = m.next_multiple_of(64 / size_of::<P::Real>());
+    let parts = if P::Output::IS_COMPLEX { 2 } else { 1 };
+    let mut buffer = work.take(parts * n * stride + SLACK);
+    let (re, im) = aligned(&mut buffer)[..parts * n * stride].split_at_mut(n * stride);
+    let rows_im = if P::Output::IS_COMPLEX { n } else { 0 };
+    let windows = (TileMut::with_stride(re, n, m, stride), TileMut::with_stride(im, rows_im, m, stride));
+    projection.project_tile_split(rows, columns, windows.0, windows.1, work);
+    for i in 0..n {
+        let im = if P::Output::IS_COMPLEX { &im[i * stride..][..m] } else { &[] };
+        visit(i, 0, &re[i * stride..][..m], im);
+    }
+    work.give(buffer);
 }
 
 /// Real and imaginary parts of contiguous rows; real numbers leave `im` untouched.

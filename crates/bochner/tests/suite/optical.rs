@@ -71,6 +71,28 @@ fn structured_bias(m: f64, d: usize, x: &[f64], y: &[f64], blocks: usize, seeds:
     (mean - 1.0, (spread / n).sqrt())
 }
 
+/// Rows beyond 1,024 dimensions are mixed in pieces in the first round; the sparsest rows would show it.
+#[test]
+fn one_hot_rows_of_many_dimensions_keep_mean_and_spread() {
+    let (d, blocks) = (2048usize, 400);
+    let one_hot = |j: usize| (0..d).map(|i| f64::from(u8::from(i == j))).collect::<Vec<_>>();
+    let z = normal_quantile(1.0 - ALPHA / 6.0);
+    // The same coordinate, two of one piece, two of different pieces.
+    for (i, j) in [(0, 0), (0, 1), (0, 64)] {
+        let t = f64::from(u8::from(i == j));
+        let mixed = if i / 64 == j / 64 { 1.0 / 64.0 } else { 0.0 };
+        let (d, n) = (d as f64, blocks as f64);
+        // The features' own factor (1 + 1/d') and the formula of docs/mathematics/optical.md.
+        let mean = (1.0 + 1.0 / d) * (1.0 + t - (1.0 + 2.0 * t) / d + 2.0 * mixed / d) / (1.0 + t);
+        let (bias, error) = structured_bias(2.0, 2048, &one_hot(i), &one_hot(j), blocks, 1);
+        assert!((bias + 1.0 - mean).abs() <= z * error, "{i}, {j}: {bias} ± {error}");
+        let independent = (4.0 * (1.0 + 4.0 * t + t * t) / (1.0 + t).powi(2) - 1.0) / d;
+        let found = n * error * error / independent;
+        // About 0.24 to 0.43, give or take a tenth of it.
+        assert!(found < 0.7, "{i}, {j}: {found} of the variance of independent draws");
+    }
+}
+
 /// The table of `docs/mathematics/optical.md`; prints itself.
 #[test]
 #[ignore = "minutes: bias of the structured map over dimensions and exponents"]

@@ -1,6 +1,5 @@
 use crate::error::{Error, Result, check_count, check_non_negative, check_positive};
-use crate::linalg::vectors::{SLACK, aligned};
-use crate::linalg::{Power, Tile, TileMut, Workspace};
+use crate::linalg::{Moduli, Power, Tile, TileMut, Workspace};
 use crate::projection::Projection;
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::{Real, Scalar};
@@ -249,17 +248,11 @@ impl<R: Real, P: Projection<Real = R, Output = R::Complex>> Simulator<P> {
         mut out: TileMut<'_, R>,
         work: &mut Workspace<R>,
     ) {
-        let (n, m) = (rows.rows(), pixels.len());
-        // Rows that begin with a cache line: transforms in place would pay for registers across two.
-        let stride = m.next_multiple_of(64 / size_of::<R>());
-        let mut buffer = work.take(2 * n * stride + SLACK);
-        let (re, im) = aligned(&mut buffer).split_at_mut(n * stride);
-        let windows = (TileMut::with_stride(re, n, m, stride), TileMut::with_stride(im, n, m, stride));
-        self.projection.project_tile_split(rows, pixels, windows.0, windows.1, work);
-        for i in 0..n {
-            power.moduli(&re[i * stride..][..m], &im[i * stride..][..m], scale, out.row_mut(i));
-        }
-        work.give(buffer);
+        let moduli = Moduli::new(power, scale, pixels.len());
+        self.projection.project_parts(rows, pixels, work, &mut |i, first, re, im| {
+            moduli.write(re, im, &mut out.row_mut(i)[first..][..re.len()]);
+        });
+        moduli.finish();
     }
 }
 
