@@ -3,8 +3,9 @@
 use super::Run;
 use super::data::{Part, double};
 use crate::failure::Outcome;
-use bochner::feature::{Describe, FeatureMap, Spec};
+use bochner::feature::{Describe, FeatureMap, FourierSpec, OpticalSpec, Spec};
 use bochner::metrics::error_rate;
+use bochner::preprocess::LengthScale;
 use bochner::model::exact::{ExactSolver, KernelRidge};
 use bochner::model::{Fit, Predict, Ridge, RidgeClassifier};
 use bochner::random::Seed;
@@ -129,21 +130,62 @@ fn smallest(chosen: &Chosen, ratios: &[f64], losses: &[f64]) -> Chosen {
     Chosen { ratio: ratios[best], loss: losses[best], ..chosen.clone() }
 }
 
-/// The penalty of the exact kernel: the best of some on a fifth of at most `most` rows.
-pub(super) fn refine_exact(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, most: usize) -> Outcome<Chosen> {
-    // Few features regularise by being few; the kernel itself needs a larger penalty than they do.
-    let around = &ratios()[3..];
-    let rows = train.sample(most, 6);
-    let cut = rows.rows.nrows() / 5;
+/// Penalty and hyperparameter for the exact kernel, by fits to some rows and their mistakes on others: from the choice for
+/// features to the better one of its neighbours, until there is none.
+///
+/// Rows to judge by are as many as those to fit: they cost little, and choices differ by fewer mistakes than a thousand rows
+/// can tell apart.
+pub(super) fn refine_exact(
+    run: &Run<'_>,
+    name: &str,
+    chosen: &Chosen,
+    train: &Part,
+    (fitted, judged): (usize, usize),
+) -> Outcome<Chosen> {
+    let rows = train.sample(fitted + judged, 6);
     let order: Vec<usize> = (0..rows.rows.nrows()).collect();
-    let (held, rest) = (rows.select(&order[..cut]), rows.select(&order[cut..]));
-    let mut losses = Vec::with_capacity(around.len());
-    for &ratio in around {
-        let at = Chosen { ratio, ..chosen.clone() };
+    let (held, rest) = order.split_at(order.len() * judged / (fitted + judged));
+    let (held, rest) = (rows.select(held), rows.select(rest));
+    let judge = |at: Chosen| -> Outcome<Chosen> {
         let found = exact(run, &format!("validation of {name}"), &at, &rest, &held)?;
-        losses.push(0.01 * found.error);
+        Ok(Chosen { loss: 0.01 * found.error, ..at })
+    };
+    // Few features regularise by being few; the kernel itself needs a larger penalty than they do.
+    let mut best = judge(Chosen { ratio: chosen.ratio * STEP, ..chosen.clone() })?;
+    'moving: loop {
+        for at in neighbours(&best) {
+            let found = judge(at)?;
+            if found.loss < best.loss {
+                best = found;
+                continue 'moving;
+            }
+        }
+        return Ok(best);
     }
-    Ok(smallest(chosen, around, &losses))
+}
+
+/// Between penalties that are tried.
+const STEP: f64 = 3.162_277_660_168_379_5;
+
+/// The next penalties, and the next values of the hyperparameter: twice or half the bias, length scales a fourth root of two
+/// apart.
+fn neighbours(chosen: &Chosen) -> Vec<Chosen> {
+    let penalties = [STEP, 1.0 / STEP].map(|step| Chosen { ratio: chosen.ratio * step, ..chosen.clone() });
+    let specs = [1.0, -1.0].into_iter().filter_map(|direction: f64| {
+        let spec: Spec = match &chosen.spec {
+            Spec::Optical(spec) => OpticalSpec { bias: spec.bias * direction.exp2(), ..spec.clone() }.into(),
+            Spec::Fourier(spec) => match spec.length_scale {
+                LengthScale::Same(scale) => {
+                    let length_scale = LengthScale::Same(scale * (0.25 * direction).exp2());
+                    FourierSpec { length_scale, ..spec.clone() }.into()
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(Chosen { spec, ..chosen.clone() })
+    });
+    penalties.into_iter().chain(specs).collect()
 }
 
 /// How a classifier did on test rows, and what its fit took.
@@ -253,7 +295,7 @@ pub(super) fn describe(spec: &Spec) -> String {
     match spec {
         Spec::Optical(spec) => format!("bias {}", spec.bias),
         Spec::Fourier(spec) => match spec.length_scale {
-            bochner::preprocess::LengthScale::Same(scale) => format!("length scale {scale:.1}"),
+            LengthScale::Same(scale) => format!("length scale {scale:.1}"),
             _ => "length scale by median".into(),
         },
         _ => "no parameter".into(),
@@ -274,6 +316,17 @@ mod tests {
     fn a_value_at_the_threshold_is_dark() {
         let part = Part { rows: array![[0.0, 10.0, 10.5]], targets: array![[3.0]] };
         assert_eq!(binary(&part, 10.0).rows, array![[0.0, 0.0, 1.0]]);
+    }
+
+    #[test]
+    fn neighbours_differ_in_one_number() {
+        let chosen = |spec: Spec| Chosen { threshold: 10.0, spec, ratio: 0.1, intercept: false, loss: 0.5 };
+        let optical = neighbours(&chosen(OpticalSpec { bias: 16.0, ..OpticalSpec::default() }.into()));
+        let told: Vec<_> = optical.iter().map(|c| format!("{} {:.3}", describe(&c.spec), c.ratio)).collect();
+        assert_eq!(told, ["bias 16 0.316", "bias 16 0.032", "bias 32 0.100", "bias 8 0.100"]);
+        let fourier = FourierSpec { length_scale: LengthScale::Same(8.0), ..FourierSpec::default() };
+        let told: Vec<_> = neighbours(&chosen(fourier.into())).iter().map(|c| describe(&c.spec)).collect();
+        assert_eq!(told, ["length scale 8.0", "length scale 8.0", "length scale 9.5", "length scale 6.7"]);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 use super::collect::{Collector, Gathered};
 use crate::error::{Result, check_dim};
 use crate::feature::FeatureMap;
-use crate::linalg::field::Window;
 use crate::linalg::{Lower, TileMut, Workspace};
 use crate::rows::RowBlock;
 use crate::scalar::{Real, Scalar};
@@ -165,17 +164,21 @@ impl<W: Scalar<Real = f64>> Products<W> {
 
 /// `featuresᴴ sides` of a block, row-major, summed in double precision.
 pub(crate) fn adjoint_times<T: Scalar>(block: Gathered<'_, T>) -> Vec<T::Wide> {
+    let mut product = vec![T::Wide::ZERO; block.features.cols() * block.sides.cols()];
+    add_adjoint_times(block, &mut product);
+    product
+}
+
+/// Adds [`adjoint_times`] to sums.
+pub(crate) fn add_adjoint_times<T: Scalar>(block: Gathered<'_, T>, sums: &mut [T::Wide]) {
     // Features per task: enough for threads, and a function of nothing.
     const STRIP: usize = 256;
-    let (dim, columns) = (block.features.cols(), block.sides.cols());
-    let mut product = vec![T::Wide::ZERO; dim * columns];
-    let strips: Vec<_> = product.chunks_mut(STRIP * columns).enumerate().collect();
-    strips.into_par_iter().for_each_init(Vec::new, |scratch, (index, strip)| {
+    let columns = block.sides.cols();
+    sums.par_chunks_mut(STRIP * columns).enumerate().for_each_init(Vec::new, |scratch, (index, strip)| {
         let rows = strip.len() / columns;
-        let left = Window::from(block.features.columns(index * STRIP..index * STRIP + rows)).adjoint();
-        T::add_product(TileMut::new(strip, rows, columns), left, block.sides.into(), scratch);
+        let left = block.features.columns(index * STRIP..index * STRIP + rows);
+        T::add_adjoint_product(TileMut::new(strip, rows, columns), left, block.sides, scratch);
     });
-    product
 }
 
 impl<T: Scalar> Gram<T> {

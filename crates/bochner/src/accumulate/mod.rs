@@ -11,4 +11,4 @@ pub(crate) use classes::Class;
 pub use classes::ClassGram;
 pub(crate) use collect::{BLOCK, Collector, Gathered};
 pub use gram::{Gram, Moments, Totals};
-pub(crate) use gram::{Products, adjoint_times};
+pub(crate) use gram::{Products, add_adjoint_times, adjoint_times};

@@ -3,7 +3,7 @@
 //! Threads are shared out above this file, over windows whose shapes follow from the problem alone. So no result depends
 //! on how many threads there are.
 
-use super::gemm::lower_update;
+use super::gemm::{Instructions, lower_update, thin};
 use super::lower::Lower;
 use super::tile::{Tile, TileMut};
 use super::workspace::Workspace;
@@ -118,6 +118,16 @@ pub trait Field: Sized {
     /// `out += a b`, summed in double precision; `scratch` may have any length.
     fn add_product(out: TileMut<'_, Self::Wide>, a: Window<'_, Self>, b: Window<'_, Self>, scratch: &mut Vec<Self>);
 
+    /// `out += aᴴ b` of blocks with the same rows, summed in double precision; `scratch` may have any length.
+    fn add_adjoint_product(
+        out: TileMut<'_, Self::Wide>,
+        a: Tile<'_, Self>,
+        b: Tile<'_, Self>,
+        scratch: &mut Vec<Self>,
+    ) {
+        Self::add_product(out, Window::from(a).adjoint(), b.into(), scratch);
+    }
+
     /// `out += blockᴴ block`.
     fn add_gram(out: &mut Lower<Self::Wide>, block: Tile<'_, Self>, work: &mut Workspace<<Self as Scalar>::Real>)
     where
@@ -173,9 +183,18 @@ macro_rules! kernels {
     };
 }
 
-/// Gram matrices of real numbers have a kernel of their own; those of complex numbers are made window by window.
+/// Gram matrices of real numbers, and their products with few columns, have kernels of their own; those of complex numbers
+/// are made window by window.
 macro_rules! real_gram {
-    ($t:ty) => {
+    ($t:ty, $lanes:literal) => {
+        fn add_adjoint_product(out: TileMut<'_, f64>, a: Tile<'_, $t>, b: Tile<'_, $t>, scratch: &mut Vec<$t>) {
+            if b.cols() <= thin::MOST_COLUMNS {
+                thin::add_adjoint_product::<$t, $lanes>(Instructions::detect(), out, a, b, SINGLE_TERMS);
+            } else {
+                Self::add_product(out, Window::from(a).adjoint(), b.into(), scratch);
+            }
+        }
+
         fn add_gram(out: &mut Lower<f64>, block: Tile<'_, $t>, work: &mut Workspace<$t>) {
             lower_update(block, out.strips_mut(), work);
         }
@@ -251,9 +270,9 @@ macro_rules! single {
     };
 }
 
-double!(f64, real_gram!(f64););
+double!(f64, real_gram!(f64, 8););
 double!(Complex<f64>, complex_gram!(Complex<f64>, f64););
-single!(f32, f64, f64::from, |wide| wide as f32, real_gram!(f32););
+single!(f32, f64, f64::from, |wide| wide as f32, real_gram!(f32, 16););
 single!(
     Complex<f32>,
     Complex<f64>,

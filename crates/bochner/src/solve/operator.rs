@@ -1,5 +1,5 @@
 use super::{Means, Preconditioner, Solution, check_solution, check_totals, overflow};
-use crate::accumulate::{Collector, Gathered, Totals, adjoint_times};
+use crate::accumulate::{Collector, Gathered, Totals, add_adjoint_times, adjoint_times};
 use crate::error::{Error, Result, check_dim};
 use crate::feature::FeatureMap;
 use crate::linalg::field::Window;
@@ -129,10 +129,13 @@ pub(crate) struct Normal<'a, R: Real, M> {
     pub(super) means: Means,
     /// `FᵀWY`, centred.
     pub(super) rhs: Array2<f64>,
-    /// Diagonal of the operator.
+    /// Diagonal of the operator; zeros for [`Preconditioner::Rounded`].
     pub(super) diagonal: Vec<f64>,
     intercept: bool,
 }
+
+/// Bytes of features that are read twice by a product, about: the third-level cache holds them beside the sums.
+const PART_BYTES: usize = 12 << 20;
 
 struct Kept<R> {
     features: Vec<R>,
@@ -171,7 +174,9 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
                 }
                 sums[i] += row[outputs];
             }
-            diagonal.par_chunks_mut(DIAGONAL).enumerate().for_each(|(index, sums)| {
+            // Nobody asks for it where the whole matrix is made.
+            let wanted = if rounded.is_some() { &mut [][..] } else { &mut diagonal[..] };
+            wanted.par_chunks_mut(DIAGONAL).enumerate().for_each(|(index, sums)| {
                 let features = block.features.columns(index * DIAGONAL..index * DIAGONAL + sums.len());
                 for i in 0..features.rows() {
                     for (sum, value) in sums.iter_mut().zip(features.row(i)) {
@@ -180,7 +185,7 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
                 }
             });
             if let Some(rounded) = &mut rounded {
-                rounded.add(block.features, &roots(&block))?;
+                rounded.add(block.features, &roots(block.sides))?;
             }
             let bytes = (block.features.rows() * (dim + columns) * size_of::<R>()) as u64;
             if let Some(blocks) = kept.as_mut().filter(|_| bytes <= room) {
@@ -291,10 +296,10 @@ pub(super) fn evaluate<R: Real>(features: Tile<'_, R>, v: Tile<'_, R>, roots: &[
     out
 }
 
-/// The square roots of the weights of a block's rows.
-pub(super) fn roots<R: Real>(block: &Gathered<'_, R>) -> Vec<R> {
-    let last = block.sides.cols() - 1;
-    (0..block.sides.rows()).map(|i| block.sides.row(i)[last]).collect()
+/// The square roots of the weights of rows, from their sides.
+pub(super) fn roots<R: Real>(sides: Tile<'_, R>) -> Vec<R> {
+    let last = sides.cols() - 1;
+    (0..sides.rows()).map(|i| sides.row(i)[last]).collect()
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R>> Operator for Normal<'_, R, M> {
@@ -308,23 +313,26 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Operator for Normal<'_, R, M>
         let (values, width) = padded::<R>(v);
         let tile = Tile::new(&values, dim, width);
         let shift = self.means.of(v);
-        let mut out = Array2::zeros((dim, cols));
+        let mut sums = vec![0.0; dim * width];
         let mut remainder = vec![0.0; width];
+        let part_rows = (PART_BYTES / (dim * size_of::<R>())).next_multiple_of(32);
         self.for_each(&mut |block| {
-            let roots = roots(&block);
-            let images = evaluate(block.features, tile, &roots, &shift);
-            let sides = Tile::new(&images, roots.len(), width);
-            for (i, root) in roots.iter().enumerate() {
-                for (sum, value) in remainder.iter_mut().zip(sides.row(i)) {
-                    *sum += Real::to_f64(*root) * Real::to_f64(*value);
+            for start in (0..block.features.rows()).step_by(part_rows) {
+                let rows = start..(start + part_rows).min(block.features.rows());
+                let features = block.features.rows_in(rows.clone());
+                let roots = roots(block.sides.rows_in(rows));
+                let images = evaluate(features, tile, &roots, &shift);
+                let sides = Tile::new(&images, roots.len(), width);
+                for (i, root) in roots.iter().enumerate() {
+                    for (sum, value) in remainder.iter_mut().zip(sides.row(i)) {
+                        *sum += Real::to_f64(*root) * Real::to_f64(*value);
+                    }
                 }
-            }
-            let product = adjoint_times(Gathered { features: block.features, sides });
-            for (mut out, row) in out.rows_mut().into_iter().zip(product.chunks(width)) {
-                out.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+                add_adjoint_times(Gathered { features, sides }, &mut sums);
             }
             Ok(())
         })?;
+        let mut out = Array2::from_shape_fn((dim, cols), |(i, j)| sums[i * width + j]);
         // Zero but for rounding; without it the operator would not be quite symmetric.
         for (mut out, mean) in out.rows_mut().into_iter().zip(&self.means.features) {
             out.iter_mut().zip(&remainder).for_each(|(value, sum)| *value -= mean * sum);

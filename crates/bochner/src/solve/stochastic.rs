@@ -200,7 +200,7 @@ impl Descent {
                 let range = start..(start + BATCH).min(block.features.rows());
                 let batch =
                     Gathered { features: block.features.rows_in(range.clone()), sides: block.sides.rows_in(range) };
-                let roots = roots(&batch);
+                let roots = roots(batch.sides);
                 let weight: f64 = roots.iter().map(|r| Real::to_f64(*r) * Real::to_f64(*r)).sum();
                 if weight <= 0.0 {
                     continue;

@@ -16,6 +16,7 @@ mod pack;
 mod rounded;
 #[cfg(test)]
 mod tests;
+pub(crate) mod thin;
 
 pub(crate) use gram::{TILE_ROWS, lower_update};
 pub use gram::{cross_update, gram_update, matmul_tn};

@@ -13,6 +13,9 @@ use rayon::prelude::*;
 /// Rows and columns of a kept block.
 const BLOCK: usize = 512;
 
+/// Rows of a block that are widened at a time: they stay in the second-level cache.
+const PART: usize = 64;
+
 /// The kernel matrix of all pairs of rows, scaled by the roots of weights on both sides: kept, or made in every product.
 pub(super) enum KernelOperator<'a> {
     Kept(Kept<f64>),
@@ -73,7 +76,7 @@ impl<R: Real> Kept<R> {
     /// `ε‖K‖/α`, which no iteration could lower, and the matrix is read from memory no faster.
     fn apply(&self, v: ArrayView2<'_, f64>) -> Array2<f64> {
         let (n, cols) = v.dim();
-        let width = cols.next_multiple_of(8);
+        let width = cols.next_multiple_of(4);
         let mut padded = vec![0.0; n * width];
         for (to, from) in padded.chunks_mut(width).zip(v.rows()) {
             to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
@@ -83,18 +86,25 @@ impl<R: Real> Kept<R> {
         let buffers = || (Vec::new(), Vec::new());
         out.par_chunks_mut(BLOCK * width).enumerate().for_each_init(buffers, |(scratch, wide), (i, out)| {
             let rows = out.len() / width;
-            let mut sum = TileMut::new(out, rows, width);
             // Left of the diagonal and on it, then below it, transposed.
             for j in 0..self.strips.len() {
                 let own = self.strip(i.max(j));
                 let first = i.min(j) * BLOCK;
                 let block = own.columns(first..(first + BLOCK).min(own.cols()));
-                wide.clear();
-                (0..block.rows()).for_each(|r| wide.extend(block.row(r).iter().map(|value| Real::to_f64(*value))));
-                let block = Window::from(Tile::new(wide, block.rows(), block.cols()));
-                let block = if j > i { block.adjoint() } else { block };
-                let part = right.rows_in(j * BLOCK..((j + 1) * BLOCK).min(n));
-                f64::add_product(sum.reborrow(), block, part.into(), scratch);
+                for start in (0..block.rows()).step_by(PART) {
+                    let part = block.rows_in(start..(start + PART).min(block.rows()));
+                    wide.clear();
+                    (0..part.rows()).for_each(|r| wide.extend(part.row(r).iter().map(|value| Real::to_f64(*value))));
+                    let part = Window::from(Tile::new(wide, part.rows(), part.cols()));
+                    // Rows of the block are rows of the product, or terms of every one of them.
+                    let count = PART.min(block.rows() - start);
+                    let (sums, part, from) = match j > i {
+                        false => (start..start + count, part, j * BLOCK..((j + 1) * BLOCK).min(n)),
+                        true => (0..rows, part.adjoint(), j * BLOCK + start..j * BLOCK + start + count),
+                    };
+                    let sums = TileMut::new(&mut out[sums.start * width..sums.end * width], sums.len(), width);
+                    f64::add_product(sums, part, right.rows_in(from).into(), scratch);
+                }
             }
         });
         Array2::from_shape_fn((n, cols), |(i, j)| out[i * width + j])
