@@ -154,7 +154,7 @@ pub struct Sweep<'a, 'b, R> {
 /// Asks for numbers `range` of `data` (cut to what there is) in the second-level cache.
 #[inline(always)]
 #[allow(unsafe_code)]
-fn prefetch<R>(data: &[R], range: std::ops::Range<usize>) {
+pub(super) fn prefetch<R>(data: &[R], range: std::ops::Range<usize>) {
     #[cfg(target_arch = "x86_64")]
     for i in (range.start..range.end.min(data.len())).step_by(64 / size_of::<R>()) {
         // SAFETY: a hint about an address inside a slice; it reads nothing and cannot fault.

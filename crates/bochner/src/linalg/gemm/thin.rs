@@ -3,12 +3,16 @@
 //! A library copies its left factor into panels first, which pays where every number is used with many columns. Here it is
 //! used with about ten, and copying took longer than the products.
 
-use super::kernel::{BLOCK_ROWS, Instructions, Lanes, Portable};
+use super::kernel::{BLOCK_ROWS, Instructions, Lanes, Portable, prefetch};
 use crate::linalg::{Tile, TileMut};
 use crate::scalar::Real;
 
 /// Columns of `b` up to which copying `a` does not pay.
 pub(crate) const MOST_COLUMNS: usize = 32;
+
+/// Rows that all columns are multiplied with before the next rows: with 256 columns of `a` and the sums of about ten of `b`
+/// they stay in the first-level cache. Column after column of many rows would wait for memory at every number.
+const GROUP: usize = 16;
 
 /// `out += aᵀ b`, one number of `out` per column of `a` and of `b`: chains of fused multiply-adds over `terms` rows at a
 /// time, added up in double precision. The columns of `a` are taken `NR` at a time, those of `b` six at a time.
@@ -76,27 +80,45 @@ impl<R: Real> Product<'_, '_, R> {
         for (i, to) in rest.chunks_mut(NR).enumerate() {
             to[..a.cols() - whole].copy_from_slice(&a.row(i)[whole..]);
         }
-        for start in (0..a.rows()).step_by(terms) {
-            let rows = start..(start + terms).min(a.rows());
-            let b = b.rows_in(rows.clone());
-            for first in (0..a.cols()).step_by(NR) {
-                let a = match first < whole {
-                    true => a.rows_in(rows.clone()).columns(first..first + NR),
-                    false => Tile::new(&rest, a.rows(), NR).rows_in(rows.clone()),
-                };
-                for k in (0..b.cols()).step_by(BLOCK_ROWS) {
-                    macro_rules! block {
-                        ($n:literal) => {
-                            store(chains::<R, $n, NR, _>(lanes, a, b.columns(k..k + $n)), first, k, &mut out)
-                        };
+        let tiles = a.cols().div_ceil(NR);
+        // Sums over the rows of a chain so far: all columns of `b` for the first columns of `a`, then for the next ones.
+        let mut sums = vec![[R::ZERO; NR]; tiles * b.cols()];
+        for chain in (0..a.rows()).step_by(terms) {
+            let end = (chain + terms).min(a.rows());
+            sums.fill([R::ZERO; NR]);
+            for start in (chain..end).step_by(GROUP) {
+                let rows = start..(start + GROUP).min(end);
+                let b = b.rows_in(rows.clone());
+                let next = a.rows_in(rows.end..(rows.end + GROUP).min(a.rows()));
+                for (tile, sums) in sums.chunks_mut(b.cols()).enumerate() {
+                    let first = tile * NR;
+                    (0..next.rows()).for_each(|i| prefetch(next.row(i), first..first + NR));
+                    let a = match first < whole {
+                        true => a.rows_in(rows.clone()).columns(first..first + NR),
+                        false => Tile::new(&rest, a.rows(), NR).rows_in(rows.clone()),
+                    };
+                    for (block, sums) in sums.chunks_mut(BLOCK_ROWS).enumerate() {
+                        let k = block * BLOCK_ROWS;
+                        macro_rules! block {
+                            ($n:literal) => {
+                                extend::<R, $n, NR, _>(lanes, a, b.columns(k..k + $n), sums)
+                            };
+                        }
+                        match sums.len() {
+                            1 => block!(1),
+                            2 => block!(2),
+                            3 => block!(3),
+                            4 => block!(4),
+                            5 => block!(5),
+                            _ => block!(6),
+                        }
                     }
-                    match b.cols() - k {
-                        1 => block!(1),
-                        2 => block!(2),
-                        3 => block!(3),
-                        4 => block!(4),
-                        5 => block!(5),
-                        _ => block!(6),
+                }
+            }
+            for (tile, sums) in sums.chunks(b.cols()).enumerate() {
+                for j in 0..NR.min(a.cols() - tile * NR) {
+                    for (out, sums) in out.row_mut(tile * NR + j).iter_mut().zip(sums) {
+                        *out += Real::to_f64(sums[j]);
                     }
                 }
             }
@@ -104,36 +126,24 @@ impl<R: Real> Product<'_, '_, R> {
     }
 }
 
-/// The columns of `bᵀ a`, one chain over all rows for each number.
+/// Carries chains on over the rows of a group: those of `K` columns of `b` with `NR` columns of `a`.
 #[inline(always)]
-fn chains<R: Real, const K: usize, const NR: usize, L: Lanes<R, NR>>(
+fn extend<R: Real, const K: usize, const NR: usize, L: Lanes<R, NR>>(
     lanes: L,
     a: Tile<'_, R>,
     b: Tile<'_, R>,
-) -> [[R; NR]; K] {
-    let mut sums = [lanes.zero(); K];
+    sums: &mut [[R; NR]],
+) {
+    let sums: &mut [[R; NR]; K] = sums.try_into().expect("K sums");
+    let mut chains: [L::Row; K] = std::array::from_fn(|k| lanes.load(&sums[k]));
     for (a, b) in a.as_slice().chunks(a.stride()).zip(b.as_slice().chunks(b.stride())).take(a.rows()) {
         let row = lanes.load(a.first_chunk().expect("a tile of NR columns"));
         let factors: &[R; K] = b.first_chunk().expect("a tile of K columns");
         for k in 0..K {
-            sums[k] = lanes.mul_add(factors[k], row, sums[k]);
+            chains[k] = lanes.mul_add(factors[k], row, chains[k]);
         }
     }
-    sums.map(|sums| lanes.unload(sums))
-}
-
-#[inline(always)]
-fn store<R: Real, const K: usize, const NR: usize>(
-    sums: [[R; NR]; K],
-    first: usize,
-    column: usize,
-    out: &mut TileMut<'_, f64>,
-) {
-    for j in 0..NR.min(out.rows() - first) {
-        for (out, sums) in out.row_mut(first + j)[column..column + K].iter_mut().zip(&sums) {
-            *out += Real::to_f64(sums[j]);
-        }
-    }
+    *sums = chains.map(|chain| lanes.unload(chain));
 }
 
 #[cfg(test)]
