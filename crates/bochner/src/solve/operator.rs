@@ -4,6 +4,7 @@ use crate::error::{Error, Result, check_dim};
 use crate::feature::FeatureMap;
 use crate::linalg::field::Window;
 use crate::linalg::gemm::RoundedGram;
+use crate::linalg::gemm::thin::MOST_COLUMNS;
 use crate::linalg::{Lower, Tile, TileMut};
 use crate::rows::RowSource;
 use crate::scalar::Real;
@@ -315,7 +316,9 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Operator for Normal<'_, R, M>
         let shift = self.means.of(v);
         let mut sums = vec![0.0; dim * width];
         let mut remainder = vec![0.0; width];
-        let part_rows = (PART_BYTES / (dim * size_of::<R>())).next_multiple_of(32);
+        // Many columns have sums that are longer than the features: those are better read twice than the sums more often.
+        let rows = if width <= MOST_COLUMNS { PART_BYTES / (dim * size_of::<R>()) } else { usize::MAX / 2 };
+        let part_rows = rows.next_multiple_of(32);
         self.for_each(&mut |block| {
             for start in (0..block.features.rows()).step_by(part_rows) {
                 let rows = start..(start + part_rows).min(block.features.rows());
