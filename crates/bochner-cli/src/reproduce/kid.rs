@@ -20,7 +20,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "thesis, figure 4.11, table 4.2; kernel (x·y/d + 1)^p between MNIST and Fashion-MNIST pixels in place of \
              network features, which are not part of the data",
     needs: &["mnist", "fashion-mnist"],
-    minutes: 15.0,
+    minutes: 5.0,
     run,
 };
 

@@ -24,7 +24,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "thesis, figures 5.2 and 5.8 to 5.10; Gaussian kernel with hyperparameters by marginal likelihood of the exact \
              process; the prices are of all property types in November 2018, those of the thesis of apartments in January 2022",
     needs: &["uk_house_prices", "yacht", "kin8nm"],
-    minutes: 15.0,
+    minutes: 10.0,
     run,
 };
 

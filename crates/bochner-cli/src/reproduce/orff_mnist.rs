@@ -20,7 +20,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     what: "MNIST by a decomposable kernel and simplex codes: error and time against rows N and frequencies D",
     source: "operator-valued, figure 2; pixels in [-1, 1], sigma = 20, penalty by two folds; the paper has curves only",
     needs: &["mnist"],
-    minutes: 12.0,
+    minutes: 10.0,
     run,
 };
 

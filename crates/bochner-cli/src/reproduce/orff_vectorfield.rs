@@ -21,7 +21,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     what: "curl-free features against independent outputs and the exact kernel on a gradient field in five dimensions",
     source: "operator-valued, figure 3; gradient of 1,000 random waves of bandwidth 0.4, the paper has curves only",
     needs: &[],
-    minutes: 15.0,
+    minutes: 9.0,
     run,
 };
 
