@@ -135,7 +135,10 @@ fn extend<R: Real, const K: usize, const NR: usize, L: Lanes<R, NR>>(
     sums: &mut [[R; NR]],
 ) {
     let sums: &mut [[R; NR]; K] = sums.try_into().expect("K sums");
-    let mut chains: [L::Row; K] = std::array::from_fn(|k| lanes.load(&sums[k]));
+    let mut chains = [lanes.zero(); K];
+    for k in 0..K {
+        chains[k] = lanes.load(&sums[k]);
+    }
     for (a, b) in a.as_slice().chunks(a.stride()).zip(b.as_slice().chunks(b.stride())).take(a.rows()) {
         let row = lanes.load(a.first_chunk().expect("a tile of NR columns"));
         let factors: &[R; K] = b.first_chunk().expect("a tile of K columns");
@@ -143,7 +146,9 @@ fn extend<R: Real, const K: usize, const NR: usize, L: Lanes<R, NR>>(
             chains[k] = lanes.mul_add(factors[k], row, chains[k]);
         }
     }
-    *sums = chains.map(|chain| lanes.unload(chain));
+    for k in 0..K {
+        sums[k] = lanes.unload(chains[k]);
+    }
 }
 
 #[cfg(test)]
