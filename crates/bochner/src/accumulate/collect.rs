@@ -18,6 +18,8 @@ pub(crate) const BLOCK: usize = 1024;
 pub(crate) struct Collector<T: Scalar> {
     dim: usize,
     outputs: usize,
+    /// Rows of a block.
+    block: usize,
     features: Vec<T>,
     sides: Vec<T>,
     pending: usize,
@@ -37,13 +39,19 @@ pub(crate) struct Gathered<'a, T> {
 
 impl<T: Scalar> Collector<T> {
     pub(crate) fn new(dim: usize, outputs: usize) -> Result<Self> {
+        Self::in_blocks(dim, outputs, BLOCK)
+    }
+
+    /// Gathers blocks of another size.
+    pub(crate) fn in_blocks(dim: usize, outputs: usize, block: usize) -> Result<Self> {
         check_count("number of features", dim)?;
-        let features = zeroed(BLOCK * dim);
+        let features = zeroed(block * dim);
         Ok(Collector {
             dim,
             outputs,
+            block,
             features,
-            sides: zeroed(BLOCK * (outputs + 1)),
+            sides: zeroed(block * (outputs + 1)),
             pending: 0,
             count: 0,
             known: false,
@@ -131,7 +139,7 @@ impl<T: Scalar> Collector<T> {
         }
         let mut done = 0;
         while done < rows {
-            let take = (rows - done).min(BLOCK - self.pending);
+            let take = (rows - done).min(self.block - self.pending);
             let window = &mut self.features[self.pending * dim..][..take * dim];
             let view = ArrayViewMut2::from_shape((take, dim), window).expect("the window has this shape");
             fill(done..done + take, view)?;
@@ -169,7 +177,7 @@ impl<T: Scalar> Collector<T> {
                 self.pending += 1;
             }
             done += take;
-            if self.pending == BLOCK {
+            if self.pending == self.block {
                 full(self.gathered())?;
                 self.pending = 0;
             }
@@ -203,14 +211,14 @@ impl<T: Scalar> Collector<T> {
         let (dim, columns) = (self.dim, self.outputs + 1);
         let mut done = 0;
         while done < other.pending {
-            let take = (other.pending - done).min(BLOCK - self.pending);
+            let take = (other.pending - done).min(self.block - self.pending);
             self.features[self.pending * dim..][..take * dim]
                 .copy_from_slice(&other.features[done * dim..][..take * dim]);
             self.sides[self.pending * columns..][..take * columns]
                 .copy_from_slice(&other.sides[done * columns..][..take * columns]);
             self.pending += take;
             done += take;
-            if self.pending == BLOCK {
+            if self.pending == self.block {
                 full(self.gathered())?;
                 self.pending = 0;
             }
@@ -225,7 +233,7 @@ impl<T: Scalar> Collector<T> {
         let pending = features.len() / dim;
         check_dim("number of collected values", pending * dim, features.len())?;
         check_dim("number of collected targets", pending * (outputs + 1), sides.len())?;
-        if pending >= BLOCK {
+        if pending >= collector.block {
             return Err(Error::parameter("number of collected rows", "less than a block", pending));
         }
         collector.features[..features.len()].copy_from_slice(features);

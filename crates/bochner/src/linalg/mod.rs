@@ -24,6 +24,7 @@ pub use convolution::{Convolution, multiply_spectra};
 pub use exp::{Exp, exp, exp_in_place, maximum};
 pub use fft::{ComplexFft, RealFft, Transforms};
 pub use pages::zeroed;
+pub(crate) use pages::zeroed_bytes;
 pub(crate) use power::Moduli;
 pub use power::Power;
 pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};

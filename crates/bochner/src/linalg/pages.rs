@@ -33,6 +33,15 @@ pub fn zeroed<T: Scalar>(len: usize) -> Vec<T> {
     numbers
 }
 
+/// [`zeroed`] for bytes.
+pub(crate) fn zeroed_bytes(len: usize) -> Vec<i8> {
+    let numbers = vec![0; len];
+    if len >= HUGE_FROM {
+        ask_for_huge_pages(numbers.as_ptr() as usize, len);
+    }
+    numbers
+}
+
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 fn ask_for_huge_pages(start: usize, bytes: usize) {

@@ -6,7 +6,7 @@
 //! | [`dual()`] | all features: `nD` numbers and `n²/2` doubles | there are fewer rows than features |
 //! | [`Path`] | three squares: `3D²` doubles | many penalties are compared |
 //! | [`conjugate_gradients`] | some vectors of length `D` | the Gram matrix does not fit; a pass per step |
-//! | the same with [`Preconditioner::Rounded`] | `D²` numbers of 4 bytes | features in single precision are cheap and many: three or four passes |
+//! | the same with [`Preconditioner::Rounded`] | `D²` numbers of 4 bytes, and `nD` bytes up to half a gigabyte | features in single precision are cheap and many: three or four passes |
 //! | [`StochasticGradient`] | some vectors of length `D` | an approximate answer after a few passes is enough |
 //!
 //! Outputs that are related ([`stein()`], [`Lbfgs`] and the solvers above for tied coefficients) are solved from the same
@@ -23,6 +23,7 @@ mod nystrom;
 mod operator;
 mod path;
 mod plan;
+mod rounding;
 mod stein;
 mod stochastic;
 mod tied;

@@ -1,14 +1,14 @@
+use super::rounding::{PIECE, Rounded, Rounding};
 use super::{Means, Preconditioner, Solution, check_solution, check_totals, overflow};
-use crate::accumulate::{Collector, Gathered, Totals, add_adjoint_times, adjoint_times};
+use crate::accumulate::{BLOCK, Collector, Gathered, Totals, add_adjoint_times};
 use crate::error::{Error, Result, check_dim};
 use crate::feature::FeatureMap;
 use crate::linalg::field::Window;
-use crate::linalg::gemm::RoundedGram;
 use crate::linalg::gemm::thin::MOST_COLUMNS;
-use crate::linalg::{Lower, Tile, TileMut};
+use crate::linalg::{Tile, TileMut};
 use crate::rows::RowSource;
 use crate::scalar::Real;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, s};
 use rayon::prelude::*;
 
 /// A symmetric, positive semi-definite matrix known by what it does to vectors.
@@ -22,12 +22,11 @@ pub trait Operator {
     /// Those of whatever the product is computed from.
     fn apply(&mut self, v: ArrayView2<'_, f64>) -> Result<Array2<f64>>;
 
-    /// The same matrix for features that were rounded to a few bits, where it was made on the way; only the first call gets
-    /// it.
+    /// What features that were rounded say of the matrix, where they were on the way; only the first call gets it.
     ///
     /// # Errors
     /// Memory that cannot be had.
-    fn take_rounded(&mut self) -> Result<Option<Lower<f32>>> {
+    fn take_rounded(&mut self) -> Result<Option<Rounded>> {
         Ok(None)
     }
 }
@@ -113,7 +112,7 @@ impl Operator for Journalled<'_> {
         Ok(product)
     }
 
-    fn take_rounded(&mut self) -> Result<Option<Lower<f32>>> {
+    fn take_rounded(&mut self) -> Result<Option<Rounded>> {
         self.operator.take_rounded()
     }
 }
@@ -125,18 +124,30 @@ pub(crate) struct Normal<'a, R: Real, M> {
     source: &'a mut dyn RowSource<R>,
     collector: Collector<R>,
     kept: Option<Vec<Kept<R>>>,
-    rounded: Option<RoundedGram>,
+    rounding: Option<Rounding>,
     pub(super) totals: Totals,
     pub(super) means: Means,
     /// `FᵀWY`, centred.
     pub(super) rhs: Array2<f64>,
     /// Diagonal of the operator; zeros for [`Preconditioner::Rounded`].
     pub(super) diagonal: Vec<f64>,
-    intercept: bool,
 }
 
 /// Bytes of features that are read twice by a product, about: the third-level cache holds them beside the sums.
 const PART_BYTES: usize = 12 << 20;
+
+/// Rows of such a part: where it has so many, a multiple of the rows of a chain of products, so that bits do not depend on
+/// where blocks end.
+fn part_rows<R: Real>(dim: usize) -> usize {
+    let rows = PART_BYTES / (dim * size_of::<R>()).max(1);
+    if rows >= PIECE { rows / PIECE * PIECE } else { rows.next_multiple_of(32) }
+}
+
+/// Rows of blocks that every thread gets two tiles of: features are still in a cache when they are read.
+fn small_block(part_rows: usize) -> usize {
+    let rows = (128 * rayon::current_num_threads()).next_multiple_of(PIECE);
+    if part_rows >= PIECE { rows.min(BLOCK) } else { BLOCK }
+}
 
 struct Kept<R> {
     features: Vec<R>,
@@ -160,23 +171,21 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
         }
         /// Columns per task whose squares are summed.
         const DIAGONAL: usize = 512;
-        let mut collector = Collector::new(dim, outputs)?;
+        let mut rounding =
+            (preconditioner == Preconditioner::Rounded).then(|| Rounding::new(source.len_hint(), dim, intercept));
+        let block = if rounding.is_some() { small_block(part_rows::<R>(dim)) } else { BLOCK };
+        let mut collector = Collector::in_blocks(dim, outputs, block)?;
         let mut totals = Totals::zeros(outputs);
-        let mut cross = Array2::zeros((dim, outputs));
-        let (mut sums, mut diagonal) = (vec![0.0; dim], vec![0.0; dim]);
+        // Right-hand sides, then sums of the features.
+        let mut products = vec![0.0; dim * (outputs + 1)];
+        let mut diagonal = vec![0.0; dim];
         let mut kept = (keep > 0).then(Vec::new);
-        let mut rounded = (preconditioner == Preconditioner::Rounded).then(|| RoundedGram::new(dim));
         let mut room = keep;
         let mut full = |block: Gathered<'_, R>| {
             let columns = outputs + 1;
-            for (i, row) in adjoint_times(block).chunks(columns).enumerate() {
-                for (sum, value) in cross.row_mut(i).iter_mut().zip(row) {
-                    *sum += value;
-                }
-                sums[i] += row[outputs];
-            }
+            add_adjoint_times(block, &mut products);
             // Nobody asks for it where the whole matrix is made.
-            let wanted = if rounded.is_some() { &mut [][..] } else { &mut diagonal[..] };
+            let wanted = if rounding.is_some() { &mut [][..] } else { &mut diagonal[..] };
             wanted.par_chunks_mut(DIAGONAL).enumerate().for_each(|(index, sums)| {
                 let features = block.features.columns(index * DIAGONAL..index * DIAGONAL + sums.len());
                 for i in 0..features.rows() {
@@ -185,8 +194,8 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
                     }
                 }
             });
-            if let Some(rounded) = &mut rounded {
-                rounded.add(block.features, &roots(block.sides))?;
+            if let Some(rounding) = &mut rounding {
+                rounding.add(block.features, &roots(block.sides))?;
             }
             let bytes = (block.features.rows() * (dim + columns) * size_of::<R>()) as u64;
             if let Some(blocks) = kept.as_mut().filter(|_| bytes <= room) {
@@ -204,9 +213,11 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
         })?;
         collector.finish(&mut full)?;
         check_totals(&totals)?;
-        if !diagonal.iter().chain(&sums).chain(&cross).all(|v| v.is_finite()) {
+        if !diagonal.iter().chain(&products).all(|v| v.is_finite()) {
             return Err(overflow());
         }
+        let products = Array2::from_shape_vec((dim, outputs + 1), products).expect("a row per feature");
+        let (mut cross, sums) = (products.slice(s![.., ..outputs]).to_owned(), products.column(outputs));
         let total = totals.weight_sum;
         let means = if intercept {
             let means = Means {
@@ -221,7 +232,7 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
         } else {
             Means::zeros(dim, outputs)
         };
-        Ok(Normal { map, source, collector, kept, rounded, totals, means, rhs: cross, diagonal, intercept })
+        Ok(Normal { map, source, collector, kept, rounding, totals, means, rhs: cross, diagonal })
     }
 
     /// Right-hand sides and diagonal.
@@ -317,11 +328,10 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Operator for Normal<'_, R, M>
         let mut sums = vec![0.0; dim * width];
         let mut remainder = vec![0.0; width];
         // Many columns have sums that are longer than the features: those are better read twice than the sums more often.
-        let rows = if width <= MOST_COLUMNS { PART_BYTES / (dim * size_of::<R>()) } else { usize::MAX / 2 };
-        let part_rows = rows.next_multiple_of(32);
+        let part_rows = if width <= MOST_COLUMNS { part_rows::<R>(dim) } else { usize::MAX };
         self.for_each(&mut |block| {
             for start in (0..block.features.rows()).step_by(part_rows) {
-                let rows = start..(start + part_rows).min(block.features.rows());
+                let rows = start..start.saturating_add(part_rows).min(block.features.rows());
                 let features = block.features.rows_in(rows.clone());
                 let roots = roots(block.sides.rows_in(rows));
                 let images = evaluate(features, tile, &roots, &shift);
@@ -343,9 +353,8 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Operator for Normal<'_, R, M>
         Ok(out)
     }
 
-    fn take_rounded(&mut self) -> Result<Option<Lower<f32>>> {
-        let Some(rounded) = self.rounded.take() else { return Ok(None) };
+    fn take_rounded(&mut self) -> Result<Option<Rounded>> {
         // About the means of the rounded features: about those of the others it would not be positive.
-        rounded.finish(self.intercept.then_some(self.totals.weight_sum)).map(Some)
+        self.rounding.take().map_or(Ok(None), |rounding| rounding.finish(self.totals.weight_sum))
     }
 }

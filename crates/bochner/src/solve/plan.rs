@@ -1,9 +1,9 @@
 use super::nystrom::Nystrom;
+use super::rounding::Rounding;
 use super::{ConjugateGradients, Preconditioner, Solver, StochasticGradient};
-use crate::accumulate::{BLOCK, Collector, Gram};
+use crate::accumulate::{Collector, Gram};
 use crate::error::{Error, Result};
 use crate::linalg::Lower;
-use crate::linalg::gemm::RoundedGram;
 use crate::scalar::Real;
 
 /// Features up to which a Gram matrix is made when no budget is given: 1.6 GB.
@@ -70,7 +70,7 @@ impl Size {
             Choice::ConjugateGradients(options) => {
                 let help = match options.preconditioner {
                     Preconditioner::Nystrom(rank) => Nystrom::bytes(self.dim, rank.min(self.dim)),
-                    Preconditioner::Rounded => RoundedGram::bytes(self.dim, BLOCK),
+                    Preconditioner::Rounded => Rounding::bytes(self.rows, self.dim),
                     Preconditioner::None | Preconditioner::Diagonal => 0,
                 };
                 stream.saturating_add(self.vectors(10 * wide + 4)).saturating_add(help)

@@ -434,7 +434,12 @@ fn a_low_rank_model_saves_steps() {
 
 #[test]
 fn rounded_features_help_where_the_penalty_covers_their_error() {
-    let (n, dim) = (2500, 1024);
+    // All rows in the matrix of rounded features; then half of them, beside features of a byte.
+    [2500, 9000].into_iter().for_each(rounded_features_help);
+}
+
+fn rounded_features_help(n: usize) {
+    let dim = 1024;
     let (x, y, w) = data::<f32>(n, 16, 3);
     let spec = FourierSpec {
         n_components: dim,

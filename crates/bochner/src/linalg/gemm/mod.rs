@@ -14,6 +14,7 @@ mod kernel;
 mod matmul;
 mod pack;
 mod rounded;
+mod rounded_rows;
 #[cfg(test)]
 mod tests;
 pub(crate) mod thin;
@@ -25,7 +26,8 @@ pub use matmul::{matmul_nn, matmul_nt};
 pub(crate) use pack::Dense;
 pub(crate) use pack::pack_transposed;
 pub use pack::{Packed, Panels};
-pub(crate) use rounded::RoundedGram;
+pub(crate) use rounded::{RoundedGram, column_sizes};
+pub(crate) use rounded_rows::RoundedRows;
 
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::scalar::Real;

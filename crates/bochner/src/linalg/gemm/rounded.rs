@@ -27,8 +27,14 @@ const WORD: usize = 4;
 /// Words of a chain: sums of 2 · 8 products of at most 63 · 31 stay below 2¹⁵, where the instruction would cut them off.
 const STEPS: usize = 8;
 
-/// Rows and columns of a tile of the result: beside its sums the second-level cache holds 1,024 rows of both factors.
-const TILE: (usize, usize) = (TILE_ROWS, 8 * PANEL);
+/// Rows and columns of a tile of the result: beside its sums the second-level cache holds [`SHARE`] chains of both factors.
+const TILE: (usize, usize) = (TILE_ROWS, 16 * PANEL);
+
+/// Chains that are collected before tiles are added to: the sums, which no cache holds, are read and written that rarely.
+const CHAINS: usize = 128;
+
+/// Chains that a tile is multiplied with before the next ones.
+const SHARE: usize = 16;
 
 /// Rows whose sums of products of at most 63 · 31 stay below 2³¹.
 const MOST_ROWS: usize = 1 << 20;
@@ -38,14 +44,15 @@ type LeftChain = [[u32; BLOCK]; STEPS];
 type RightChain = [[u32; PANEL]; STEPS];
 type Sums = [[i32; PANEL]; BLOCK];
 
-/// `Σ qᵢqᵢᵀ` for rows `xᵢ` rounded to `qᵢ`: column `j` to multiples of a 31st of its largest size within the first block,
-/// sizes beyond it to that size.
+/// `Σ qᵢqᵢᵀ` for rows `xᵢ` rounded to `qᵢ`: column `j` to multiples of a 31st of the size it is given, sizes beyond it to
+/// that size.
 ///
-/// Sums of whole numbers are exact, so bits depend on nothing but the first block and the numbers.
+/// Sums of whole numbers are exact, so bits depend on nothing but the numbers, and those of the moments on blocks too.
 #[derive(Debug)]
 pub(crate) struct RoundedGram {
+    instructions: Instructions,
     dim: usize,
-    /// The unit of each column, once a block was seen.
+    /// The unit of each column.
     units: Vec<f32>,
     tiles: Vec<Sheet>,
     /// Sums of earlier rows, where there were too many for whole numbers of 32 bits.
@@ -53,10 +60,13 @@ pub(crate) struct RoundedGram {
     /// Rows and sums of columns since then.
     rows: usize,
     column_sums: Vec<i64>,
-    /// `Σ rᵢqᵢ` for the numbers `rᵢ` that came with all rows, in units.
+    /// `Σ rᵢqᵢ` for the numbers `rᵢ` that came with all rows, in units, and `Σ rᵢ²`.
     moments: Vec<f64>,
+    squares: f64,
+    /// Rows that wait for their products: block after block and panel after panel, [`CHAINS`] chains of each.
     left: Vec<LeftChain>,
     right: Vec<RightChain>,
+    waiting: usize,
 }
 
 /// Sums of a tile: panel after panel, block after block.
@@ -81,8 +91,13 @@ impl Sheet {
 }
 
 impl RoundedGram {
-    /// No rows yet.
-    pub(crate) fn new(dim: usize) -> Self {
+    /// No rows yet; `sizes` are those that the largest whole numbers of the columns stand for.
+    pub(crate) fn new(sizes: &[f32]) -> Self {
+        Self::on(Instructions::detect(), sizes)
+    }
+
+    fn on(instructions: Instructions, sizes: &[f32]) -> Self {
+        let dim = sizes.len();
         let tiles = ranges(0..dim, TILE.0)
             .flat_map(|rows| {
                 ranges(0..rows.end, TILE.1).map(move |columns| {
@@ -91,80 +106,92 @@ impl RoundedGram {
                 })
             })
             .collect();
+        let strips = dim.div_ceil(TILE.0);
         RoundedGram {
+            instructions,
             dim,
-            units: Vec::new(),
+            units: sizes.iter().map(|size| size / MOST).collect(),
             tiles,
             earlier: None,
             rows: 0,
             column_sums: vec![0; dim],
             moments: vec![0.0; dim],
-            left: Vec::new(),
-            right: Vec::new(),
+            squares: 0.0,
+            left: vec![Default::default(); strips * (TILE.0 / BLOCK) * CHAINS],
+            right: vec![Default::default(); strips * (TILE.0 / PANEL) * CHAINS],
+            waiting: 0,
         }
     }
 
-    /// Bytes at the peak, for blocks of `rows` rows.
-    pub(crate) fn bytes(dim: usize, rows: usize) -> u64 {
+    /// Bytes at the peak.
+    pub(crate) fn bytes(dim: usize) -> u64 {
         let padded = dim.next_multiple_of(TILE.0) as u64;
         // Whole numbers, packed factors, and the matrix that comes out.
         padded
             .saturating_mul(padded + TILE.1 as u64)
             .saturating_mul(2)
-            .saturating_add(padded.saturating_mul(2 * rows.next_multiple_of(WORD * STEPS) as u64))
+            .saturating_add(padded.saturating_mul(2 * (CHAINS * WORD * STEPS) as u64))
             .saturating_add(Lower::<f32>::bytes(dim))
     }
 
-    /// Adds a block of rows, each with a number whose products with the row are summed too.
+    /// Adds a block of at most 4,096 rows, each with a number whose products with the row are summed too.
     pub(crate) fn add<R: Real>(&mut self, block: Tile<'_, R>, numbers: &[R]) -> Result<()> {
-        self.add_on(Instructions::detect(), block, numbers)
-    }
-
-    fn add_on<R: Real>(&mut self, instructions: Instructions, block: Tile<'_, R>, numbers: &[R]) -> Result<()> {
         assert_eq!((block.cols(), block.rows()), (self.dim, numbers.len()), "a number for every row");
-        if self.units.is_empty() {
-            self.units = units(block);
+        let chains = block.rows().div_ceil(WORD * STEPS);
+        assert!(chains <= CHAINS, "a block of {} rows", block.rows());
+        if self.waiting + chains > CHAINS {
+            self.multiply();
         }
         if self.rows + block.rows() > MOST_ROWS {
-            self.earlier = Some(self.widen(0.0)?);
+            self.earlier = Some(self.widen(1.0, 0.0)?);
         }
         self.rows += block.rows();
-        let chains = block.rows().div_ceil(WORD * STEPS);
-        let strips = self.dim.div_ceil(TILE.0);
-        self.left.resize(strips * (TILE.0 / BLOCK) * chains, Default::default());
-        self.right.resize(strips * (TILE.0 / PANEL) * chains, Default::default());
-        let stop = Flag::current();
-        let packed = (self.left.par_chunks_mut(TILE.0 / BLOCK * chains))
-            .zip(self.right.par_chunks_mut(TILE.0 / PANEL * chains))
+        self.squares += numbers.iter().map(|r| Real::to_f64(*r).powi(2)).sum::<f64>();
+        let first = self.waiting;
+        let packed = (self.left.par_chunks_mut(TILE.0 / BLOCK * CHAINS))
+            .zip(self.right.par_chunks_mut(TILE.0 / PANEL * CHAINS))
             .zip(self.units.par_chunks(TILE.0).zip(self.column_sums.par_chunks_mut(TILE.0)))
             .zip(self.moments.par_chunks_mut(TILE.0))
             .enumerate();
         packed.for_each(|(strip, (((left, right), (units, column_sums)), moments))| {
             let columns = strip * TILE.0..strip * TILE.0 + units.len();
-            pulp::Arch::new().dispatch(Pack { block, columns, units, numbers, left, right, column_sums, moments });
+            let pack = Pack { block, columns, units, numbers, first, left, right, column_sums, moments };
+            pulp::Arch::new().dispatch(pack);
         });
-        let (left, right) = (&self.left, &self.right);
+        self.waiting += chains;
+        Ok(())
+    }
+
+    /// Adds the products of the rows that wait.
+    fn multiply(&mut self) {
+        let stop = Flag::current();
+        let (left, right, instructions, waiting) = (&self.left, &self.right, self.instructions, self.waiting);
         self.tiles.par_iter_mut().for_each(|Sheet { rows, columns, sums }| {
             if stop.raised() {
                 return;
             }
-            for (panel, block, place) in Sheet::places(rows.clone(), columns.clone()) {
-                let left = &left[block * chains..][..chains];
-                let right = &right[panel * chains..][..chains];
-                sweep(instructions, left, right, &mut sums[place]);
+            for chains in ranges(0..waiting, SHARE) {
+                for (panel, block, place) in Sheet::places(rows.clone(), columns.clone()) {
+                    let left = &left[block * CHAINS..][chains.clone()];
+                    let right = &right[panel * CHAINS..][chains.clone()];
+                    sweep(instructions, left, right, &mut sums[place]);
+                }
             }
         });
+        self.waiting = 0;
         interrupt::checkpoint();
-        Ok(())
     }
 
-    /// Turns whole numbers into units, less `centre · tᵢtⱼ` with `t` the sums that came with the rows, and starts afresh.
-    fn widen(&mut self, centre: f64) -> Result<Lower<f32>> {
+    /// Turns whole numbers into units, less `centre · tᵢtⱼ` with `t` the sums that came with the rows, multiplies them with
+    /// `factor`, and starts afresh.
+    fn widen(&mut self, factor: f64, centre: f64) -> Result<Lower<f32>> {
+        self.multiply();
         let mut sums = match self.earlier.take() {
             Some(sums) => sums,
             None => Lower::zeros(self.dim)?,
         };
         let (units, column_sums, moments) = (&self.units, &self.column_sums, &self.moments);
+        let earlier = factor as f32;
         let strips = self.tiles.chunk_by_mut(|a, b| a.rows == b.rows).zip(sums.strips_mut());
         strips.collect::<Vec<_>>().into_par_iter().for_each(|(tiles, mut out)| {
             for Sheet { rows, columns, sums } in tiles {
@@ -176,7 +203,7 @@ impl RoundedGram {
                         for ((out, j), sum) in out.zip(row) {
                             let sum = (i64::from(sum) - OFFSET * column_sums[j]) as f64;
                             let unit = f64::from(units[i]) * f64::from(units[j]);
-                            *out += ((sum - centre * moments[i] * moments[j]) * unit) as f32;
+                            *out = *out * earlier + ((sum - centre * moments[i] * moments[j]) * unit * factor) as f32;
                         }
                     }
                 }
@@ -187,24 +214,25 @@ impl RoundedGram {
         Ok(sums)
     }
 
-    /// `Σ qᵢqᵢᵀ` over all rows, or with the sum of squares of the numbers `rᵢ` that came with them
-    /// `Σ qᵢqᵢᵀ - (Σ rᵢqᵢ)(Σ rᵢqᵢ)ᵀ/Σ rᵢ²`: what is left when the features are centred.
-    pub(crate) fn finish(mut self, squares: Option<f64>) -> Result<Lower<f32>> {
-        self.units.resize(self.dim, 0.0);
+    /// `Σ qᵢqᵢᵀ` over all rows, or where the features are to be centred `Σ qᵢqᵢᵀ - (Σ rᵢqᵢ)(Σ rᵢqᵢ)ᵀ/Σ rᵢ²` with the
+    /// numbers `rᵢ` that came with them; multiplied by what makes `Σ rᵢ²` that of all rows, `total`, where these are some.
+    pub(crate) fn finish(mut self, total: f64, is_centred: bool) -> Result<Lower<f32>> {
+        self.multiply();
         (self.left, self.right) = (Vec::new(), Vec::new());
-        self.widen(squares.map_or(0.0, |squares| 1.0 / squares))
+        let (factor, centre) = if self.squares > 0.0 { (total / self.squares, 1.0 / self.squares) } else { (1.0, 0.0) };
+        self.widen(factor, if is_centred { centre } else { 0.0 })
     }
 }
 
-/// A 31st of the largest size in each column; sizes beyond single precision count as its largest.
-fn units<R: Real>(block: Tile<'_, R>) -> Vec<f32> {
+/// The largest size in each column; sizes beyond single precision count as its largest.
+pub(crate) fn column_sizes<R: Real>(block: Tile<'_, R>) -> Vec<f32> {
     let mut sizes = vec![0.0f32; block.cols()];
     for i in 0..block.rows() {
         for (size, value) in sizes.iter_mut().zip(block.row(i)) {
             *size = size.max((Real::to_f64(*value) as f32).abs().min(f32::MAX));
         }
     }
-    sizes.into_iter().map(|size| size / MOST).collect()
+    sizes
 }
 
 /// Rounds some columns of a block and puts them where the products read them.
@@ -213,6 +241,8 @@ struct Pack<'a, R> {
     columns: Range<usize>,
     units: &'a [f32],
     numbers: &'a [R],
+    /// Chains before these.
+    first: usize,
     left: &'a mut [LeftChain],
     right: &'a mut [RightChain],
     column_sums: &'a mut [i64],
@@ -224,7 +254,7 @@ impl<R: Real> pulp::NullaryFnOnce for Pack<'_, R> {
 
     #[inline(always)]
     fn call(self) {
-        let Pack { block, columns, units, numbers, left, right, column_sums, moments } = self;
+        let Pack { block, columns, units, numbers, first: before, left, right, column_sums, moments } = self;
         // Adding it moves the whole part of a small number to the lowest bits.
         const TO_BITS: f32 = 1.5 * (1 << 23) as f32 + OFFSET as f32;
         let chains = block.rows().div_ceil(WORD * STEPS);
@@ -254,11 +284,11 @@ impl<R: Real> pulp::NullaryFnOnce for Pack<'_, R> {
                     }
                 }
                 for (b, words) in words.as_chunks::<BLOCK>().0.iter().enumerate() {
-                    left[b * chains + chain][step] = *words;
+                    left[b * CHAINS + before + chain][step] = *words;
                 }
                 for (p, words) in words.as_chunks::<PANEL>().0.iter().enumerate() {
                     // The offset is taken away and the sign, bit 5, extended to bits 6 and 7 of every byte.
-                    right[p * chains + chain][step] = words.map(|word| {
+                    right[p * CHAINS + before + chain][step] = words.map(|word| {
                         let bare = word ^ 0x2020_2020;
                         let sign = bare & 0x2020_2020;
                         bare | sign << 1 | sign << 2
@@ -343,22 +373,17 @@ mod tests {
     use super::*;
 
     /// Rows in some blocks, with their numbers.
-    fn gram(
-        instructions: Instructions,
-        rows: &[f32],
-        dim: usize,
-        blocks: &[usize],
-        squares: Option<f64>,
-    ) -> Lower<f32> {
-        let mut gram = RoundedGram::new(dim);
-        let mut first = 0;
+    fn gram(instructions: Instructions, rows: &[f32], dim: usize, blocks: &[usize], is_centred: bool) -> Lower<f32> {
+        let mut gram = RoundedGram::on(instructions, &column_sizes(Tile::new(rows, blocks[0], dim)));
+        let (mut first, mut squares) = (0, 0.0);
         for &count in blocks {
             let block = Tile::new(&rows[first * dim..], count, dim);
             let numbers: Vec<f32> = (first..first + count).map(|i| (i % 3) as f32).collect();
-            gram.add_on(instructions, block, &numbers).unwrap();
+            squares += numbers.iter().map(|r| f64::from(r * r)).sum::<f64>();
+            gram.add(block, &numbers).unwrap();
             first += count;
         }
-        gram.finish(squares).unwrap()
+        gram.finish(squares, is_centred).unwrap()
     }
 
     #[test]
@@ -370,10 +395,8 @@ mod tests {
             let rows: Vec<f32> = (0..n * dim).map(|k| entry(k / dim, k % dim)).collect();
             for instructions in [Instructions::Portable, Instructions::detect()] {
                 let squares: f64 = (0..n).map(|k| ((k % 3) * (k % 3)) as f64).sum();
-                let (sums, centred) = (
-                    gram(instructions, &rows, dim, &blocks, None),
-                    gram(instructions, &rows, dim, &blocks, Some(squares.max(1.0))),
-                );
+                let (sums, centred) =
+                    (gram(instructions, &rows, dim, &blocks, false), gram(instructions, &rows, dim, &blocks, true));
                 let moments: Vec<f64> =
                     (0..dim).map(|j| (0..n).map(|k| ((k % 3) as f32 * entry(k, j)) as f64).sum()).collect();
                 for i in 0..dim {
@@ -394,7 +417,7 @@ mod tests {
         let dim = 20;
         for sign in [1.0, -1.0] {
             let rows: Vec<f32> = (0..64 * dim).map(|k| if k % dim < 10 { 31.0 } else { sign * 31.0 }).collect();
-            let sums = gram(Instructions::detect(), &rows, dim, &[64], None);
+            let sums = gram(Instructions::detect(), &rows, dim, &[64], false);
             assert_eq!(sums.row(9)[3], 64.0 * 961.0);
             assert_eq!(sums.row(15)[3], sign * 64.0 * 961.0);
         }
@@ -405,7 +428,7 @@ mod tests {
         let (n, dim) = (500, 50);
         let entry = |i: usize, j: usize| if j == 7 { 0.0 } else { ((i * 31 + j * 17) as f32 * 0.37).cos() * j as f32 };
         let rows: Vec<f32> = (0..n * dim).map(|k| entry(k / dim, k % dim)).collect();
-        let sums = gram(Instructions::detect(), &rows, dim, &[n], None);
+        let sums = gram(Instructions::detect(), &rows, dim, &[n], false);
         for i in 0..dim {
             for j in 0..=i {
                 let exact: f64 = (0..n).map(|k| f64::from(entry(k, i)) * f64::from(entry(k, j))).sum();
@@ -421,12 +444,12 @@ mod tests {
     fn sums_of_many_rows_move_on_before_they_overflow() {
         let dim = 3;
         let rows = vec![31.0f32; 4096 * dim];
-        let mut gram = RoundedGram::new(dim);
+        let mut gram = RoundedGram::new(&[31.0; 3]);
         let blocks = MOST_ROWS / 4096 + 2;
         for _ in 0..blocks {
             gram.add(Tile::new(&rows, 4096, dim), &vec![1.0; 4096]).unwrap();
         }
-        let sums = gram.finish(None).unwrap();
+        let sums = gram.finish((blocks * 4096) as f64, false).unwrap();
         assert_eq!(sums.row(2), [(blocks * 4096 * 961) as f32; 3]);
     }
 }
