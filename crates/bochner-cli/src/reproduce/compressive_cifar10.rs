@@ -11,7 +11,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     what: "accuracy of a linear SVM on natural images, typical and compressive random features",
     source: "compressive, figure 5 (b); 3,072 pixels in [0, 1], sigma = 18, C = 1",
     needs: &["cifar10"],
-    minutes: 25.0,
+    minutes: 13.0,
     run,
 };
 

@@ -13,7 +13,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     what: "time, memory and energy of (n, D) x (D, D) projections against D, beside a GPU and the optical device",
     source: "optical, figure 3; GPU values as published, those of the device nominal: rows over 2 kHz, times 30 W",
     needs: &[],
-    minutes: 12.0,
+    minutes: 9.0,
     run,
 };
 
