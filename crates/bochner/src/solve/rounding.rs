@@ -23,7 +23,7 @@ impl super::Operator for RoundedRows {
     }
 }
 
-/// Rows that are rounded at a time, and of which one part in [`Rounding::one_in`] goes into the matrix.
+/// Neighbouring rows that go into the matrix together, or not, where it is made of some.
 const CHUNK: usize = 32;
 
 /// Rows whose sizes decide about units, and at most as many are added at a time, so that bits do not depend on blocks.
