@@ -6,6 +6,7 @@ use bochner::Error;
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -167,18 +168,17 @@ impl Anywhere {
         Ok(())
     }
 
-    /// The bytes `at..at + len`, which are kept in `scratch`.
+    /// Reads the bytes `at..at + len` into `scratch`; gives where they are.
     ///
     /// The system copies them from the beginning of a page to the beginning of a page: where a destination is up to 31 bytes
     /// further into its page than the source, as that of a large fresh vector is, a Zen 3 takes six times as long.
-    pub(super) fn bytes_at<'a>(&self, at: u64, len: usize, scratch: &'a mut Vec<u8>) -> io::Result<&'a [u8]> {
+    pub(super) fn read_at(&self, at: u64, len: usize, scratch: &mut Vec<u8>) -> io::Result<Range<usize>> {
         let before = (at % PAGE as u64) as usize;
         scratch.resize(scratch.len().max(before + len + PAGE), 0);
         let first = scratch.as_ptr().addr().wrapping_neg() % PAGE;
-        let window = &mut scratch[first..][..before + len];
-        self.fill(window, at - before as u64)?;
+        self.fill(&mut scratch[first..][..before + len], at - before as u64)?;
         self.taken.fetch_add(len as u64, Ordering::Relaxed);
-        Ok(&window[before..])
+        Ok(first + before..first + before + len)
     }
 
     fn fill(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {

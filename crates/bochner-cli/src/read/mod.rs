@@ -12,6 +12,7 @@
 //!
 //! Contents decide, not the file's name.
 
+mod ahead;
 mod chunks;
 mod columns;
 mod csv;

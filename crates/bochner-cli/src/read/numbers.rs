@@ -1,6 +1,7 @@
 //! Binary arrays: number types and byte orders of NPY and IDX, and a stream of them as blocks of rows.
 
 use super::Result;
+use super::ahead::Ahead;
 use super::columns::MISSING;
 use super::gaps::Gaps;
 use super::input::{Anywhere, Bytes, Input, cannot_read, read_up_to};
@@ -10,21 +11,16 @@ use super::{Element, MOST_COLUMNS, Visit};
 use crate::interrupt;
 use bochner::Error;
 use rayon::prelude::*;
-use std::cell::RefCell;
 use std::io::{self, Read};
 
 /// Numbers per block, about: large enough to keep threads busy, small enough for the caches.
-const BLOCK_NUMBERS: usize = 1 << 20;
+const BLOCK_NUMBERS: usize = 1 << 19;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 /// Bytes from which a row is long enough to be looked at before its columns get names.
 const LONG_ROW: u64 = 1 << 20;
-/// Bytes read and converted at a time.
+/// Bytes read or converted at a time.
 const PIECE: usize = 1 << 17;
-
-thread_local! {
-    /// Bytes on their way to numbers. Threads keep them: a fresh buffer of this size is mapped and cleared by the system, which
-    /// took a sixth of the time of reading bytes as floats.
-    static RAW: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberType {
@@ -169,6 +165,11 @@ impl Numbers {
         count.checked_mul(self.kind.size() as u64)
     }
 
+    /// Whether numbers are stored as they are in memory.
+    fn is_native<R: Element>(&self) -> bool {
+        self.kind == R::KIND && self.big_endian == cfg!(target_endian = "big")
+    }
+
     /// Rows of a piece, which stays in the first two caches between reading, converting and checking.
     fn piece_rows(&self) -> usize {
         (PIECE / self.kind.size() / self.columns).max(1)
@@ -273,14 +274,15 @@ impl Matrix {
         Ok(self)
     }
 
-    /// Refuses infinities, numbers that overflow the element type and, unless they are allowed, NaN.
-    fn check_finite<R: Element>(&self, first_row: usize, part: &[R], gaps: bool) -> Result<()> {
+    /// Refuses infinities, numbers that overflow the element type and, unless they are allowed, NaN; `first` numbers come
+    /// before these.
+    fn check_finite<R: Element>(&self, first: usize, part: &[R], gaps: bool) -> Result<()> {
         if !matches!(self.numbers.kind, NumberType::F32 | NumberType::F64) || R::all_finite(part) {
             return Ok(());
         }
         let Some(at) = part.iter().position(|v| !(v.is_finite() || gaps && v.is_nan())) else { return Ok(()) };
-        let columns = self.numbers.columns;
-        let place = format!("row {}, column {} (counted from 1)", first_row + at / columns + 1, at % columns + 1);
+        let (columns, number) = (self.numbers.columns, first + at);
+        let place = format!("row {}, column {} (counted from 1)", number / columns + 1, number % columns + 1);
         Err(self.input.fault(match part[at].is_nan() {
             true => format!("{place}: expected a finite number, found NaN: {MISSING}"),
             false => format!("{place}: expected a finite number, found an infinity or too large a number"),
@@ -319,10 +321,13 @@ impl Matrix {
         let piece_rows = self.numbers.piece_rows();
         let block_rows = (BLOCK_NUMBERS / columns / piece_rows * piece_rows).max(piece_rows).min(rows);
         let gaps = self.gaps.allowed();
-        let mut pass = Pass::open(self)?;
-        let mut labels = self.labels.as_deref().map(|l| Pass::open(l).map(|p| (l, p))).transpose()?;
+        let mut pass = Pass::open::<R>(self)?;
+        let mut labels = self.labels.as_deref().map(|l| Pass::open::<R>(l).map(|p| (l, p))).transpose()?;
         let all_inputs = self.chosen.inputs.iter().copied().eq(0..columns);
-        let mut block: Vec<R> = vec![R::ZERO; block_rows * columns];
+        // From the beginning of a cache line on: half of all stores would go to two of them.
+        let mut block: Vec<R> = vec![R::ZERO; block_rows * columns + LINE / size_of::<R>()];
+        let first = block.as_ptr().addr().wrapping_neg() % LINE / size_of::<R>();
+        let block = &mut block[first..];
         let (mut inputs, mut targets): (Vec<R>, Vec<R>) = (Vec::new(), Vec::new());
         for start in (0..rows).step_by(block_rows) {
             if interrupt::requested() {
@@ -369,6 +374,8 @@ enum Source {
     Stream(Bytes),
     /// Any bytes at any time, on any thread; the position of the first number.
     Anywhere(Anywhere, u64),
+    /// Bytes one after the other, read before they are asked for.
+    Ahead(Ahead),
 }
 
 fn truncated(row: usize, rows: usize) -> String {
@@ -396,8 +403,18 @@ impl Source {
 }
 
 impl<'a> Pass<'a> {
-    fn open(matrix: &'a Matrix) -> Result<Self> {
-        let source = Source::open(&matrix.input, &matrix.body, matrix.numbers.column_major)?;
+    fn open<R: Element>(matrix: &'a Matrix) -> Result<Self> {
+        let Matrix { input, numbers, .. } = matrix;
+        let mut source = Source::open(input, &matrix.body, numbers.column_major)?;
+        if let Source::Anywhere(file, offset) = source {
+            let len = numbers.byte_len().expect("checked when it was opened");
+            let converts = !numbers.column_major && !numbers.is_native::<R>();
+            source = if converts && len >= Ahead::LEAST && rayon::current_num_threads() > 1 {
+                Source::Ahead(Ahead::start(file, offset..offset + len).map_err(|e| input.fault(cannot_read(&e)))?)
+            } else {
+                Source::Anywhere(file, offset)
+            };
+        }
         Ok(Pass { matrix, source })
     }
 
@@ -408,7 +425,7 @@ impl<'a> Pass<'a> {
         let input = &matrix.input;
         let told = |e: io::Error| input.fault(cannot_read(&e));
         let short = |row: usize| input.fault(truncated(row, rows));
-        let native = kind == R::KIND && big_endian == cfg!(target_endian = "big");
+        let native = matrix.numbers.is_native::<R>();
         let piece = matrix.numbers.piece_rows() * columns;
         match &mut self.source {
             Source::Stream(stream) => {
@@ -424,7 +441,7 @@ impl<'a> Pass<'a> {
                     if !native {
                         kind.decode(big_endian, &raw, part);
                     }
-                    matrix.check_finite(start + i * piece / columns, part, gaps)?;
+                    matrix.check_finite(start * columns + i * piece, part, gaps)?;
                 }
                 Ok(())
             }
@@ -434,37 +451,50 @@ impl<'a> Pass<'a> {
                 let mut scratch = Vec::new();
                 for j in 0..columns {
                     let at = *offset + ((j * rows + start) * kind.size()) as u64;
-                    let raw = file.bytes_at(at, n * kind.size(), &mut scratch).map_err(|_| short(start))?;
-                    kind.decode(big_endian, raw, &mut column);
+                    let place = file.read_at(at, n * kind.size(), &mut scratch).map_err(|_| short(start))?;
+                    kind.decode(big_endian, &scratch[place], &mut column);
                     for (row, value) in out.chunks_exact_mut(columns).zip(&column) {
                         row[j] = *value;
                     }
                 }
-                matrix.check_finite(start, out, gaps)
+                matrix.check_finite(start * columns, out, gaps)
             }
             Source::Anywhere(file, offset) => {
                 let (file, offset) = (&*file, *offset);
-                let job = |i: usize, part: &mut [R]| {
+                let job = |scratch: &mut Vec<u8>, i: usize, part: &mut [R]| {
                     let first_row = start + i * piece / columns;
                     let at = offset + (first_row * columns * kind.size()) as u64;
                     let ended = |_| short(first_row);
                     if native {
                         file.read_exact_at(R::bytes_mut(part), at).map_err(ended)?;
                     } else {
-                        RAW.with_borrow_mut(|scratch| {
-                            let len = part.len() * kind.size();
-                            kind.decode(big_endian, file.bytes_at(at, len, scratch).map_err(ended)?, part);
-                            // Rows this long are rare, and nobody should keep the memory they took.
-                            if len > 8 * PIECE {
-                                *scratch = Vec::new();
-                            }
-                            Ok::<_, Error>(())
-                        })?;
+                        let place = file.read_at(at, part.len() * kind.size(), scratch).map_err(ended)?;
+                        kind.decode(big_endian, &scratch[place], part);
                     }
-                    matrix.check_finite(first_row, part, gaps)
+                    matrix.check_finite(first_row * columns, part, gaps)
                 };
                 // A piece to a task: whoever is done first takes the next one.
-                out.par_chunks_mut(piece).enumerate().with_max_len(1).try_for_each(|(i, part)| job(i, part))
+                out.par_chunks_mut(piece)
+                    .enumerate()
+                    .with_max_len(1)
+                    .try_for_each_init(Vec::new, |scratch, (i, part)| job(scratch, i, part))
+            }
+            Source::Ahead(bytes) => {
+                let mut done = 0;
+                while done < out.len() {
+                    // Up to the end of a piece, so that numbers are checked while they are in the caches.
+                    let most = (piece - done % piece).min(out.len() - done) * kind.size();
+                    let row = start + done / columns;
+                    let raw = bytes.next(most).map_err(|_| short(row))?;
+                    let part = &mut out[done..][..raw.len() / kind.size()];
+                    if part.is_empty() {
+                        return Err(short(row));
+                    }
+                    kind.decode(big_endian, raw, part);
+                    matrix.check_finite(start * columns + done, part, gaps)?;
+                    done += part.len();
+                }
+                Ok(())
             }
         }
     }

@@ -131,8 +131,9 @@ impl Run<'_> {
         if let Some(values) = self.cache.get(&key) {
             return Ok(values);
         }
+        let start = Instant::now();
         let values = interrupt::stoppable(make)?;
-        self.cache.put(&key, &values)?;
+        self.cache.put(&key, &values, start.elapsed().as_secs_f64())?;
         Ok(values)
     }
 
@@ -298,7 +299,7 @@ pub(crate) fn run(experiment: &Experiment, settings: &Settings<'_>, context: &Co
         progress: &progress,
     })?;
     drop(progress);
-    let seconds = start.elapsed().as_secs_f64();
+    let time = Time { now: start.elapsed().as_secs_f64(), before: cache.seconds_spared() };
     let mut report = Report::new(&format!("{}: {}", experiment.name, experiment.what), experiment.source);
     let mut results = serde_json::Map::new();
     for (name, plot) in &findings.plots {
@@ -321,7 +322,7 @@ pub(crate) fn run(experiment: &Experiment, settings: &Settings<'_>, context: &Co
         (_, true) => "The paper's",
         _ => "Full",
     };
-    report.footer(&format!("{kind} run of {}, seed {}.", human::duration(seconds), context.global.seed));
+    report.footer(&format!("{kind} run of {time}, seed {}.", context.global.seed));
     let text = format!("{:#}\n", serde_json::Value::Object(results));
     output::write_whole(&folder.join("results.json"), text.as_bytes())?;
     let page = settings.report.map_or_else(|| folder.join("report.html"), Path::to_path_buf);
@@ -330,17 +331,36 @@ pub(crate) fn run(experiment: &Experiment, settings: &Settings<'_>, context: &Co
         return Ok(());
     }
     context.print(&format!(
-        "\n{} in {}; plots and results are in {}, the report is {}\n",
+        "\n{} in {time}; plots and results are in {}, the report is {}\n",
         experiment.name,
-        human::duration(seconds),
         folder.display(),
         page.display()
     ))
 }
 
+/// How long a run took, in this sitting and for the numbers of earlier ones that it came upon.
+struct Time {
+    now: f64,
+    before: f64,
+}
+
+impl std::fmt::Display for Time {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", human::duration(self.now + self.before))?;
+        if self.before > 0.0 { write!(f, " ({} of it before)", human::duration(self.before)) } else { Ok(()) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_of_several_sittings_is_as_long_as_all_of_them() {
+        assert_eq!(Time { now: 90.0, before: 0.0 }.to_string(), human::duration(90.0));
+        let told = Time { now: 30.0, before: 60.0 }.to_string();
+        assert_eq!(told, format!("{} ({} of it before)", human::duration(90.0), human::duration(60.0)));
+    }
 
     #[test]
     fn experiments_have_names_of_their_own_and_say_what_they_show() {

@@ -28,6 +28,9 @@ pub enum Preconditioner {
     /// The diagonal, where the operator knows it.
     Diagonal,
     /// A random low-rank model with this many vectors, made in one pass: for the steep spectra of kernels.
+    ///
+    /// Where a memory budget has no room for the features of all rows but for a quarter of it, they are kept rounded to eight
+    /// bits: iterations over those, helped by the model, take the place of most passes.
     Nystrom(usize),
     /// The Gram matrix of features rounded to six bits, factorised: for features whose exact Gram matrix would take longer
     /// than some passes. Operators that are not made of features go without.
@@ -100,7 +103,8 @@ impl Help {
             Help::Inner(rows, help) => {
                 // Less than this rounding does not give.
                 let tolerance = 2.0 * wanted.clamp(3e-3, 0.25);
-                let options = ConjugateGradients { max_iterations: 50, ..ConjugateGradients::default() };
+                let most = if help.is_close() { 50 } else { 500 };
+                let options = ConjugateGradients { max_iterations: most, ..ConjugateGradients::default() };
                 let sizes = dots(r, r).into_iter().map(f64::sqrt).collect::<Vec<_>>();
                 let (mut x, mut r) = (Array2::zeros(r.dim()), r.clone());
                 descend(rows, penalty, help, &sizes, tolerance, &options, &mut x, &mut r, &mut 0)?;
@@ -130,12 +134,15 @@ pub fn conjugate_gradients(
     check_dim("number of rows of the right-hand side", operator.dim(), rhs.nrows())?;
     let tolerance = options.tolerance.unwrap_or(if epsilon > 1e-10 { 1e-6 } else { 1e-10 });
     let mut help = match (options.preconditioner, diagonal) {
-        (Preconditioner::Nystrom(rank), _) => match Nystrom::new(operator, rank, penalty, epsilon)? {
-            Some(model) => Help::Nystrom(model),
-            None => Help::None,
-        },
+        (Preconditioner::Nystrom(rank), _) => {
+            let model = Nystrom::new(operator, rank, penalty, epsilon)?.map_or(Help::None, Help::Nystrom);
+            match operator.take_rounded()? {
+                Some(Rounded { rows: Some(rows), .. }) => Help::Inner(rows, Box::new(model)),
+                _ => model,
+            }
+        }
         (Preconditioner::Rounded, _) => match operator.take_rounded()? {
-            Some(Rounded { mut matrix, rows }) => {
+            Some(Rounded { matrix: Some(mut matrix), rows }) => {
                 matrix.add_to_diagonal(penalty);
                 match (Cholesky::new(matrix), rows) {
                     (Ok(factor), Some(rows)) => Help::Inner(rows, Box::new(Help::Factor(factor))),
@@ -143,7 +150,7 @@ pub fn conjugate_gradients(
                     (Err(_), _) => Help::None,
                 }
             }
-            None => Help::None,
+            _ => Help::None,
         },
         (Preconditioner::Diagonal, Some(diagonal)) => {
             Help::Diagonal(diagonal.iter().map(|d| if d + penalty > 0.0 { 1.0 / (d + penalty) } else { 1.0 }).collect())
@@ -171,8 +178,15 @@ pub fn conjugate_gradients(
         if residual <= tolerance || (exhausted && precise) || (carried <= tolerance && restart == RESTARTS && precise) {
             return Ok((x, SolveReport::iterative("cg", iterations, residual)));
         }
-        if iterations >= options.max_iterations || exhausted {
+        if iterations >= options.max_iterations {
             break;
+        }
+        if exhausted {
+            // Rounding took too much of what a small penalty lets count: the model alone helps on the rest of the way.
+            match help {
+                Help::Inner(_, inner) if matches!(*inner, Help::Nystrom(_) | Help::None) => help = *inner,
+                _ => break,
+            }
         }
     }
     Err(Error::NotConverged { iterations, residual, tolerance })

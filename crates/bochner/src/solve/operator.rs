@@ -1,4 +1,4 @@
-use super::rounding::{PIECE, Rounded, Rounding};
+use super::rounding::{PIECE, Rounded, Rounding, Share};
 use super::{Means, Preconditioner, Solution, check_solution, check_totals, overflow};
 use crate::accumulate::{BLOCK, Collector, Gathered, Totals, add_adjoint_times};
 use crate::error::{Error, Result, check_dim};
@@ -129,7 +129,7 @@ pub(crate) struct Normal<'a, R: Real, M> {
     pub(super) means: Means,
     /// `FᵀWY`, centred.
     pub(super) rhs: Array2<f64>,
-    /// Diagonal of the operator; zeros for [`Preconditioner::Rounded`].
+    /// Diagonal of the operator; zeros where features are rounded.
     pub(super) diagonal: Vec<f64>,
 }
 
@@ -156,7 +156,8 @@ struct Kept<R> {
 
 impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
     /// Reads the source once: means, right-hand sides, diagonal, and for [`Preconditioner::Rounded`] the Gram matrix of
-    /// rounded features. Features that take less than `keep` bytes in all are kept for the passes to come.
+    /// rounded features. Features that take less than `keep` bytes in all are kept for the passes to come; where they take
+    /// less than that only if rounded, they are kept rounded for [`Preconditioner::Nystrom`].
     pub(crate) fn new(
         map: &'a M,
         source: &'a mut dyn RowSource<R>,
@@ -171,15 +172,23 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
         }
         /// Columns per task whose squares are summed.
         const DIAGONAL: usize = 512;
-        let mut rounding =
-            (preconditioner == Preconditioner::Rounded).then(|| Rounding::new(source.len_hint(), dim, intercept));
+        let rows = source.len_hint();
+        let share = match (preconditioner, rows) {
+            (Preconditioner::Rounded, _) => Some(Rounding::share(rows, dim)),
+            (Preconditioner::Nystrom(_), Some(rows)) => {
+                let kept = (rows as u64).saturating_mul(((dim + outputs + 1) * size_of::<R>()) as u64);
+                (kept > keep && Rounding::bytes_of_rows(rows, dim, outputs) <= keep).then_some(Share::None)
+            }
+            _ => None,
+        };
+        let mut rounding = share.map(|share| Rounding::new(share, intercept));
         let block = if rounding.is_some() { small_block(part_rows::<R>(dim)) } else { BLOCK };
         let mut collector = Collector::in_blocks(dim, outputs, block)?;
         let mut totals = Totals::zeros(outputs);
         // Right-hand sides, then sums of the features.
         let mut products = vec![0.0; dim * (outputs + 1)];
         let mut diagonal = vec![0.0; dim];
-        let mut kept = (keep > 0).then(Vec::new);
+        let mut kept = (keep > 0 && share != Some(Share::None)).then(Vec::new);
         let mut room = keep;
         let mut full = |block: Gathered<'_, R>| {
             let columns = outputs + 1;

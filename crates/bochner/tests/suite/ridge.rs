@@ -496,6 +496,47 @@ fn features_kept_in_memory_change_no_bit() {
 }
 
 #[test]
+fn features_kept_as_bytes_take_the_place_of_passes() {
+    let (n, dim, outputs) = (3000, 2048, 3);
+    let (x, y, w) = data::<f32>(n, 16, outputs);
+    let spec = FourierSpec {
+        n_components: dim,
+        length_scale: 4.0.into(),
+        projection: Directions::Sorf,
+        ..FourierSpec::default()
+    };
+    let map = spec.build::<f32>(16).unwrap();
+    let passes = std::cell::Cell::new(0);
+    let fit = |penalty, room: u64, intercept, block| {
+        let mut ridge = Ridge::new(map.clone(), penalty).unwrap().with_intercept(intercept);
+        ridge = ridge.with_solver(cg(Preconditioner::Nystrom(20), 1e-6));
+        let budget = ridge.bytes(Some(n), outputs).unwrap() + room;
+        let mut watched = Watched::new(source(&x, &y, Some(&w), block), |at| {
+            passes.set(at.pass);
+            Ok(())
+        });
+        let model = ridge.with_memory_budget(budget).unwrap().fit(&mut watched).unwrap();
+        let report = model.report();
+        assert!(report.solver == "cg" && report.residual < Some(1e-6), "{report:?}");
+        (model, passes.get())
+    };
+    // Features take 25 MB, and 6.5 MB as bytes.
+    let (nothing, bytes) = (1 << 10, 12 << 20);
+    for intercept in [true, false] {
+        let (streamed, many) = fit(1.0, nothing, intercept, 1000);
+        let (kept, few) = fit(1.0, bytes, intercept, 1000);
+        assert!(2 * few < many, "{few} passes with bytes, {many} without");
+        let (streamed, found) = (streamed.predict(x.view()).unwrap(), kept.predict(x.view()).unwrap());
+        let (off, size) = ((&streamed - &found).mapv(|v| v * v).sum().sqrt(), streamed.mapv(|v| v * v).sum().sqrt());
+        assert!(off < 1e-4 * size, "{off} of {size}");
+        // Blocks of the source change no bit.
+        assert_eq!(kept.coefficients(), fit(1.0, bytes, intercept, 77).0.coefficients());
+    }
+    // Errors of rounding far above the penalty: more passes, and the same precision.
+    fit(1e-3, bytes, true, 1000);
+}
+
+#[test]
 fn stochastic_gradients_come_close_in_a_few_passes() {
     let (x, y, w) = data::<f32>(6000, 3, 2);
     let ridge = Ridge::new(waves::<f32>(3, 80), 1.0).unwrap();

@@ -91,6 +91,11 @@ impl RoundedRows {
         (stride(dim) as u64 + 4).saturating_mul(rows.next_multiple_of(TASK) as u64)
     }
 
+    /// Bytes that a product with this many columns takes meanwhile: every task has sums of its own.
+    pub(crate) fn product_bytes(dim: usize, rows: usize, columns: usize) -> u64 {
+        (rows.div_ceil(TASK) as u64 + 3).saturating_mul(4 * (dim.next_multiple_of(LANES) * columns) as u64)
+    }
+
     /// Adds rows, each with its number.
     pub(crate) fn add<R: Real>(&mut self, block: Tile<'_, R>, numbers: &[R]) {
         assert_eq!((block.cols(), block.rows()), (self.dim(), numbers.len()), "a number for every row");
