@@ -123,6 +123,28 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// A heading of shared options goes on to those that follow them, unless those have one too.
+    #[test]
+    fn headings_of_shared_options_stand_above_them_alone() {
+        let shared: [(&str, &[&str]); 4] = [
+            ("Reading", &["header", "no_header", "separator"]),
+            ("Columns", &["columns", "drop", "categories", "impute", "drop_missing", "unknown_words"]),
+            ("Rows", &["target", "preprocess", "threshold", "rows"]),
+            ("Options of every command", &["threads", "seed", "quiet"]),
+        ];
+        let mut program = Cli::command();
+        program.build();
+        for command in program.get_subcommands() {
+            for option in command.get_arguments() {
+                let heading = option.get_help_heading().unwrap_or_default();
+                if let Some((_, ids)) = shared.iter().find(|(name, _)| *name == heading) {
+                    let (id, name) = (option.get_id().as_str(), command.get_name());
+                    assert!(ids.contains(&id), "{name}: {id} stands below {heading}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn every_command_says_what_it_does_and_shows_an_example() {
         for command in Cli::command().get_subcommands() {

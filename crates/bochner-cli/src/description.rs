@@ -1,7 +1,8 @@
 //! What a model is made of besides what it has learned: a map, features of an operator-valued kernel, or an exact kernel.
 
 use crate::failure::{Failure, Outcome};
-use bochner::feature::{Describe, FeatureMap, OperatorSpec, Spec};
+use crate::human;
+use bochner::feature::{Describe, FeatureMap, FourierKernel, MaclaurinKernel, OperatorSpec, Spec};
 use bochner::kernel::{Any, OperatorKernel, OutputMatrix};
 use bochner::{Error, Result};
 use ndarray::Array2;
@@ -71,35 +72,81 @@ impl Description {
         [&value, &value["kernel"], base].into_iter().find_map(|v| v.get("length_scale")?.as_f64())
     }
 
-    /// `fourier features (gaussian kernel, orthogonal)`.
+    /// `fourier features (gaussian kernel, orthogonal)`: the kind of map and every parameter that its kernel depends on, but
+    /// for the length scale.
     pub(crate) fn in_words(&self) -> String {
         let value = self.to_value().unwrap_or_default();
-        let word = |value: &Value, key: &str| value[key].as_str().map(|w| w.replace('_', " "));
-        let joined = |details: &[Option<String>]| details.iter().flatten().cloned().collect::<Vec<_>>().join(", ");
         match self {
-            Description::Map(_) => {
-                let details = joined(&[
-                    word(&value, "kernel").map(|k| format!("{k} kernel")),
-                    value["degree"].as_u64().map(|p| format!("degree {p}")),
-                    word(&value, "sketch"),
-                    word(&value, "projection"),
-                ]);
+            Description::Map(spec) => {
+                let parameters = match spec {
+                    Spec::Fourier(spec) => match spec.kernel {
+                        FourierKernel::Matern => &["nu"][..],
+                        FourierKernel::Laplacian => &["norm"],
+                        FourierKernel::Gaussian => &[],
+                    },
+                    Spec::Maclaurin(spec) if spec.kernel == MaclaurinKernel::Polynomial => POLYNOMIAL,
+                    Spec::Polynomial(_) => POLYNOMIAL,
+                    Spec::Optical(_) => &["exponent", "bias"],
+                    Spec::Spherical(_) => &["degree", "a"],
+                    Spec::Compressive(_) => &["compressed_dim"],
+                    _ => &[],
+                };
+                let kernel = word(&value, "kernel").map(|k| format!("{k} kernel"));
+                let drawn = ["sketch", "projection", "orthoprojector"].map(|key| word(&value, key));
+                let details =
+                    joined(kernel.into_iter().chain(named(&value, parameters)).chain(drawn.into_iter().flatten()));
                 let name = word(&value, "map").unwrap_or_default();
                 if details.is_empty() { format!("{name} features") } else { format!("{name} features ({details})") }
             }
             Description::Operator(_) => {
                 let kernel = &value["kernel"];
-                let base = word(&kernel["base"], "kernel").map(|k| format!("{k} base"));
                 let name = format!("{} kernel", operator_in_words(kernel));
-                format!("operator-valued fourier features ({})", joined(&[Some(name), base]))
+                let details = joined(std::iter::once(name).chain(base_in_words(kernel)));
+                format!("operator-valued fourier features ({details})")
             }
             Description::OperatorKernel(_) => {
-                let base = word(&value["base"], "kernel").map_or(String::new(), |k| format!(" ({k} base)"));
+                let base = base_in_words(&value).map_or(String::new(), |base| format!(" ({base})"));
                 format!("none: the exact {} kernel{base}", operator_in_words(&value))
             }
-            Description::Kernel(_) => format!("none: the exact {} kernel", word(&value, "kernel").unwrap_or_default()),
+            Description::Kernel(_) => {
+                let details = joined(named(&value, KERNEL_PARAMETERS));
+                let of = if details.is_empty() { details } else { format!(" ({details})") };
+                format!("none: the exact {} kernel{of}", word(&value, "kernel").unwrap_or_default())
+            }
         }
     }
+}
+
+/// Parameters of `(gamma x·y + coef0)^degree`.
+const POLYNOMIAL: &[&str] = &["degree", "gamma", "coef0"];
+/// Parameters of exact kernels, each of which has some of them.
+const KERNEL_PARAMETERS: &[&str] = &["degree", "gamma", "coef0", "nu", "norm", "exponent", "bias", "a"];
+
+/// A name as people write it.
+fn word(value: &Value, key: &str) -> Option<String> {
+    value[key].as_str().map(|w| w.replace('_', " "))
+}
+
+/// `degree 3`, and so on for those parameters that are there.
+fn named(value: &Value, parameters: &[&str]) -> Vec<String> {
+    let said = |key: &&str| {
+        // Round numbers as they were given: 1, not 1.0.
+        let number = value[*key].as_f64()?;
+        let short = Some(number.to_string()).filter(|text| text.len() <= 6);
+        Some(format!("{} {}", key.replace('_', " "), short.unwrap_or_else(|| human::significant(number, 4))))
+    };
+    parameters.iter().filter_map(said).collect()
+}
+
+fn joined(details: impl IntoIterator<Item = String>) -> String {
+    details.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+/// The scalar kernel of a decomposable one.
+fn base_in_words(kernel: &Value) -> Option<String> {
+    let base = &kernel["base"];
+    let name = word(base, "kernel").map(|k| format!("{k} base"))?;
+    Some(joined(std::iter::once(name).chain(named(base, KERNEL_PARAMETERS))))
 }
 
 /// An operator-valued kernel as files write it.
@@ -115,9 +162,32 @@ fn operator_in_words(kernel: &Value) -> String {
     }
 }
 
-/// The description in a JSON object; unknown names and wrong values are told in a sentence.
+/// The description in a JSON object; unknown names and wrong values are told in a sentence that names their option.
 pub(crate) fn spec_from(map: Map<String, Value>) -> Outcome<Spec> {
-    serde_json::from_value(Value::Object(map)).map_err(|e| Failure::Usage(format!("--map, --kernel or --set: {e}")))
+    serde_json::from_value(Value::Object(map.clone())).map_err(|error| {
+        let name = map.get("map").and_then(Value::as_str).unwrap_or_default();
+        let alone = |key: &str| {
+            let pair = [("map", Value::from(name)), (key, map[key].clone())];
+            let object = pair.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+            serde_json::from_value::<Spec>(Value::Object(object)).err()
+        };
+        let blamed = map.keys().filter(|key| *key != "map").find_map(|key| Some((key, alone(key)?)));
+        let Some((key, why)) = blamed else { return Failure::Usage(format!("--map {name}: {error}")) };
+        let why = why.to_string();
+        let value = map[key].as_str().map_or_else(|| map[key].to_string(), str::to_owned);
+        Failure::Usage(match key.as_str() {
+            "kernel" if why.starts_with("unknown field") => {
+                format!("--kernel {value}: {name} features have a kernel of their own; leave --kernel or --map out")
+            }
+            "length_scale" if why.starts_with("unknown field") => {
+                format!("--length-scale {value}: {name} features have no length scale")
+            }
+            "length_scale" => format!("--length-scale {value}: {name} features have one positive number"),
+            "kernel" => format!("--kernel {value}: {why}"),
+            "n_components" => format!("--features {value}: {why}"),
+            other => format!("--set {other}={value}: {why}"),
+        })
+    })
 }
 
 /// Names of operator-valued kernels on the command line, and as files write them.

@@ -1,5 +1,6 @@
 //! Why a command ended without success, and the exit code that says so.
 
+use crate::human;
 use std::fmt;
 use std::io;
 
@@ -56,5 +57,18 @@ impl From<io::Error> for Failure {
             io::ErrorKind::BrokenPipe => Failure::Unheard,
             _ => Failure::Failed(error.to_string()),
         }
+    }
+}
+
+/// A budget that is too small, in the words of the command line.
+pub(crate) fn with_remedy(error: bochner::Error) -> Failure {
+    match error {
+        bochner::Error::Budget { what, needed, budget, remedy } => Failure::Failed(format!(
+            "{what} needs {} of memory but --memory allows {}; {}",
+            human::bytes(needed),
+            human::bytes(budget),
+            remedy.replace("conjugate gradients", "--solver cg")
+        )),
+        other => other.into(),
     }
 }

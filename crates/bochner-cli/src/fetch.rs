@@ -36,7 +36,10 @@ pub(crate) fn fetch(url: &str, target: &Path, known: &KnownFile, mut seen: impl 
         if have > 0 {
             request = request.header("Range", format!("bytes={have}-"));
         }
-        let response = request.call().map_err(|e| told(e.to_string()))?;
+        let response = request.call().map_err(|e| match e {
+            ureq::Error::Io(e) => Failure::Failed(format!("{url} could not be reached: {e}")),
+            e => Failure::Failed(format!("{url} could not be reached: {e}")),
+        })?;
         let continued = response
             .headers()
             .get("content-range")
@@ -212,6 +215,15 @@ mod tests {
         assert!(error.contains("status 404"), "{error}");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_named() {
+        // A port that was free a moment ago.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let url = format!("http://127.0.0.1:{port}/file.bin");
+        let error = fetch(&url, &folder("nobody").join("file.bin"), &known(b"x"), |_| {}).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{url} could not be reached: ")) && !error.contains("io:"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The page about a fit: what was tried, what was chosen, how good it is.
 
+use crate::choose::Trial;
 use crate::cli::Context;
 use crate::commands::fit::{Fitted, figure_words, task_words};
 use crate::human;
@@ -31,12 +32,12 @@ pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
     add("rows", human::count(fitted.rows));
     add("task", format!("{}, because {}", task_words(fitted.kind.task), fitted.reason));
     add("model", fitted.kind.words.into());
-    add("map", fitted.choice.description.in_words());
+    add("map", fitted.choice.map_in_words());
     if let Some(features) = fitted.features {
         add("features", format!("{} ({})", human::count(features), fitted.choice.limit));
     }
-    if let Some(scale) = fitted.choice.description.length_scale() {
-        add("length scale", human::significant(scale, 4));
+    if let Some(words) = fitted.choice.length_scale_in_words() {
+        add("length scale", words);
     }
     let why = fitted.choice.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
     add(fitted.kind.parameter, format!("{}{why}", human::significant(fitted.choice.penalty, 3)));
@@ -112,17 +113,26 @@ fn loss_words(fitted: &Fitted) -> &'static str {
     }
 }
 
+/// `Fourier` of `Fourier, orthogonal`: with more features the same kind may be drawn in another way.
+fn kind_of(map: &str) -> &str {
+    map.split(',').next().unwrap_or(map)
+}
+
 fn trials(fitted: &Fitted) -> Plot {
-    let mut scales: Vec<Option<f64>> = Vec::new();
+    let line_of = |trial: &Trial| (trial.length_scale, kind_of(&trial.map).to_owned());
+    let mut lines: Vec<(Option<f64>, String)> = Vec::new();
     for trial in &fitted.choice.trials {
-        if !scales.contains(&trial.length_scale) {
-            scales.push(trial.length_scale);
+        if !lines.contains(&line_of(trial)) {
+            lines.push(line_of(trial));
         }
     }
-    let series = scales.iter().enumerate().map(|(k, scale)| {
+    let several = lines.iter().any(|(_, map)| *map != lines[0].1);
+    let series = lines.iter().enumerate().map(|(k, (scale, map))| {
         let name = scale.map_or("losses".to_owned(), |s| format!("length scale {}", human::significant(s, 3)));
+        let name = if several { format!("{map}, {name}") } else { name };
         let mut line = Series::new(name.clone(), Style::Marks, k);
-        let mut points: Vec<_> = fitted.choice.trials.iter().filter(|t| t.length_scale == *scale).collect();
+        let here = |t: &&Trial| line_of(t) == (*scale, map.clone());
+        let mut points: Vec<_> = fitted.choice.trials.iter().filter(here).collect();
         points.sort_by_key(|t| t.features);
         for t in points {
             let tip = format!(
@@ -142,19 +152,21 @@ fn trials(fitted: &Fitted) -> Plot {
         title: "Loss on held-out rows".into(),
         subtitle: "With the best of nine penalties each.".into(),
         x: Axis::log("number of features").with_ticks(ticks.iter().map(|&t| t as f64).collect()),
-        y: Axis::linear(loss_words(fitted)).in_percent(),
+        y: Axis::linear(loss_words(fitted)).in_percent().within(0.0, f64::INFINITY),
         series: series.collect(),
     }
 }
 
 fn trial_table(fitted: &Fitted) -> Table {
     let mut table = Table::new("")
+        .words("map", "map")
         .numbers("features", "features")
         .numbers("length_scale", "length scale")
         .numbers("penalty", "best penalty")
         .numbers("loss", loss_words(fitted));
     for t in &fitted.choice.trials {
         table.push(vec![
+            Cell::text(t.map.clone()),
             Cell::count(t.features),
             t.length_scale.map_or(Cell::missing("–"), |s| Cell::number(s, 3)),
             Cell::number(t.penalty, 2),
@@ -210,14 +222,17 @@ fn per_class(fitted: &Fitted) -> Plot {
             let error = (shrunk * (1.0 - shrunk) / (total as f64 + 4.0)).sqrt();
             let tip = format!("class {}\n{} of {total} rows recognised", names[c], row[c]);
             let range = ((share - error).max(0.0), (share + error).min(1.0));
-            marks.push(Point::new((c + 1) as f64, share).with_range(range.0, range.1), tip);
+            marks.push(Point::new(c as f64, share).with_range(range.0, range.1), tip);
         }
     }
     Plot {
         title: "Recognised rows of each class".into(),
-        subtitle: "With one standard error; classes in the order of the table.".into(),
-        x: Axis::linear("class").with_ticks((1..=names.len().min(30)).map(|c| c as f64).collect()),
-        y: Axis::linear("share recognised").in_percent(),
+        subtitle: format!(
+            "With one standard error, on {} that had no part in the fit.",
+            human::things(fitted.answers.truth.nrows(), "row")
+        ),
+        x: Axis::named("class", names),
+        y: Axis::linear("share recognised").in_percent().within(0.0, 1.0),
         series: vec![marks],
     }
 }

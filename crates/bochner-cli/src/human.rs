@@ -67,6 +67,11 @@ pub(crate) fn count(n: usize) -> String {
     text
 }
 
+/// `1 row`, `1,234 rows`: a count of things whose plural ends in s.
+pub(crate) fn things(n: usize, thing: &str) -> String {
+    format!("{} {thing}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 /// `value` with `digits` significant digits, without an exponent where it can be avoided.
 pub(crate) fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
@@ -116,6 +121,7 @@ mod tests {
         assert_eq!(significant(f64::NAN, 2), "NaN");
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(count(7), "7");
+        assert_eq!((things(1, "row"), things(1000, "row")), ("1 row".into(), "1,000 rows".into()));
     }
 
     #[test]

@@ -27,6 +27,10 @@ pub(crate) struct MapArgs {
     set: Vec<String>,
 }
 
+/// Maps by name; their parameters are those of the Python classes.
+const MAPS: [&str; 8] =
+    ["fourier", "maclaurin", "polynomial", "positive", "optical", "spherical", "compressive", "ortho_projection"];
+
 /// Kernels and the maps made for them, and whether the map has others too.
 const KERNELS: [(&str, &str, bool); 6] = [
     ("gaussian", "fourier", true),
@@ -41,7 +45,11 @@ impl MapArgs {
     /// The map, and the kernel where the map has to be told.
     fn names(&self) -> Outcome<(&str, Option<&str>)> {
         let kernel = match (&self.map, self.kernel()) {
-            (Some(map), kernel) => return Ok((map, kernel)),
+            (Some(map), kernel) => {
+                let known = MAPS.iter().find(|known| **known == map.replace('-', "_"));
+                let unknown = || format!("--map {map}: there is no such map; these are {}", MAPS.join(", "));
+                return Ok((known.ok_or_else(|| Failure::Usage(unknown()))?, kernel));
+            }
             (None, None) => return Ok(("fourier", None)),
             (None, Some(kernel)) => kernel,
         };
@@ -63,6 +71,37 @@ impl MapArgs {
         self.kernel.as_deref()
     }
 
+    /// Whether the map is for the program to choose: nothing was said that only one map understands.
+    pub(crate) fn any_map(&self) -> bool {
+        self.map.is_none() && matches!(self.kernel(), None | Some("gaussian")) && self.set.is_empty()
+    }
+
+    /// Refuses what a machine that compares rows by an exact kernel has no use for.
+    pub(crate) fn check_exact(&self) -> Outcome {
+        if let Some(kernel) = self.kernel().filter(|k| !["gaussian", "laplacian", "matern"].contains(k)) {
+            return Err(Failure::Usage(format!(
+                "--kernel {kernel}: --model kernel-svm has gaussian, laplacian and matern"
+            )));
+        }
+        match self.map.as_deref() {
+            None | Some("fourier") => Ok(()),
+            Some(map) => Err(Failure::Usage(format!(
+                "--map {map}: --model kernel-svm compares rows by a kernel and has no map; leave --map out"
+            ))),
+        }
+    }
+
+    /// Refuses kernels whose values are numbers, where those with matrices as values are needed.
+    pub(crate) fn check_operator(&self) -> Outcome {
+        match self.kernel().filter(|kernel| operator_name(kernel).is_none()) {
+            None => Ok(()),
+            Some(kernel) => Err(Failure::Usage(format!(
+                "--kernel {kernel} is not an operator-valued kernel; these are decomposable, curl_free, divergence_free, \
+                 helmholtz"
+            ))),
+        }
+    }
+
     /// The description as far as it was given; the number of features is for the caller.
     pub(crate) fn describe(&self, seed: u64) -> Outcome<Map<String, Value>> {
         let mut map = Map::new();
@@ -80,7 +119,7 @@ impl MapArgs {
         };
         map.extend(constants.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         if let Some(scale) = &self.length_scale {
-            map.insert("length_scale".into(), value(scale));
+            map.insert("length_scale".into(), length_scale(scale)?);
         }
         for pair in &self.set {
             let Some((name, text)) = pair.split_once('=') else {
@@ -93,6 +132,19 @@ impl MapArgs {
         }
         Ok(map)
     }
+}
+
+/// A positive number, a list of them, or `median`.
+fn length_scale(text: &str) -> Outcome<Value> {
+    let positive = |v: &Value| v.as_f64().is_some_and(|v| v > 0.0 && v.is_finite());
+    let value = value(text);
+    let good = match &value {
+        Value::Array(scales) => !scales.is_empty() && scales.iter().all(positive),
+        Value::String(word) => word == "median",
+        number => positive(number),
+    };
+    let expected = "a positive number, a list with one for each column as in [0.5,2], or median";
+    if good { Ok(value) } else { Err(Failure::Usage(format!("--length-scale {text}: expected {expected}"))) }
 }
 
 /// A number, a list or a truth value where it reads like one, else a word.

@@ -83,6 +83,17 @@ impl Job<'_> {
         }
     }
 
+    /// Refuses a budget in which penalties cannot be compared: all of them are fitted from one Gram matrix.
+    ///
+    /// To be asked with all the features of a fit, before fewer are tried: a budget that would do for those is no advice.
+    pub(crate) fn check_memory<R: Real>(&self, input_dim: usize) -> Result<()> {
+        if let (Some(_), Description::Map(_)) = (self.memory, self.description) {
+            let outputs = self.targets.max(self.class_count());
+            self.ridge::<R>(input_dim)?.with_solver(Solver::Cholesky).bytes(None, outputs)?;
+        }
+        Ok(())
+    }
+
     /// Ridge regression of a function with several outputs.
     pub(crate) fn operator<R: Real>(&self, input_dim: usize) -> Result<OperatorRidge<R>> {
         let solver = match self.solver {
@@ -401,7 +412,12 @@ pub(crate) fn plain(label: &Value) -> String {
 fn map_of<R: Real>(stored: &Stored) -> Result<DynMap<R>> {
     let spec: Spec = serde_json::from_value(stored.header.map.clone())
         .map_err(|e| unreadable(format!("its map cannot be read: {e}")))?;
-    check_features(stored, spec.n_components())?;
+    let promised = match &spec {
+        // It makes no more measurements than rows have columns.
+        Spec::OrthoProjection(spec) => spec.n_components.min(stored.header.input_dim),
+        spec => spec.n_components(),
+    };
+    check_features(stored, promised)?;
     spec.build::<R>(stored.header.input_dim)
 }
 
@@ -585,16 +601,15 @@ fn load_gp_classifier<R: Real>(stored: &Stored) -> Result<Box<dyn Fitted>> {
 }
 
 /// The penalty of a ridge regression is the ratio of noise and signal variance of the process with the same mean; their
-/// common factor `s²` is the one of the largest likelihood.
+/// common factor, one for each target, is the one of the largest likelihood.
 struct GpSums<'a, R: Real> {
     map: DynMap<R>,
     job: &'a Job<'a>,
 }
 
 impl<R: Real> GpSums<'_, R> {
-    fn process(&self, factor: f64) -> Result<GpRegressor<DynMap<R>>> {
-        let noise = factor * self.job.penalty;
-        let process = GpRegressor::new(self.map.clone(), noise)?.with_signal_variance(factor)?;
+    fn process(&self) -> Result<GpRegressor<DynMap<R>>> {
+        let process = GpRegressor::new(self.map.clone(), self.job.penalty)?.with_likeliest_level(true);
         self.job.memory.map_or(Ok(process.clone()), |bytes| process.with_memory_budget(bytes))
     }
 }
@@ -605,7 +620,7 @@ impl<R: Real> FromSums<R> for GpSums<'_, R> {
     }
 
     fn begin(&self) -> Result<Sums<R>> {
-        self.process(1.0)?.accumulator(self.job.targets).map(Sums::All)
+        self.process()?.accumulator(self.job.targets).map(Sums::All)
     }
 
     fn bytes(&self) -> u64 {
@@ -613,15 +628,8 @@ impl<R: Real> FromSums<R> for GpSums<'_, R> {
     }
 
     fn finish(&self, sums: Sums<R>) -> Result<Stored> {
-        let gram = sums.all()?;
-        let observations = gram.count() as f64 * self.job.targets as f64;
-        let moments = gram.finish();
-        // ln p at s² = 1 and 2 differ by -Q/4 + (n/2) ln 2, and the largest likelihood has s² = Q/n.
-        let likelihood =
-            |factor: f64| Ok::<_, Error>(self.process(factor)?.fit_moments(moments.clone())?.log_marginal_likelihood());
-        let quadratic = 2.0 * observations * std::f64::consts::LN_2 - 4.0 * (likelihood(1.0)? - likelihood(2.0)?);
-        let factor = (quadratic / observations).clamp(1e-12, 1e12);
-        self.process(factor)?.fit_moments(moments)?.to_stored(self.job.description.to_value()?)
+        let moments = sums.all()?.finish();
+        self.process()?.fit_moments(moments)?.to_stored(self.job.description.to_value()?)
     }
 }
 
@@ -878,16 +886,45 @@ fn fit_local<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<St
         let reason = "a local process has Maclaurin features".into();
         return Err(Error::Unsupported { what: "--map", reason });
     };
-    let mut process = LocalGp::new(spec, job.penalty)?.with_max_clusters(job.centroids)?;
-    if let Some(bytes) = job.memory {
-        process = process.with_memory_budget(bytes)?;
-    }
     let (rows, targets) = collected(job, source)?;
-    match &job.journal {
-        Some(place) => process.fit_rows_journalled(rows.view(), targets.view(), &mut place.open()?),
-        None => process.fit_rows(rows.view(), targets.view()),
-    }?
-    .to_stored()
+    let mut journal = job.journal.as_ref().map(journal::Place::open).transpose()?;
+    let mut fit = |factor: f64, rows: ArrayView2<'_, f64>, targets: ArrayView2<'_, f64>| {
+        let process = LocalGp::new(spec.clone(), factor * job.penalty)?.with_signal_variance(factor)?;
+        let process = process.with_max_clusters(job.centroids)?;
+        let process = job.memory.map_or(Ok(process.clone()), |bytes| process.with_memory_budget(bytes))?;
+        match &mut journal {
+            Some(journal) => process.fit_rows_journalled(rows, targets, journal),
+            None => process.fit_rows(rows, targets),
+        }
+    };
+    let factor = local_level(job, rows.view(), targets.view(), &mut fit)?;
+    fit(factor, rows.view(), targets.view())?.to_stored()
+}
+
+/// The factor of both variances of a local process at which rows that were held out are likeliest.
+///
+/// The penalty is their ratio. A marginal likelihood would be that of one centre, where targets far away count as noise.
+fn local_level(
+    job: &Job<'_>,
+    rows: ArrayView2<'_, f64>,
+    targets: ArrayView2<'_, f64>,
+    fit: &mut dyn FnMut(f64, ArrayView2<'_, f64>, ArrayView2<'_, f64>) -> Result<LocalGpModel>,
+) -> Result<f64> {
+    let n = rows.nrows();
+    let order: Vec<usize> =
+        Stream::new(job.seed, Role::Split, 1).permutation(n).into_iter().map(|i| i as usize).collect();
+    let (held_out, rest) = order.split_at(n / 5);
+    if held_out.is_empty() || rest.len() < 2 {
+        return Ok(1.0);
+    }
+    let part = |numbers: &[usize]| (rows.select(Axis(0), numbers), targets.select(Axis(0), numbers));
+    let (near, known) = part(rest);
+    let model = fit(1.0, near.view(), known.view())?;
+    let (new, truth) = part(held_out);
+    let (mean, variance) = model.predict_with_variance(new.view())?;
+    let deviations =
+        (&truth - &mean).mapv(|e| e * e) / (variance.mapv(|v| v.max(0.0)) + job.penalty).insert_axis(Axis(1));
+    Ok(deviations.mean().unwrap_or(1.0).clamp(1e-12, 1e12))
 }
 
 impl<R: Real> Fitted for SviClassifierModel<DynMap<R>> {

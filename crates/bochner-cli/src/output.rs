@@ -137,6 +137,58 @@ pub(crate) fn check_folder(path: &Path) -> Outcome {
     made.map_err(|e| Failure::Failed(format!("cannot write to the folder {}: {}", path.display(), why_not(there, &e))))
 }
 
+/// A file as the user named it: the option, or what it is, and where.
+pub(crate) type Named<'a> = (&'a str, &'a Path);
+
+/// Refuses, before any work is done, outputs that would replace an input or each other.
+pub(crate) fn check_apart(outputs: &[Named<'_>], inputs: &[Named<'_>]) -> Outcome {
+    for (i, (option, path)) in outputs.iter().enumerate() {
+        let mut others =
+            inputs.iter().map(|other| (other, true)).chain(outputs[..i].iter().map(|other| (other, false)));
+        let Some(((what, other), is_input)) = others.find(|((_, other), _)| is_same(path, other)) else { continue };
+        let (path, other) = (path.display(), other.display());
+        return Err(Failure::Usage(match is_input {
+            true => format!("{option} {path} would replace {what} {other}, which is the same file; name another"),
+            false => format!("{what} {other} and {option} {path} are the same file; name two"),
+        }));
+    }
+    Ok(())
+}
+
+/// Whether two names are those of one file, which need not be there yet. Devices and pipes are not replaced.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| match (fs::canonicalize(path), path.file_name()) {
+        (Ok(place), _) => Some(place),
+        // A link to a file that is not there yet, or no link.
+        (Err(_), Some(name)) => {
+            let path = fs::read_link(path).map_or_else(|_| path.to_owned(), |to| folder_of(path).join(to));
+            let folder = fs::canonicalize(folder_of(&path)).ok()?;
+            Some(folder.join(path.file_name().unwrap_or(name)))
+        }
+        (Err(_), None) => None,
+    };
+    if [one, other].contains(&Path::new("-")) {
+        return false;
+    }
+    match (fs::metadata(one), fs::metadata(other)) {
+        (Ok(a), _) | (_, Ok(a)) if !a.is_file() => false,
+        (Ok(a), Ok(b)) if same_inode(&a, &b) => true,
+        _ => place(one).is_some_and(|one| Some(one) == place(other)),
+    }
+}
+
+/// Whether two files are one under two names.
+#[cfg(unix)]
+fn same_inode(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+#[cfg(not(unix))]
+fn same_inode(_: &fs::Metadata, _: &fs::Metadata) -> bool {
+    false
+}
+
 /// Makes a folder and those above it.
 pub(crate) fn create_folder(path: &Path) -> Outcome {
     fs::create_dir_all(path).map_err(|e| Failure::Failed(format!("cannot make the folder {}: {e}", path.display())))
@@ -174,6 +226,32 @@ mod tests {
         write_whole(&path, b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn files_are_the_same_through_links_and_before_they_are_there() {
+        let folder = folder("same");
+        let at = |name: &str| folder.join(name);
+        write_whole(&at("data.csv"), b"1").unwrap();
+        assert!(is_same(&at("data.csv"), &at("./data.csv")) && !is_same(&at("data.csv"), &at("other.csv")));
+        assert!(is_same(&at("new"), &folder.join("../").join(folder.file_name().unwrap()).join("new")));
+        assert!(!is_same(Path::new("/dev/null"), Path::new("/dev/null")), "nothing is lost");
+        assert!(!is_same(Path::new("-"), Path::new("-")));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("data.csv", at("link")).unwrap();
+            std::os::unix::fs::symlink("later", at("dangling")).unwrap();
+            fs::hard_link(at("data.csv"), at("hard")).unwrap();
+            assert!(is_same(&at("link"), &at("data.csv")) && is_same(&at("hard"), &at("link")));
+            assert!(is_same(&at("dangling"), &at("later")));
+        }
+        let (data, page) = (at("data.csv"), at("page"));
+        let message = |outputs: &[Named<'_>]| check_apart(outputs, &[("the data file", &data)]).unwrap_err();
+        assert!(message(&[("--out", &data)]).to_string().contains("would replace the data file"));
+        let twice = message(&[("--out", &page), ("--report", &page)]);
+        assert!(twice.to_string().starts_with("--out ") && twice.exit_code() == 2, "{twice}");
+        check_apart(&[("--out", &page)], &[("the data file", &data)]).unwrap();
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -4,7 +4,7 @@ use crate::failure::{Failure, Outcome};
 use crate::human;
 use crate::interrupt;
 use crate::read::{Data, Kind, Missing, Schema};
-use bochner::preprocess::{Binarize, Centre, ColumnStatistics, Preprocess, Standardize, UnitNorm};
+use bochner::preprocess::{Binarize, Centre, ColumnStatistics, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::{RowBlock, RowSource};
 use bochner::scalar::Real;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What is done to rows first.
+/// What is done to rows first: one list for all commands, so that `plan` and `compare` answer for the rows of `fit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
 pub(crate) enum Preparation {
     /// Scale columns of a table; only centre bytes of images and columns of zeros and ones
@@ -22,13 +22,19 @@ pub(crate) enum Preparation {
     /// Nothing
     None,
     /// Subtract the mean of every column
+    #[value(aliases = ["center", "centred", "centered"])]
     Centre,
     /// Subtract the mean of every column and divide by its standard deviation
+    #[value(aliases = ["standardise", "standardize", "standardised", "standardized"])]
     Scale,
     /// Scale every row to length one
+    #[value(alias = "unit-norm")]
     Unit,
     /// One above the threshold of --threshold, zero below
+    #[value(alias = "binarize")]
     Binarise,
+    /// Shift every column to begin at zero, then scale every row to length one
+    NonNegative,
 }
 
 /// What a model predicts.
@@ -68,6 +74,16 @@ impl Pipeline {
     /// Changes rows as the model wants them.
     pub(crate) fn apply(&self, mut rows: ArrayViewMut2<'_, f64>) -> Result<()> {
         self.steps.iter().try_for_each(|step| step.apply(rows.view_mut()))
+    }
+
+    /// Means of the columns in training, where the first step keeps them.
+    pub(crate) fn means(&self) -> Option<&[f64]> {
+        let means = match self.steps.first()? {
+            Preprocess::Centre(step) => step.mean(),
+            Preprocess::Standardize(step) => step.mean(),
+            _ => return None,
+        };
+        Some(means).filter(|means| means.len() == self.schema.input_dim())
     }
 
     /// One scale for all targets: those of a vector field must not be stretched apart.
@@ -120,6 +136,7 @@ impl Pipeline {
                     let untouched = step.scale().iter().filter(|s| **s == 1.0).count();
                     let tail = match untouched {
                         0 => String::new(),
+                        1 => " (one column that is constant or of zeros and ones is not divided)".into(),
                         n => format!(" ({n} constant columns or columns of zeros and ones are not divided)"),
                     };
                     format!("column means are subtracted, and columns divided by their standard deviations{tail}")
@@ -177,7 +194,7 @@ const MOST_CLASSES: usize = 10_000;
 /// Whole numbers that are taken for classes if nobody says what they are.
 const FEW_CLASSES: usize = 30;
 /// Rows of a sample: enough to choose parameters on.
-const SAMPLE_ROWS: usize = 20_000;
+pub(crate) const SAMPLE_ROWS: usize = 20_000;
 
 /// Reads all rows once.
 pub(crate) fn scan(data: &Data, seed: Seed, sample_bytes: u64, mut seen: impl FnMut() -> Outcome) -> Outcome<Scan> {
@@ -361,6 +378,9 @@ impl Scan {
             Preparation::Scale => vec![Standardize::fit(&self.columns)?.into()],
             Preparation::Unit => vec![UnitNorm::default().into()],
             Preparation::Binarise => vec![Binarize::new(threshold)?.into()],
+            Preparation::NonNegative => {
+                vec![ShiftNonNegative::fit(&self.columns)?.into(), UnitNorm::default().into()]
+            }
         })
     }
 

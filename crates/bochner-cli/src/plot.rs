@@ -49,11 +49,17 @@ pub(crate) struct Axis {
     percent: bool,
     /// What stands at 0, 1, … instead of numbers.
     names: Vec<String>,
+    /// Values that the quantity cannot leave, and the axis neither.
+    bounds: (f64, f64),
 }
+
+/// Letters of a name that is written upwards.
+const LONGEST_NAME: usize = 12;
 
 impl Axis {
     pub(crate) fn linear(label: &str) -> Self {
-        Axis { label: label.into(), scale: Scale::Linear, ticks: None, percent: false, names: Vec::new() }
+        let bounds = (f64::NEG_INFINITY, f64::INFINITY);
+        Axis { label: label.into(), scale: Scale::Linear, ticks: None, percent: false, names: Vec::new(), bounds }
     }
 
     /// Names at 0, 1, …
@@ -75,6 +81,12 @@ impl Axis {
     /// Tick labels as percentages of one.
     pub(crate) fn in_percent(mut self) -> Self {
         self.percent = true;
+        self
+    }
+
+    /// For a quantity that no margin may take out of these bounds: a loss below 0, a share above 1.
+    pub(crate) fn within(mut self, low: f64, high: f64) -> Self {
+        self.bounds = (low, high);
         self
     }
 
@@ -216,11 +228,22 @@ impl Mapping {
             Scale::Linear => (low, high),
             Scale::Log => (low.log10(), high.log10()),
         };
+        if !axis.names.is_empty() {
+            // Every name has its place, also where nothing stands, and half of one around it.
+            let (low, high) = (low.min(0.0) - 0.5, high.max(axis.names.len() as f64 - 1.0) + 0.5);
+            return Mapping { scale: axis.scale, low, high, from, to };
+        }
+        let seen = (low, high);
         if high - low < 1e-9 * high.abs().max(1.0) {
             (low, high) = (low - 0.5, high + 0.5);
         }
         let margin = 0.05 * (high - low);
-        Mapping { scale: axis.scale, low: low - margin, high: high + margin, from, to }
+        let (mut least, mut most) = (low - margin, high + margin);
+        if axis.scale == Scale::Linear {
+            // Values outside of the bounds are shown all the same.
+            (least, most) = (least.max(axis.bounds.0.min(seen.0)), most.min(axis.bounds.1.max(seen.1)));
+        }
+        Mapping { scale: axis.scale, low: least, high: most, from, to }
     }
 
     fn position(&self, value: f64) -> Option<f64> {
@@ -343,9 +366,14 @@ impl Plot {
             let label = self.x.text(tick);
             let half = 0.5 * label.chars().count() as f64 * 13.0 * ADVANCE;
             if crowded {
+                // Nearer than this, lines at this angle would touch.
+                if at < free_from {
+                    continue;
+                }
+                free_from = at + 20.0;
                 let (at, down) = (at + 4.0, bottom + 18.0);
                 let turned = format!("fill=\"{SOFT}\" transform=\"rotate(-35 {at:.1} {down:.1})\"");
-                text(svg, at, down, "end", "soft", &turned, &label);
+                text(svg, at, down, "end", "soft", &turned, &shortened(&label, LONGEST_NAME));
             } else if at - half >= free_from {
                 text(svg, at, bottom + 21.0, "middle", "soft", &format!("fill=\"{SOFT}\""), &label);
                 free_from = at + half + 6.0;
@@ -524,6 +552,17 @@ fn text(svg: &mut String, x: f64, y: f64, anchor: &str, class: &str, paint: &str
     );
 }
 
+/// At most so many characters of a name, from both ends: names of one kind often differ in the last ones.
+fn shortened(name: &str, most: usize) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= most {
+        return name.to_owned();
+    }
+    let tail = most / 3;
+    let (head, tail) = (&letters[..most - 1 - tail], &letters[letters.len() - tail..]);
+    format!("{}…{}", head.iter().collect::<String>().trim_end(), tail.iter().collect::<String>().trim_start())
+}
+
 /// Lines of at most `width` characters, broken at spaces.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -611,6 +650,38 @@ mod tests {
             band.split("<polygon").nth(1).unwrap().split("points=\"").nth(1).unwrap().split('"').next().unwrap();
         assert_eq!(corners.split(' ').count(), 4);
         assert!(marked.contains("class=\"shape\"") && !band.contains("class=\"shape\""));
+    }
+
+    #[test]
+    fn an_axis_does_not_leave_the_values_that_there_can_be() {
+        let axis = Axis::linear("loss").in_percent().within(0.0, 1.0);
+        let ends = |values: [f64; 2]| {
+            let mapping = Mapping::new(&axis, values.into_iter(), 0.0, 1.0);
+            (mapping.low, mapping.high)
+        };
+        assert_eq!(ends([0.01, 1.0]), (0.0, 1.0));
+        assert_eq!(ends([0.0, 0.0]), (0.0, 0.55));
+        assert!(ends([0.4, 0.6]).0 < 0.4 && ends([0.4, 0.6]).0 > 0.3);
+        assert!(ends([-0.2, 1.2]).0 <= -0.2 && ends([-0.2, 1.2]).1 >= 1.2, "what is there is shown");
+        let free = Mapping::new(&Axis::linear(""), [0.0, 1.0].into_iter(), 0.0, 1.0);
+        assert!(free.low < 0.0 && free.high > 1.0);
+    }
+
+    #[test]
+    fn every_name_has_its_place_and_very_many_do_not_touch() {
+        let mut plot = plot(&[(0.0, 1.0)]);
+        plot.x = Axis::named("classes", vec!["no".into(), "yes".into()]);
+        let svg = plot.to_svg();
+        assert!(svg.contains(">no</text>") && svg.contains(">yes</text>"), "the class without a mark too");
+        plot.x = Axis::named("classes", (0..1000).map(|i| format!("a class called {i}")).collect());
+        let svg = plot.to_svg();
+        let names: Vec<_> = svg.lines().filter(|line| line.contains("rotate(-35")).collect();
+        assert!((10..40).contains(&names.len()), "{}", names.len());
+        assert!(names[1].contains("…"), "{}", names[1]);
+        assert_eq!(shortened("versicolor", 12), "versicolor");
+        assert_eq!(shortened("class_number_1", 12), "class_n…er_1");
+        assert_ne!(shortened("class_number_1", 12), shortened("class_number_2", 12));
+        assert_eq!(shortened("ééééééééééééé", 12).chars().count(), 12);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Which file, which columns, what about empty cells: the options commands share that read data.
 
 use crate::failure::{Failure, Outcome};
-use crate::read::{Data, Input, Missing, Options, Schema, Selection};
+use crate::read::{Data, Input, Largest, Missing, Options, Schema, Selection, short};
 use std::path::Path;
 
 /// How text is read.
@@ -14,7 +14,7 @@ pub(crate) struct Text {
     /// The first row of text holds data
     #[arg(long)]
     no_header: bool,
-    /// Character between fields: a comma, a semicolon, a blank, tab … [default: look and see]
+    /// Character between fields: a comma, a semicolon, a bar, a blank, tab … [default: look and see]
     #[arg(long, value_name = "CHARACTER", value_parser = parse_separator)]
     separator: Option<u8>,
 }
@@ -30,14 +30,22 @@ fn parse_separator(text: &str) -> Result<u8, String> {
 }
 
 impl Text {
-    pub(crate) fn options(&self, missing: Missing) -> Options {
+    pub(crate) fn options(&self, missing: Missing, largest: Largest) -> Options {
         let header = match (self.header, self.no_header) {
             (true, _) => Some(true),
             (_, true) => Some(false),
             _ => None,
         };
-        Options { header, separator: self.separator, missing }
+        Options { header, separator: self.separator, missing, largest: Some(largest), ..Options::default() }
     }
+}
+
+/// Numbers whose squares can be added up in double precision.
+pub(crate) const DOUBLE: Largest = Largest { value: 1e150, told: "too large; numbers up to 1e150 are read" };
+
+/// Numbers of single precision; `told` says what a larger one is.
+pub(crate) const fn single(told: &'static str) -> Largest {
+    Largest { value: f32::MAX as f64, told }
 }
 
 /// What fills empty cells in.
@@ -61,7 +69,7 @@ pub(crate) struct Columns {
     /// Columns to leave out (names, identifiers), separated by commas
     #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
     drop: Vec<String>,
-    /// Columns that hold categories although all or most of their cells are numbers, separated by commas
+    /// Columns that hold categories although their cells are numbers, dates or names, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
     categories: Vec<String>,
     /// Fill empty cells in instead of refusing them
@@ -83,7 +91,14 @@ impl Columns {
         }
     }
 
-    pub(crate) fn open(&self, data: &Path, labels: Option<&Path>, targets: &[String], text: &Text) -> Outcome<Data> {
+    pub(crate) fn open(
+        &self,
+        data: &Path,
+        labels: Option<&Path>,
+        targets: &[String],
+        text: &Text,
+        largest: Largest,
+    ) -> Outcome<Data> {
         let selection = Selection {
             targets: targets.to_vec(),
             inputs: self.columns.clone(),
@@ -91,13 +106,13 @@ impl Columns {
             words: self.categories.clone(),
         };
         let labels = labels.map(Input::open).transpose()?;
-        Ok(Data::open(Input::open(data)?, labels, &selection, &text.options(self.missing()))?)
+        Ok(Data::open(Input::open(data)?, labels, &selection, &text.options(self.missing(), largest))?)
     }
 }
 
 /// Names of the first columns of a schema, for a message.
 pub(crate) fn some_names(schema: &Schema) -> String {
-    let names: Vec<&str> = schema.inputs.iter().take(12).map(|c| c.name.as_str()).collect();
+    let names: Vec<_> = schema.inputs.iter().take(12).map(|c| short(&c.name)).collect();
     format!("{}{}", names.join(", "), if schema.inputs.len() > names.len() { ", …" } else { "" })
 }
 

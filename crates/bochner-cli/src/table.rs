@@ -116,6 +116,8 @@ pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
     /// Rows above which a thin line is drawn.
     breaks: Vec<usize>,
+    /// What programs are told beside the rows, and people by the title; and what the rows are then called.
+    facts: Option<(&'static str, Vec<(String, Value)>)>,
 }
 
 impl Table {
@@ -132,6 +134,13 @@ impl Table {
     /// A column of numbers.
     pub(crate) fn numbers(mut self, key: &str, heading: &str) -> Self {
         self.columns.push(Column { key: key.into(), heading: heading.into(), numeric: true });
+        self
+    }
+
+    /// What holds for all rows, for programs, to whom a title says nothing: fields of an object beside `rows` in JSON,
+    /// columns in CSV.
+    pub(crate) fn with_facts(mut self, rows: &'static str, facts: Vec<(String, Value)>) -> Self {
+        self.facts = Some((rows, facts));
         self
     }
 
@@ -199,13 +208,17 @@ impl Table {
         text
     }
 
-    /// An array with one object per row.
+    /// An array with one object per row, or an object that has it beside the facts.
     pub(crate) fn to_json(&self) -> Value {
         let rows = self.rows.iter().map(|row| {
             let fields = self.columns.iter().zip(row).map(|(column, cell)| (column.key.clone(), cell.value.clone()));
             Value::Object(fields.collect())
         });
-        Value::Array(rows.collect())
+        let rows = Value::Array(rows.collect());
+        match &self.facts {
+            None => rows,
+            Some((name, facts)) => Value::Object(facts.iter().cloned().chain([((*name).to_owned(), rows)]).collect()),
+        }
     }
 
     /// A header and one line per row (RFC 4180); numbers with all their digits.
@@ -216,13 +229,15 @@ impl Table {
             text.push_str(&fields.join(","));
             text.push('\n');
         };
-        line(&mut self.columns.iter().map(|c| c.key.clone()));
+        let field = |value: &Value| match value {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let facts = || self.facts.iter().flat_map(|(_, facts)| facts);
+        line(&mut self.columns.iter().map(|c| &c.key).chain(facts().map(|(key, _)| key)).cloned());
         for row in &self.rows {
-            line(&mut row.iter().map(|cell| match &cell.value {
-                Value::Null => String::new(),
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            }));
+            line(&mut row.iter().map(|cell| &cell.value).chain(facts().map(|(_, value)| value)).map(field));
         }
         text
     }
@@ -333,6 +348,15 @@ mod tests {
         let json = table().to_json();
         assert_eq!(json[0]["time_s"], 0.25);
         assert!(json[1]["time_s"].is_null());
+    }
+
+    #[test]
+    fn what_holds_for_all_rows_stands_beside_them() {
+        let told = table().with_facts("maps", vec![("kernel".to_owned(), "gaussian".into())]);
+        assert_eq!(told.to_text(false), table().to_text(false), "people read it in the title");
+        let json = told.to_json();
+        assert_eq!((&json["kernel"], &json["maps"]), (&"gaussian".into(), &table().to_json()));
+        assert_eq!(told.to_csv(), "map,time_s,kernel\n\"dense, \"\"plain\"\"\",0.25,gaussian\n<é>,,gaussian\n");
     }
 
     #[test]

@@ -220,6 +220,11 @@ impl Sheet {
         Ok(())
     }
 
+    /// Hands over what has been written to whoever waits for it.
+    pub(crate) fn flush(&mut self) -> Outcome {
+        self.sink.flush().map_err(|e| told(&self.name, e))
+    }
+
     /// Number of rows written.
     pub(crate) fn rows(&self) -> usize {
         self.rows

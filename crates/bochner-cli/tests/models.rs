@@ -255,7 +255,10 @@ fn requests_that_make_no_sense_are_told_in_one_sentence() {
             &["fit", "t.csv", "--target", "cost"],
             "there is no column cost; the columns are name, area, colour, age, price",
         ),
-        (&["fit", "t.csv", "--target", "price", "--drop", "name", "--map", "wavelet"], "unknown variant `wavelet`"),
+        (
+            &["fit", "t.csv", "--target", "price", "--drop", "name", "--map", "wavelet"],
+            "--map wavelet: there is no such map; these are fourier, ",
+        ),
         (&["fit", "t.csv", "--target", "price", "--drop", "name", "--set", "colour=1"], "unknown field `colour`"),
         (&["fit", "t.csv", "--target", "price", "--drop", "name", "--set", "nu"], "--set takes NAME=VALUE"),
         (
@@ -982,4 +985,66 @@ fn a_support_vector_machine_separates_the_rings() {
     assert!(folder.good(&["inspect", "rings.bochner"]).contains("support vector machine"));
     let message = folder.bad(&["fit", "rings.csv", "--target", "x", "--drop", "ring", "--model", "svm"]);
     assert!(message.contains("no regression with --model svm"), "{message}");
+}
+
+#[test]
+fn the_memory_that_an_error_asks_for_is_enough() {
+    let folder = Folder::new("advice");
+    let mut text = String::from("a,b,y\n");
+    (0..300).for_each(|i| writeln!(text, "{},{},{}", noise(i, 0), noise(i, 1), noise(i, 0) * noise(i, 1)).unwrap());
+    folder.write("table.csv", text);
+    for more in [&["--features", "1024"][..], &[], &["--features", "1024", "--solver", "cg"]] {
+        let start = ["fit", "table.csv", "--target", "y"];
+        let message = folder.bad(&[&start[..], more, &["--memory", "1MB"]].concat());
+        let (_, rest) = message.split_once("a budget of ").unwrap_or_else(|| panic!("{message}"));
+        let advised: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        folder.good(&[&start[..], more, &["--memory", &advised]].concat());
+    }
+}
+
+#[test]
+fn a_map_with_fewer_features_than_were_asked_for_is_fitted_and_read_again() {
+    let folder = Folder::new("fewer");
+    folder.write("houses.csv", houses(300));
+    for more in [&[][..], &["--features", "200"]] {
+        let common = ["fit", "houses.csv", "--target", "price", "--drop", "name", "--map", "ortho_projection"];
+        folder.good(&[&common[..], more].concat());
+        folder.good(&["predict", "houses.bochner", "houses.csv"]);
+    }
+}
+
+/// Mean of the squared deviations of predictions from the truth, in units of the variances predicted.
+fn standardised(csv: &str, truth: &[f64]) -> f64 {
+    let squares = csv.lines().skip(1).zip(truth).map(|(line, truth)| {
+        let (mean, std) = line.split_once(',').unwrap();
+        let (mean, std): (f64, f64) = (mean.parse().unwrap(), std.parse().unwrap());
+        ((truth - mean) / std).powi(2)
+    });
+    squares.sum::<f64>() / truth.len() as f64
+}
+
+#[test]
+fn standard_deviations_are_as_large_as_the_errors() {
+    let folder = Folder::new("calibrated");
+    // Noise of the sum of twelve uniform numbers, nearly normal, of deviation 0.5.
+    let (known, new) = (600, 400);
+    let normal = |i: usize| (0..12).map(|k| noise(i, 100 + k)).sum::<f64>() - 6.0;
+    let row = |i: usize| {
+        let (a, b) = (4.0 * noise(i, 1), 4.0 * noise(i, 2));
+        (a, b, (1.5 * a).sin() + 0.3 * b + 0.5 * normal(i))
+    };
+    let table = |range: std::ops::Range<usize>| {
+        range.map(row).fold(String::from("a,b,y\n"), |text, (a, b, y)| format!("{text}{a},{b},{y}\n"))
+    };
+    folder.write("known.csv", table(0..known));
+    folder.write("new.csv", table(known..known + new));
+    let truth: Vec<f64> = (known..known + new).map(|i| row(i).2).collect();
+    // A mean of m squares of normal numbers is off by √(2/m). The level is chosen on a fifth of the rows that are fitted, and
+    // judged on new ones: five standard deviations of the ratio.
+    let tolerance = 5.0 * (2.0 / (0.2 * 0.8 * known as f64) + 2.0 / new as f64).sqrt();
+    for model in ["gp", "local-gp"] {
+        folder.good(&["fit", "known.csv", "--target", "y", "--model", model]);
+        let ratio = standardised(&folder.good(&["predict", "known.bochner", "new.csv", "--std"]), &truth);
+        assert!((ratio - 1.0).abs() < tolerance, "{model}: {ratio}, allowed {tolerance}");
+    }
 }

@@ -93,6 +93,171 @@ fn data_sets_are_listed_and_checked_where_they_are_looked_for() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// A curved function of one number and a colour.
+fn small_table(folder: &Path) -> String {
+    let row = |i: usize| {
+        format!("{},{},{}\n", i as f64 / 10.0, ["red", "blue"][i % 2], (i as f64 / 10.0).sin() + (i % 2) as f64)
+    };
+    let file = folder.join("data.csv");
+    std::fs::write(&file, (0..60).fold("a,colour,y\n".to_owned(), |text, i| text + &row(i))).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// The one sentence of a run that must fail.
+fn complaint(arguments: &[&str]) -> String {
+    let output = bochner(arguments);
+    let message = text(&output.stderr);
+    assert!(!output.status.success() && message.trim_end().lines().count() == 1, "{arguments:?}: {message}");
+    message
+}
+
+#[test]
+fn no_output_replaces_an_input_or_another_output() {
+    let folder = scratch("apart");
+    let data = small_table(&folder);
+    let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (model, link, same, page) = (at("m.bochner"), at("link.csv"), at("same.x"), at("page.html"));
+    let fit = ["fit", &data, "--target", "y", "--features", "16", "--length-scale", "1", "--alpha", "0.1"];
+    assert!(bochner(&[&fit[..], &["-o", &model]].concat()).status.success());
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&data, &link).unwrap();
+    #[cfg(not(unix))]
+    std::fs::hard_link(&data, &link).unwrap();
+    let before = [&data, &model].map(|path| std::fs::read(path).unwrap());
+    for (arguments, parts) in [
+        (&[&fit[..], &["-o", &data]].concat()[..], ["--out", "the data file"]),
+        (&[&fit[..], &["-o", &same, "--checkpoint", &data]].concat(), ["--checkpoint", "the data file"]),
+        (&[&fit[..], &["-o", &same, "--report", &link]].concat(), ["--report", "the data file"]),
+        (&[&fit[..], &["-o", &same, "--report", &same]].concat(), ["--out", "--report"]),
+        (&[&fit[..], &["-o", &same, "--checkpoint", &same]].concat(), ["--out", "--checkpoint"]),
+        (&["predict", &model, &data, "-o", &data], ["--out", "the data file"]),
+        (&["predict", &model, &link, "-o", &data], ["--out", "the data file"]),
+        (&["transform", &data, "--drop", "y", "-o", &link], ["--out", "the data file"]),
+        (&["compare", &data, "--target", "y", "--report", &data], ["--report", "the data file"]),
+        (
+            &["demo", "--small", "--out", &at(""), "--report", &at("results.json")],
+            ["results.json of --out", "--report"],
+        ),
+    ] {
+        let message = complaint(arguments);
+        assert!(message.contains("same file") && parts.iter().all(|part| message.contains(part)), "{message}");
+    }
+    assert_eq!([&data, &model].map(|path| std::fs::read(path).unwrap()), before);
+    assert!(!Path::new(&same).exists());
+    assert!(
+        bochner(&[&fit[..], &["-o", &model, "--report", &page]].concat()).status.success(),
+        "old models are replaced"
+    );
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn cells_that_a_model_cannot_use_are_told_with_what_helps_and_it_does() {
+    let folder = scratch("cells");
+    let data = small_table(&folder);
+    let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let model = at("m.bochner");
+    let fit =
+        ["fit", &data, "--target", "y", "--features", "16", "--length-scale", "1", "--alpha", "0.1", "-o", &model];
+    assert!(bochner(&fit).status.success());
+    let new = at("new.csv");
+    std::fs::write(&new, "a,colour\n1,green\n2,pink\n3,red\n").unwrap();
+    assert!(
+        complaint(&["predict", &model, &new])
+            .contains("the word \"green\" did not occur in training; --unknown-words zeros")
+    );
+    for command in [&["predict", &model, &new][..], &["transform", &new, "--model", &model]] {
+        let output = bochner(&[command, &["--unknown-words", "zeros"]].concat());
+        assert!(output.status.success() && text(&output.stdout).lines().count() == 4, "{}", text(&output.stderr));
+        let told = text(&output.stderr);
+        assert!(told.contains("line 2, column 2 (colour)") && told.contains("one other cell"), "{told}");
+        assert_eq!(told.lines().count(), 1);
+    }
+    assert!(bochner(&["predict", &model, &new, "--unknown-words", "zeros", "-q"]).stderr.is_empty());
+
+    std::fs::write(&new, "a,colour\n,red\n").unwrap();
+    let message = complaint(&["predict", &model, &new]);
+    assert!(
+        message.contains("line 2, column 1 (a): the value is missing, and the model was trained on rows without gaps")
+    );
+    assert!(message.contains("--impute mean") && message.contains("--impute zero"), "{message}");
+    let predicted = |more: &[&str]| text(&bochner(&[&["predict", &model, &new], more].concat()).stdout);
+    let (mean, zero) = (predicted(&["--impute", "mean"]), predicted(&["--impute", "zero"]));
+    std::fs::write(&new, "a,colour\n2.95,red\n").unwrap();
+    assert_eq!(predicted(&[]), mean);
+    std::fs::write(&new, "a,colour\n0,red\n").unwrap();
+    assert_eq!(predicted(&[]), zero);
+
+    // Without means nobody is told to use them.
+    assert!(bochner(&[&fit[..], &["--preprocess", "none"]].concat()).status.success());
+    std::fs::write(&new, "a,colour\n,red\n").unwrap();
+    let message = complaint(&["predict", &model, &new]);
+    assert!(!message.contains("--impute mean") && message.contains("--impute zero"), "{message}");
+    assert!(complaint(&["predict", &model, &new, "--impute", "mean"]).contains("--impute zero needs none"));
+
+    // Targets are not filled in; numbers may be too large.
+    std::fs::write(&new, "a,y\n1,2\n2,\n3,4\n").unwrap();
+    assert!(complaint(&["fit", &new, "--target", "y", "--impute", "mean"]).contains("targets are not filled in"));
+    for (table, place) in
+        [("a,y\n1,2\n1e300,4\n3,5\n", "line 3, column 1 (a)"), ("a,y\n1,2\n4,1e300\n3,5\n", "line 3, column 2 (y)")]
+    {
+        std::fs::write(&new, table).unwrap();
+        let message = complaint(&["fit", &new, "--target", "y", "-o", &at("x.bochner")]);
+        let end = "the number 1e300 is too large for single precision; --precision double reads it\n";
+        assert!(message.contains(place) && message.ends_with(end), "{message}");
+        let message = complaint(&["fit", &new, "--target", "y", "-o", &at("x.bochner"), "--precision", "double"]);
+        assert!(message.contains(place) && message.contains("1e150"), "{message}");
+    }
+    std::fs::write(&new, "a,colour\n1e300,red\n").unwrap();
+    assert!(complaint(&["predict", &model, &new]).contains("line 2, column 1 (a): the number 1e300 is too large"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn rows_on_standard_input_are_answered_before_the_next_ones_come() {
+    use std::io::{BufRead, BufReader, Write};
+    let folder = scratch("stream");
+    let data = small_table(&folder);
+    let model = folder.join("m.bochner").to_str().unwrap().to_owned();
+    let fit =
+        ["fit", &data, "--target", "y", "--features", "16", "--length-scale", "1", "--alpha", "0.1", "-o", &model];
+    assert!(bochner(&fit).status.success());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_bochner"))
+        .args(["predict", &model, "-"])
+        .env("TMPDIR", folder.join("not there"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut rows, answers) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut answers = BufReader::new(answers).lines();
+    rows.write_all(b"colour,a\n").unwrap();
+    for i in 0..3 {
+        writeln!(rows, "red,{i}").unwrap();
+        rows.flush().unwrap();
+        // The answer comes although the input has not ended: this would wait for ever.
+        if i == 0 {
+            assert_eq!(answers.next().unwrap().unwrap(), "y");
+        }
+        assert!(answers.next().unwrap().unwrap().parse::<f64>().is_ok());
+    }
+    drop(rows);
+    assert!(answers.next().is_none() && child.wait().unwrap().success());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_download_that_fails_leaves_no_folder_behind() {
+    let folder = scratch("fetch");
+    let data = folder.join("new/data");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let from = format!("http://127.0.0.1:{port}");
+    let message = complaint(&["data", "fetch", "boston", "--data", data.to_str().unwrap(), "--from", &from]);
+    assert!(message.contains(&format!("{from}/boston/data.csv.gz could not be reached: ")), "{message}");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn the_target_of_a_table_is_no_input_of_a_plan() {
     let folder = scratch("plan-target");
@@ -103,7 +268,8 @@ fn the_target_of_a_table_is_no_input_of_a_plan() {
     let plan = |option: &str| {
         let output = bochner(&["plan", file.to_str().unwrap(), option, "label", "--error", "0.3", "--json"]);
         assert!(output.status.success(), "{}", text(&output.stderr));
-        let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let rows = answer["maps"].as_array().unwrap();
         // Times, which differ from run to run, decide about the order.
         let mut told: Vec<_> = rows.iter().map(|row| format!("{} {}", row["map"], row["features"])).collect();
         told.sort();
@@ -238,8 +404,8 @@ fn sparse_rows_are_recognised_and_bounded() {
     let output = plan(&["--error", "0.5", "--failure", "0.1", "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rows = json.as_array().unwrap();
-    assert_eq!(rows.len(), 4);
+    let rows = json["bases"].as_array().unwrap();
+    assert_eq!((rows.len(), &json["length_scale"], &json["target_error"]), (4, &2.0.into(), &0.5.into()));
     assert_eq!(rows[0]["basis"], "columns");
     assert_eq!((&rows[0]["k_median"], &rows[0]["k_worst"]), (&3.into(), &3.into()));
     assert!(rows.iter().skip(1).all(|row| row["k_worst"].as_u64().unwrap() > 3), "{json}");

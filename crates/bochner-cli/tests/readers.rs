@@ -2,7 +2,7 @@
 
 use bochner::rows::RowSource;
 use bochner::scalar::Real;
-use bochner_cli::read::{Data, Element, Input, Kind, Missing, Options, Selection};
+use bochner_cli::read::{Data, Element, Input, Kind, Largest, Missing, Options, Selection, Unknown};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -161,7 +161,11 @@ fn a_schema_reads_new_files_in_its_own_order_and_refuses_unknown_words() {
     };
     assert_eq!(apply("extra,colour,a\n9,blue,7\n").unwrap(), [[7.0, 1.0, 0.0]]);
     let message = apply("colour,a\ngreen,7\n").unwrap_err().to_string();
-    assert_eq!(message, "new.csv: line 2, column 1 (colour): the word \"green\" did not occur in training");
+    assert_eq!(
+        message,
+        "new.csv: line 2, column 1 (colour): the word \"green\" did not occur in training; --unknown-words zeros takes such \
+         words for none of those that did"
+    );
     assert!(apply("a\n1\n").unwrap_err().to_string().contains("there is no column colour"));
 }
 
@@ -180,6 +184,332 @@ fn separators_headers_comments_and_line_ends_are_recognised() {
         "+1,2.\n35e-1,-.4e1\n",
     ] {
         assert_eq!(read_bytes(text).unwrap().0, expected, "{text:?}");
+    }
+}
+
+#[test]
+fn bars_and_carriage_returns_are_recognised_and_a_strange_separator_is_asked_for() {
+    let expected = vec![vec![1.0, 2.0], vec![3.5, -4.0]];
+    for text in ["a|b\n1|2\n3.5|-4\n", "a,b\r1,2\r3.5,-4\r", "1 2\r3.5 -4", "\"a\rb\",c\r1,2\r3.5,-4"] {
+        assert_eq!(read_bytes(text).unwrap().0, expected, "{text:?}");
+        assert_eq!(read_bytes(gzip(text.as_bytes())).unwrap().0, expected, "{text:?}");
+    }
+    assert_eq!(complaint("a,b\r1,2\r3,x,4\r"), "data: line 3: the row has more than 2 fields");
+    let message = read_with("a~b\n1~2\n", &targets(&["b"]), &Options::default()).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "data: there is no column b; the columns are a~b; if there are more, --separator CHARACTER says what stands \
+         between them"
+    );
+}
+
+#[test]
+fn files_of_other_software_are_named() {
+    let workbook = |first: &str| [&b"PK\x03\x04"[..], &[0; 26], first.as_bytes(), &[0; 50]].concat();
+    for bytes in
+        [workbook("[Content_Types].xml"), workbook("xl/workbook.xml"), b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1..".to_vec()]
+    {
+        assert_eq!(complaint(bytes), "data: this looks like a spreadsheet (Excel, LibreOffice); save it as CSV");
+    }
+    let named = Input::from_bytes("t.xlsx", workbook(""));
+    let message = Data::open(named, None, &Selection::default(), &Options::default()).unwrap_err().to_string();
+    assert!(message.contains("save it as CSV"), "{message}");
+    for text in [
+        "[{\"a\":1,\"y\":2},\n{\"a\":2}]",
+        "{\"a\": [1, 2]}",
+        "\u{feff}\n { \"a\": 1 }\n{\"a\": 2}",
+        "[[1, 2], [3, 4]]",
+    ] {
+        assert!(complaint(text).starts_with("data: this looks like JSON, which is not read"), "{text}");
+    }
+    assert!(complaint("<!DOCTYPE html>\n<p>").contains("a web page"));
+}
+
+/// A table of `rows` rows whose first column is `cell(i)`.
+fn table_of(rows: usize, cell: impl Fn(usize) -> String) -> String {
+    (0..rows).fold("a,x,y\n".to_owned(), |text, i| text + &format!("\"{}\",{},{}\n", cell(i), i % 3, 2 * i))
+}
+
+#[test]
+fn numbers_written_another_way_are_no_categories() {
+    let as_words =
+        |names: &[&str]| Selection { words: names.iter().map(|n| n.to_string()).collect(), ..targets(&["y"]) };
+    let read = |text: &str, selection: &Selection| read_with(text, selection, &Options::default());
+    for cell in [|i| format!("{i},5"), |i| format!("{i}%"), |i| format!("$ {i}"), |i| format!("{},234", i + 1)] {
+        let text = table_of(12, cell);
+        let message = read(&text, &targets(&["y"])).unwrap_err().to_string();
+        let place =
+            format!("data: line 2, column 1 (a): expected a number, found \"{}\": a number has a point", cell(0));
+        assert!(
+            message.starts_with(&place) && message.contains("--categories a takes the column as words"),
+            "{message}"
+        );
+        // As a target, and a second column, with its own place.
+        assert!(read(&text, &targets(&["a"])).unwrap_err().to_string().starts_with(&place));
+        assert_eq!(read(&text, &as_words(&["a"])).unwrap().0[0].len(), 13);
+    }
+    let message = complaint(table_of(30, |i| format!("2020-01-{:02}", i + 1)));
+    assert!(
+        message.starts_with("data: line 2, column 1 (a): expected a number, found the date or time \"2020-01-01\"")
+    );
+    assert!(message.contains("--categories a") && message.contains("--drop a"), "{message}");
+    // Continental tables: semicolons between the numbers, with and without a header.
+    for header in ["a;b;y\n", ""] {
+        let message = complaint(format!("{header}1,5;2,25;3\n2,5;3,5;4\n"));
+        assert!(message.contains("column 1") && message.contains("found \"1,5\""), "{message}");
+    }
+    // New rows of a model are told what is expected as well.
+    let data =
+        Data::open(Input::from_bytes("t", "a,y\n1,2\n3,4\n".into()), None, &targets(&["y"]), &Options::default());
+    let schema = data.unwrap().schema().clone();
+    let new = Input::from_bytes("new", "a\n\"1,5\"\n".into());
+    let message = all::<f64>(&Data::open_with(new, None, &schema, false, &Options::default()).unwrap()).unwrap_err();
+    assert!(message.to_string().contains("found \"1,5\": a number has a point as decimal sign"), "{message}");
+}
+
+#[test]
+fn names_and_identifiers_are_no_categories() {
+    let text = table_of(30, |i| format!("person{i}"));
+    let message = read_with(text.as_str(), &targets(&["y"]), &Options::default()).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "data: column 1 (a): 30 different words in 30 rows: names, identifiers or free text; --drop a leaves the column out, \
+         --categories a takes it as it is"
+    );
+    let message = read_with(text.as_str(), &targets(&["a"]), &Options::default()).unwrap_err().to_string();
+    assert!(message.contains("30 different words in 30 rows") && message.contains("cannot be predicted"), "{message}");
+    let categories = Selection { words: vec!["a".into()], ..targets(&["y"]) };
+    assert_eq!(read_with(text.as_str(), &categories, &Options::default()).unwrap().0[0].len(), 31);
+    let drop = Selection { drop: vec!["a".into()], ..targets(&["y"]) };
+    assert_eq!(read_with(text, &drop, &Options::default()).unwrap().0[0].len(), 1);
+    for few in [table_of(19, |i| format!("person{i}")), table_of(40, |i| format!("kind{}", i % 20))] {
+        assert!(read_with(few, &targets(&["y"]), &Options::default()).is_ok(), "few rows, or few words");
+    }
+}
+
+#[test]
+fn unknown_words_are_zeros_where_the_user_says_so_and_are_counted() {
+    let learned = |text: &str| {
+        let input = Input::from_bytes("t", text.into());
+        Data::open(input, None, &targets(&["y"]), &Options::default()).unwrap().schema().clone()
+    };
+    let schema = learned("a,colour,y\n1,red,0\n2,blue,1\n");
+    let zeros = Options { unknown: Unknown::Zeros, ..Options::default() };
+    let new = |text: &str, targets| {
+        Data::open_with(Input::from_bytes("new", text.into()), None, &schema, targets, &zeros).unwrap()
+    };
+    let data = new("colour,a\nred,5\ngreen,7\npink,8\n", false);
+    assert_eq!(all::<f64>(&data).unwrap().0, [[5.0, 0.0, 1.0], [7.0, 0.0, 0.0], [8.0, 0.0, 0.0]]);
+    let (cells, first) = data.unknown_words().unwrap();
+    assert_eq!(cells, 2);
+    assert_eq!(first.to_string(), "new: line 3, column 1 (colour): the word \"green\" did not occur in training");
+    let known = new("colour,a\nred,5\n", false);
+    assert!(all::<f64>(&known).is_ok() && known.unknown_words().is_none());
+    // Classes are no features.
+    let schema = learned("a,y\n1,yes\n2,no\n");
+    let input = Input::from_bytes("new", "a,y\n1,perhaps\n".into());
+    let message = all::<f64>(&Data::open_with(input, None, &schema, true, &zeros).unwrap()).unwrap_err().to_string();
+    assert_eq!(message, "new: line 2, column 2 (y): the class \"perhaps\" did not occur in training");
+    // Parquet files too.
+    let bytes = std::fs::read(golden("none.parquet")).unwrap();
+    let mean = Options { missing: Missing::Mean, ..Options::default() };
+    let data = Data::open(Input::from_bytes("p", bytes.clone()), None, &targets(&["class"]), &mean).unwrap();
+    let mut schema = data.schema().clone();
+    let values = schema.inputs.iter_mut().find_map(|c| match &mut c.kind {
+        Kind::Words { values } => Some(values),
+        Kind::Number { .. } => None,
+    });
+    values.unwrap().retain(|word| word != "red");
+    let open = |options: &Options| {
+        Data::open_with(Input::from_bytes("p", bytes.clone()), None, &schema, false, options).unwrap()
+    };
+    let message = all::<f64>(&open(&mean)).unwrap_err().to_string();
+    assert!(message.contains("--unknown-words zeros"), "{message}");
+    let data = open(&Options { unknown: Unknown::Zeros, ..mean });
+    assert_eq!(all::<f64>(&data).unwrap().0.len(), 1000);
+    assert!(data.unknown_words().is_some_and(|(cells, first)| cells > 300 && first.to_string().contains("\"red\"")));
+}
+
+#[test]
+fn a_missing_target_is_told_apart_from_a_missing_value() {
+    let read = |text: &str, missing| read_with(text, &targets(&["y"]), &Options { missing, ..Options::default() });
+    for text in ["a,y\n1,2\n3,\n", "a,y\n1,no\n3,\n"] {
+        let message = read(text, Missing::Mean).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "data: line 3, column 2 (y): the target is missing, and targets are not filled in; --drop-missing, in place of \
+             --impute, leaves such rows out"
+        );
+        let message = read(text, Missing::Refuse).unwrap_err().to_string();
+        assert_eq!(message, "data: line 3, column 2 (y): the target is missing; --drop-missing leaves such rows out");
+    }
+    let gap = npy(3, 2, |i, j| if (i, j) == (1, 1) { f64::NAN } else { 1.0 });
+    for (missing, words) in [(Missing::Mean, "not filled in"), (Missing::Refuse, "--drop-missing leaves such")] {
+        let options = Options { missing, ..Options::default() };
+        let message = read_with(gap.clone(), &targets(&["2"]), &options).unwrap_err().to_string();
+        assert!(
+            message.contains("row 2") && message.contains(words) && !message.contains("--impute mean"),
+            "{message}"
+        );
+    }
+    // Users of a model cannot train it again.
+    let advice = Options { advice: Some("ask its maker"), ..Options::default() };
+    for bytes in [&b"a,y\n1,2\n,3\n"[..], &npy(2, 2, |i, _| [1.0, f64::NAN][i]), b"1 1:1\n2 1:nan\n"] {
+        let message = read_with(bytes, &Selection::default(), &advice).unwrap_err().to_string();
+        assert!(message.ends_with("ask its maker"), "{message}");
+    }
+}
+
+#[test]
+fn numbers_beyond_the_largest_are_refused_at_their_place() {
+    let largest = Some(Largest { value: f64::from(f32::MAX), told: "too large for single precision" });
+    let options = Options { largest, ..Options::default() };
+    let array = npy(3, 2, |i, j| if (i, j) == (1, 1) { -1e300 } else { 1.0 });
+    for (bytes, place) in [
+        (&b"a,b\n1,2\n3,1e300\n"[..], "data: line 3, column 2 (b): the number 1e300 is"),
+        (b"1 1:1\n2 1:1e300\n", "data: line 2: the number 1e300 is"),
+        (b"1 1:1\n1e300 1:1\n", "data: line 2: the number 1e300 is"),
+        (&array, "data: row 2, column 2 (counted from 1): the number -1e300 is"),
+    ] {
+        assert!(read_bytes(bytes).is_ok());
+        let message = read_with(bytes, &Selection::default(), &options).unwrap_err().to_string();
+        assert_eq!(message, format!("{place} too large for single precision"));
+    }
+    let message = read_with("a,b\n1,2\n3,1e300\n", &targets(&["b"]), &options).unwrap_err().to_string();
+    assert!(message.starts_with("data: line 3, column 2 (b)"), "a target too: {message}");
+}
+
+#[test]
+fn long_names_and_cells_are_cut_in_messages() {
+    let long = "x".repeat(1 << 20);
+    for text in [format!("{long},b\n1,2\n"), format!("a,b\n1,{long}\n"), format!("{long},b\n,2\n"), format!("{long}\n")]
+    {
+        for selection in [Selection::default(), targets(&["c"]), targets(&[&long[1..]])] {
+            let message = read_with(text.as_str(), &selection, &Options::default())
+                .map_or_else(|e| e.to_string(), |_| String::new());
+            assert!(message.chars().count() < 400, "{} characters: {:.200}", message.len(), message);
+        }
+    }
+    let message =
+        read_with(format!("{long},b\n,2\n"), &Selection::default(), &Options::default()).unwrap_err().to_string();
+    assert!(message.starts_with(&format!("data: line 2, column 1 ({}…): the value", "x".repeat(60))), "{message:.200}");
+}
+
+/// An archive of stored arrays, as `numpy.savez` writes it but for the dates.
+fn archive(arrays: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let (mut body, mut directory) = (Vec::new(), Vec::new());
+    for (name, array) in arrays {
+        let mut crc = flate2::Crc::new();
+        crc.update(array);
+        let (name, at, len) = (format!("{name}.npy"), body.len() as u32, (array.len() as u32).to_le_bytes());
+        let common = [&[20, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &crc.sum().to_le_bytes(), &len, &len].concat();
+        let name_len = (name.len() as u16).to_le_bytes();
+        body.extend([&b"PK\x03\x04"[..], &common[..], &name_len, &[0; 2], name.as_bytes(), array].concat());
+        let entry =
+            [&b"PK\x01\x02"[..], &[20, 0][..], &common, &name_len, &[0; 12], &at.to_le_bytes(), name.as_bytes()];
+        directory.extend(entry.concat());
+    }
+    let (n, size, at) = ((arrays.len() as u16).to_le_bytes(), directory.len() as u32, body.len() as u32);
+    body.extend(directory);
+    body.extend([&b"PK\x05\x06"[..], &[0; 4][..], &n, &n, &size.to_le_bytes(), &at.to_le_bytes(), &[0; 2]].concat());
+    body
+}
+
+#[test]
+fn the_only_array_with_columns_is_taken_under_any_name() {
+    let rows = npy(4, 2, |i, j| (10 * i + j) as f64);
+    let answers = npy(4, 1, |i, _| i as f64);
+    let odd = archive(&[("answers", answers.clone()), ("measurements", rows.clone())]);
+    let (found, target) = read_with(odd.clone(), &targets(&["answers"]), &Options::default()).unwrap();
+    assert_eq!((found[3].as_slice(), target[3].as_slice()), (&[30.0, 31.0][..], &[3.0][..]));
+    assert_eq!(read_bytes(odd).unwrap().0[1], [10.0, 11.0]);
+    let message = complaint(archive(&[("a", rows.clone()), ("b", rows), ("c", answers)]));
+    assert_eq!(message, "data: expected an array called X, or a single one with columns, found a, b, c");
+}
+
+#[test]
+fn arrays_of_half_precision_are_read_exactly() {
+    // Bits of numpy 2: np.float16([1, -2, 65504, 6e-8, -0.33325, 0, 2**-14, -0.0]).view(np.uint16).
+    let bits: [u16; 8] = [0x3c00, 0xc000, 0x7bff, 0x0001, 0xb555, 0x0000, 0x0400, 0x8000];
+    let expected =
+        vec![vec![1.0, -2.0], vec![65504.0, 2f64.powi(-24)], vec![-0.333251953125, 0.0], vec![2f64.powi(-14), -0.0]];
+    for (order, bytes) in [('<', bits.map(u16::to_le_bytes).concat()), ('>', bits.map(u16::to_be_bytes).concat())] {
+        let header = format!("{{'descr': '{order}f2', 'fortran_order': False, 'shape': (4, 2), }}");
+        let file =
+            [&b"\x93NUMPY\x01\x00"[..], &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), &bytes].concat();
+        let data = |file: Vec<u8>, missing| {
+            let options = Options { missing, ..Options::default() };
+            Data::open(Input::from_bytes("data", file), None, &Selection::default(), &options)
+        };
+        let whole = data(file.clone(), Missing::Refuse).unwrap();
+        assert_eq!(
+            (all::<f32>(&whole).unwrap().0, all::<f64>(&whole).unwrap().0),
+            (expected.clone(), expected.clone())
+        );
+        let at = file.len() - 2;
+        for (strange, words) in [(0x7c00u16, "found an infinity"), (0x7e00, "found NaN")] {
+            let bytes = if order == '<' { strange.to_le_bytes() } else { strange.to_be_bytes() };
+            let file = [&file[..at], &bytes].concat();
+            assert!(complaint(file.clone()).contains(words));
+            assert_eq!(data(file, Missing::Zero).and_then(|d| all::<f64>(&d)).is_ok(), strange == 0x7e00);
+        }
+    }
+}
+
+/// A stream that hands over one piece at a time, as somebody who types does.
+struct Typed(std::collections::VecDeque<Vec<u8>>, std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl std::io::Read for Typed {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let Some(piece) = self.0.front_mut() else { return Ok(0) };
+        let n = piece.len().min(buffer.len());
+        buffer[..n].copy_from_slice(&piece[..n]);
+        piece.drain(..n);
+        if piece.is_empty() {
+            self.0.pop_front();
+            self.1.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        }
+        Ok(n)
+    }
+}
+
+#[test]
+fn rows_of_a_stream_are_handed_over_before_the_next_ones_are_read() {
+    let text = "a,colour,y\n1,red,0\n2,blue,1\n";
+    let data = Data::open(Input::from_bytes("t", text.into()), None, &targets(&["y"]), &Options::default()).unwrap();
+    let schema = data.schema().clone();
+    for pieces in [
+        &["colour,a\n", "red,1\n", "blue,2\nred,3\n", "bl", "ue,4", "\n", "red,5"][..],
+        &["colour,a\nred,1\n", "blue,2\nred,3\nblue,4\n", "red", ",5\n"],
+        &["colour,a\rred,1\rblue,2\rred,3\rblue,4\rred,5\r"],
+    ] {
+        let taken = std::sync::Arc::default();
+        let typed = pieces.iter().map(|p| p.as_bytes().to_vec()).collect();
+        let input = Input::from_stream("typed", Box::new(Typed(typed, std::sync::Arc::clone(&taken)))).unwrap();
+        let data = Data::open_with(input, None, &schema, false, &Options::default()).unwrap();
+        assert!(data.input().is_stream());
+        let (mut rows, mut when) = (Vec::new(), Vec::new());
+        data.rows::<f64>()
+            .for_each_block(&mut |block| {
+                rows.extend(block.rows.column(0).iter().copied());
+                when.push(taken.load(std::sync::atomic::Ordering::SeqCst));
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(rows, [1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert!(pieces.len() == 1 || when[0] < pieces.len(), "{when:?} of {}", pieces.len());
+        let again = all::<f64>(&data).unwrap_err().to_string();
+        assert!(again.contains("can be read only once"), "{again}");
+    }
+    // Formats that are read in several passes are copied first.
+    let bytes = std::fs::read(golden("float32.npy")).unwrap();
+    let learned = Data::open(Input::from_bytes("t", bytes.clone()), None, &Selection::default(), &Options::default());
+    for bytes in [bytes.clone(), gzip(&bytes)] {
+        let typed = bytes.chunks(50).map(<[u8]>::to_vec).collect();
+        let input = Input::from_stream("typed", Box::new(Typed(typed, std::sync::Arc::default()))).unwrap();
+        let schema = learned.as_ref().unwrap().schema();
+        let data = Data::open_with(input, None, schema, false, &Options::default()).unwrap();
+        assert!(!data.input().is_stream() && all::<f32>(&data).unwrap().0 == matrix());
     }
 }
 

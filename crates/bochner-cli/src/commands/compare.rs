@@ -2,13 +2,15 @@ use crate::cli::Context;
 use crate::failure::{Failure, Outcome};
 use crate::human;
 use crate::output;
+use crate::pipeline::Preparation;
 use crate::plot::file::PlotsArgs;
 use crate::plot::{Axis, Plot, Point, Series, Style};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::table::{Cell, Format, Table};
-use crate::target::{KernelArgs, SampleArgs, scaled, title};
+use crate::target::{KernelArgs, SampleArgs, Sampled, scaled, title};
 use bochner::feature::Describe;
+use bochner::kernel::Any;
 use bochner::plan::{Candidate, Measured, Sample, candidates};
 use bochner::random::Seed;
 use std::path::PathBuf;
@@ -17,7 +19,7 @@ use std::path::PathBuf;
 ///
 /// Draws every applicable map several times on a sample of the rows and prints the relative Frobenius error of the
 /// estimated kernel matrix, its standard deviation over draws, the error predicted from closed-form variances, and the
-/// time to transform the sample.
+/// time to transform the sample. Rows are prepared as fit would prepare them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,10 +27,6 @@ Examples:
   bochner compare data.npy --kernel polynomial --degree 3 --features 256,1024,4096 --out comparison --plots png
   bochner compare train-images-idx3-ubyte.gz --kernel polynomial --degree 6 --report page.html")]
 pub(crate) struct Args {
-    #[command(flatten)]
-    sample: SampleArgs,
-    #[command(flatten)]
-    kernel: KernelArgs,
     /// Numbers of features, separated by commas
     #[arg(long, value_delimiter = ',', value_parser = human::parse_count, default_values_t = [256, 512, 1024, 2048, 4096])]
     features: Vec<usize>,
@@ -45,6 +43,11 @@ pub(crate) struct Args {
     report: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
+    // With headings of their own, which what follows them would get too.
+    #[command(flatten)]
+    kernel: KernelArgs,
+    #[command(flatten)]
+    sample: SampleArgs,
 }
 
 impl Args {
@@ -63,14 +66,27 @@ struct Entry {
     predicted: Option<(f64, bool)>,
 }
 
+impl Entry {
+    /// Standard deviation over draws, of which one has none.
+    fn deviation(&self) -> Option<f64> {
+        (self.measured.errors.len() > 1).then(|| self.measured.deviation())
+    }
+}
+
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     if args.plots.plots.is_some() && args.out.is_none() {
         return Err(Failure::Usage("--plots: plots go into the folder of --out, and none is named".into()));
     }
+    args.kernel.check()?;
     args.out.as_deref().map_or(Ok(()), output::check_folder)?;
     args.report.as_deref().map_or(Ok(()), output::check_file)?;
+    let results = args.out.as_ref().map(|folder| folder.join("results.json"));
+    let outputs = [("results.json of --out", results.as_deref()), ("--report", args.report.as_deref())];
+    let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
+    output::check_apart(&outputs, &[args.sample.named()])?;
     let seed = Seed::new(context.global.seed);
-    let rows = args.sample.read(&args.kernel, seed)?.rows;
+    let sampled = args.sample.read(context, Preparation::Auto)?;
+    let rows = &sampled.rows;
     let kernel = args.kernel.resolve(rows.view(), seed)?;
     let sample = Sample::new(&kernel, rows.view())?;
     let candidates = candidates(&kernel, rows.view())?;
@@ -93,8 +109,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         }
     }
     drop(progress);
-    show(args, context, &title(&kernel), &candidates, &entries, rows.dim())?;
+    show(args, context, &kernel, &candidates, &entries, &sampled)?;
     if !args.format.for_programs() {
+        context.print(&format!("\n{}\n", sampled.prepared()))?;
         left_out.iter().try_for_each(|line| context.print(&format!("{line}\n")))?;
         context.print(&scaled(candidates.iter().map(|candidate| candidate.factor)))?;
     }
@@ -122,12 +139,15 @@ fn entry(
 fn show(
     args: &Args,
     context: &Context,
-    kernel: &str,
+    kernel: &Any,
     candidates: &[Candidate],
     entries: &[Entry],
-    shape: (usize, usize),
+    sampled: &Sampled,
 ) -> Outcome {
-    let mut table = Table::new(format!("{kernel} on {} rows of {} columns", human::count(shape.0), human::count(shape.1)))
+    let (facts, kernel) = (sampled.facts(kernel)?, title(kernel));
+    let (rows, columns) = (human::things(sampled.rows.nrows(), "row"), human::things(sampled.rows.ncols(), "column"));
+    let mut table = Table::new(format!("{kernel} on {rows} of {columns}"))
+        .with_facts("maps", facts)
         .words("map", "map")
         .numbers("features", "features")
         .numbers("error", "error")
@@ -144,7 +164,7 @@ fn show(
             Cell::text(&*candidates[entry.candidate].name),
             Cell::count(entry.features),
             Cell::percent(entry.measured.mean(), 2),
-            Cell::percent(entry.measured.deviation(), 2),
+            entry.deviation().map_or(Cell::missing("–"), |deviation| Cell::percent(deviation, 2)),
             Cell::count(entry.measured.errors.len()),
             entry.predicted.map_or(Cell::missing("not known"), |(p, _)| Cell::percent(p, 2)),
             Cell::text(match entry.predicted {
@@ -168,6 +188,7 @@ fn show(
             &format!("Comparison of random features: {kernel}"),
             "Relative error of the estimated kernel matrix, measured and predicted from closed-form variances.",
         );
+        report.paragraph(&sampled.prepared());
         report.plot(&plots[0].1).plot(&plots[1].1).table(&table);
         output::write_whole(path, report.to_html().as_bytes())?;
     }
@@ -185,8 +206,10 @@ fn by_features(args: &Args, candidates: &[Candidate], entries: &[Entry]) -> Plot
         let mut measured = Series::new(&*candidate.name, Style::Scatter, index);
         let mut predicted = Series::new(&*candidate.name, Style::Dashed, index).unlabelled();
         for entry in entries.iter().filter(|e| e.candidate == index) {
-            let (x, mean, spread) = (entry.features as f64, entry.measured.mean(), entry.measured.deviation());
-            measured.push(Point::new(x, mean).with_range(mean - spread, mean + spread), tip(candidate, entry));
+            let (x, mean) = (entry.features as f64, entry.measured.mean());
+            let point = Point::new(x, mean);
+            let bar = |spread: f64| point.with_range(mean - spread, mean + spread);
+            measured.push(entry.deviation().map_or(point, bar), tip(candidate, entry));
             if let Some((p, _)) = entry.predicted {
                 predicted.push(Point::new(x, p), format!("{}\npredicted {:.2} %", candidate.name, 100.0 * p));
             }
@@ -195,7 +218,10 @@ fn by_features(args: &Args, candidates: &[Candidate], entries: &[Entry]) -> Plot
     }
     Plot {
         title: "Error against number of features".into(),
-        subtitle: "Marks: mean of several draws with one standard deviation. Dashed: predicted.".into(),
+        subtitle: match args.draws {
+            Some(1) => "Marks: one draw. Dashed: predicted.".into(),
+            _ => "Marks: mean of several draws with one standard deviation. Dashed: predicted.".into(),
+        },
         x: Axis::log("number of features").with_ticks(args.features.iter().map(|&f| f as f64).collect()),
         y: Axis::log("relative error of the kernel matrix").in_percent(),
         series,

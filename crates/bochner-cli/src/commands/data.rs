@@ -76,7 +76,8 @@ fn list(folder: Option<PathBuf>, context: &Context, format: Format) -> Outcome {
         .numbers("bytes", "size")
         .words("what", "what it is");
     for set in known::sets() {
-        let present = |f: &&known::KnownFile| folder.as_ref().is_some_and(|d| d.join(&set.name).join(&f.name).is_file());
+        let present =
+            |f: &&known::KnownFile| folder.as_ref().is_some_and(|d| d.join(&set.name).join(&f.name).is_file());
         let here = match set.files.iter().filter(present).count() {
             0 => "no",
             n if n == set.files.len() => "yes",
@@ -149,7 +150,18 @@ fn fetch_set(folder: &std::path::Path, set: &KnownSet, from: Option<&str>, conte
         }
     };
     let target = folder.join(&set.name);
+    let made: Vec<PathBuf> =
+        target.ancestors().take_while(|f| !f.as_os_str().is_empty() && !f.exists()).map(PathBuf::from).collect();
     output::create_folder(&target)?;
+    let fetched = fetch_files(&target, set, &base, context);
+    if fetched.is_err() {
+        // Folders in which something has arrived stay: the next attempt continues there.
+        made.iter().take_while(|folder| std::fs::remove_dir(folder).is_ok()).for_each(drop);
+    }
+    fetched
+}
+
+fn fetch_files(target: &std::path::Path, set: &KnownSet, base: &str, context: &Context) -> Outcome {
     for file in &set.files {
         let path = target.join(&file.name);
         if known::check(&path, file)? == Verdict::Intact {

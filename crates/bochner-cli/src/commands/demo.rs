@@ -35,6 +35,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     output::check_folder(&args.out)?;
     args.report.as_deref().map_or(Ok(()), output::check_file)?;
+    let results = args.out.join("results.json");
+    args.report.iter().try_for_each(|page| {
+        output::check_apart(&[("results.json of --out", &results), ("--report", page)], &[])
+    })?;
     let start = Instant::now();
     let size = if args.small { &demo::Size::SMALL } else { &demo::Size::FULL };
     let results = demo::measure(size, context)?;

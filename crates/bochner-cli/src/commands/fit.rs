@@ -2,7 +2,7 @@ use crate::checkpoint::{Checkpoint, Kept};
 use crate::choose::{self, Choice, Wishes};
 use crate::cli::Context;
 use crate::description::{OperatorWish, operator_name};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, with_remedy};
 use crate::fit_report;
 use crate::human;
 use crate::interrupt;
@@ -22,13 +22,13 @@ use bochner::scalar::Real;
 use bochner::solve::{ConjugateGradients, Solver, StochasticGradient};
 use ndarray::{Array2, s};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Train a model on a file
 ///
-/// Reads the file once to learn what its columns hold, chooses a length scale, a number of features and a penalty on rows
-/// that it holds out, reads the file again to train, and says how well the model does on rows that had no part in it.
-/// Whatever you decide yourself is not chosen.
+/// Reads the file once to learn what its columns hold, chooses a length scale, a map of the kernel, a number of features and
+/// a penalty on rows that it holds out, reads the file again to train, and says how well the model does on rows that had no
+/// part in it. Whatever you decide yourself is not chosen.
 #[derive(Debug, clap::Args, serde::Serialize)]
 #[command(after_help = "\
 Examples:
@@ -177,11 +177,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         Some(path) => path.clone(),
         None => default_name(&args.data),
     };
-    args.plot.as_deref().map_or(Ok(()), file::check)?;
-    let outputs = [Some(&out), args.report.as_ref(), args.checkpoint.as_ref()];
-    outputs.into_iter().flatten().try_for_each(|path| output::check_file(path))?;
+    args.check_outputs(&out)?;
     let family = args.family()?;
-    let data = args.columns.open(&args.data, args.labels.as_deref(), &args.target, &args.text)?;
+    let largest = match args.precision {
+        Precision::Single if !family.only_double() => {
+            source::single("too large for single precision; --precision double reads it")
+        }
+        _ => source::DOUBLE,
+    };
+    let data = args.columns.open(&args.data, args.labels.as_deref(), &args.target, &args.text, largest)?;
     source::need_target(&data)?;
     let (stored, fitted) = match args.precision {
         Precision::Single if !family.only_double() => train::<f32>(args, context, &data, family)?,
@@ -214,7 +218,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
 }
 
 /// `houses.csv.gz` becomes `houses.bochner`, in the current folder.
-fn default_name(data: &std::path::Path) -> PathBuf {
+fn default_name(data: &Path) -> PathBuf {
     let name = data.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or("model");
     PathBuf::from(format!("{}.bochner", if stem == "-" { "model" } else { stem }))
@@ -237,6 +241,22 @@ impl Split {
 }
 
 impl Args {
+    /// Refuses, before any work is done, files that could not be written after it or would replace others.
+    fn check_outputs(&self, out: &Path) -> Outcome {
+        let outputs = [
+            ("--out", Some(out)),
+            ("--checkpoint", self.checkpoint.as_deref()),
+            ("--report", self.report.as_deref()),
+            ("--plot", self.plot.as_deref()),
+        ];
+        let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
+        let labels = self.labels.as_deref().map(|path| ("the labels of", path));
+        let inputs: Vec<_> = std::iter::once(("the data file", self.data.as_path())).chain(labels).collect();
+        output::check_apart(&outputs, &inputs)?;
+        self.plot.as_deref().map_or(Ok(()), file::check)?;
+        outputs.iter().filter(|(option, _)| *option != "--plot").try_for_each(|(_, path)| output::check_file(path))
+    }
+
     /// The family asked for, or the one that the kernel belongs to.
     fn family(&self) -> Outcome<Family> {
         let operator = self.map.kernel().and_then(operator_name).is_some();
@@ -248,8 +268,14 @@ impl Args {
         if self.solver != SolverName::Auto && !family.has_solvers() {
             return Err(Failure::Usage("--solver goes with --model ridge and operator".into()));
         }
-        if family == Family::KernelSvm && self.map.features.is_some() {
-            return Err(Failure::Usage("--features: an exact kernel machine compares rows and has none".into()));
+        if family == Family::Operator {
+            self.map.check_operator()?;
+        }
+        if family == Family::KernelSvm {
+            self.map.check_exact()?;
+            if self.map.features.is_some() {
+                return Err(Failure::Usage("--features: an exact kernel machine compares rows and has none".into()));
+            }
         }
         Ok(family)
     }
@@ -257,6 +283,7 @@ impl Args {
     fn wishes(&self, context: &Context, rows: usize) -> Outcome<Wishes> {
         Ok(Wishes {
             map: self.map.describe(context.global.seed)?,
+            any_map: self.map.any_map(),
             features: self.map.features,
             penalty: self.alpha,
             budget: self.budget,
@@ -340,7 +367,13 @@ fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family
     let (choice, sums) = match resumed {
         Some((choice, sums)) => (choice, sums),
         None => {
-            let choice = || make_choice::<R>(context, kind, &wishes, &scan, &pipeline, &split);
+            let choice = || {
+                let made = make_choice::<R>(context, kind, &wishes, &scan, &pipeline, &split);
+                made.map_err(|failure| match failure {
+                    Failure::Failed(why) => Failure::Failed(format!("{}: {why}", data.input().name)),
+                    other => other,
+                })
+            };
             (interrupt::stoppable(choice)?, None)
         }
     };
@@ -437,6 +470,7 @@ fn make_choice<R: Real>(
     }
     if matches!(kind.option, Family::LocalGp | Family::KernelSvm) {
         search.features = Some(512);
+        search.any_map = false;
     }
     if kind.option == Family::LocalGp {
         let word = |key: &str| wishes.map.get(key).and_then(|v| v.as_str());
@@ -503,19 +537,6 @@ fn sum_up<R: Real>(
     Ok((interrupt::stoppable(|| Ok(model.finish(sums)?))?, all))
 }
 
-/// A budget that is too small, in the words of the command line.
-fn with_remedy(error: bochner::Error) -> Failure {
-    match error {
-        bochner::Error::Budget { what, needed, budget, remedy } => Failure::Failed(format!(
-            "{what} needs {} of memory but --memory allows {}; {}",
-            human::bytes(needed),
-            human::bytes(budget),
-            remedy.replace("conjugate gradients", "--solver cg")
-        )),
-        other => other.into(),
-    }
-}
-
 pub(crate) fn task_words(task: Task) -> &'static str {
     match task {
         Task::Regression => "regression",
@@ -545,10 +566,10 @@ fn summary(fitted: &Fitted, context: &Context) -> String {
     let targets: Vec<&str> = pipeline.schema.targets.iter().map(|c| c.name.as_str()).collect();
     let mut lines = vec![
         format!(
-            "{}: {} rows of {} columns, target {}",
+            "{}: {} of {}, target {}",
             fitted.data,
-            human::count(fitted.rows),
-            human::count(pipeline.schema.inputs.len()),
+            human::things(fitted.rows, "row"),
+            human::things(pipeline.schema.inputs.len(), "column"),
             targets.join(", ")
         ),
         format!("  task          {}, because {}", task_words(fitted.kind.task), fitted.reason),
@@ -564,12 +585,11 @@ fn summary(fitted: &Fitted, context: &Context) -> String {
     }
     lines.push(format!("  model         {}", fitted.kind.words));
     lines.push(format!("  map           {}", choice.description.in_words()));
+    lines.extend(choice.map_reason.iter().map(|reason| format!("                {reason}")));
     if let Some(features) = fitted.features {
         lines.push(format!("  features      {} ({})", human::count(features), choice.limit));
     }
-    if let Some(scale) = choice.description.length_scale() {
-        lines.push(format!("  length scale  {}", human::significant(scale, 4)));
-    }
+    lines.extend(choice.length_scale_in_words().map(|words| format!("  length scale  {words}")));
     let why = choice.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
     lines.push(format!("  {:<14}{}{why}", fitted.kind.parameter, human::significant(choice.penalty, 3)));
     if !choice.trials.is_empty() {
@@ -601,6 +621,8 @@ fn to_json(fitted: &Fitted, out: &std::path::Path, bytes: usize) -> serde_json::
         "reason": fitted.reason,
         "model": fitted.kind.name,
         "map": fitted.choice.description,
+        "map_reason": fitted.choice.map_reason,
+        "median_distance": fitted.choice.median,
         "features": fitted.features,
         "penalty": fitted.choice.penalty,
         "note": fitted.choice.note,

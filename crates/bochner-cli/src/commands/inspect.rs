@@ -70,14 +70,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
                 add("classes", format!("{}: {}{more}", names.len(), shown.join(", ")));
             }
             let categories = pipeline.schema.inputs.iter().filter(|c| matches!(c.kind, Kind::Words { .. })).count();
-            let count = human::count(pipeline.schema.inputs.len());
+            let count = human::things(pipeline.schema.inputs.len(), "column");
             let of = if categories > 0 { format!(", {categories} of them categories") } else { String::new() };
-            add("from", format!("{count} columns{of}: {}", crate::source::some_names(&pipeline.schema)));
+            add("from", format!("{count}{of}: {}", crate::source::some_names(&pipeline.schema)));
             for (i, words) in pipeline.in_words().into_iter().enumerate() {
                 add(if i == 0 { "first" } else { "" }, words);
             }
         }
-        None => add("from", format!("{} columns, as they are", human::count(header.input_dim))),
+        None => add("from", format!("{}, as they are", human::things(header.input_dim, "column"))),
     }
     match description.features(header.input_dim)? {
         Some(features) => {
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         add(if i == 0 { "solved" } else { "" }, words);
     }
     if let Some(rows) = training["rows"].as_u64() {
-        add("trained on", format!("{} rows", human::count(rows as usize)));
+        add("trained on", human::things(rows as usize, "row"));
     }
     let figures: Vec<Figure> = serde_json::from_value(training["figures"].clone()).unwrap_or_default();
     for (i, figure) in figures.iter().enumerate() {

@@ -1,36 +1,35 @@
 use crate::cli::Context;
 use crate::failure::{Failure, Outcome};
 use crate::human;
+use crate::output;
+use crate::pipeline::Preparation;
 use crate::plot::{Axis, Plot, Point, Series, Style, file};
 use crate::progress::Progress;
 use crate::table::{Cell, Format, Table};
-use crate::target::{KernelArgs, KernelName, Preparation, SampleArgs, Sampled, scaled, title};
+use crate::target::{KernelArgs, KernelName, SampleArgs, Sampled, scaled, title};
 use bochner::kernel::Any;
-use bochner::plan::{Plan, Request, plan};
+use bochner::plan::{Measured, Plan, Request, plan};
 use bochner::preprocess::{Basis, Shape, SparseTransform, sparsity_at_energy};
 use bochner::random::Seed;
 use bochner::variance::bounds::{CompressiveFourier, SparseFourier};
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// Which map reaches an error on your data, and with how many features
 ///
 /// Computes, from closed-form variances and biases on a sample of the rows, how many features each applicable map needs
 /// for a relative error of the kernel matrix, what that costs in time and memory for the whole file, and verifies the
-/// fastest by drawing it. With --sparse it measures instead how sparse the rows are in several bases and prints how many
-/// features the theorems about sparse rows ask for.
+/// fastest by drawing it. Rows are prepared as fit would prepare them. With --sparse it measures instead how sparse the
+/// rows are in several bases and prints how many features the theorems about sparse rows ask for.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   bochner plan data.csv --target label --error 0.05
   bochner plan train-images-idx3-ubyte.gz --kernel polynomial --degree 3 --error 2%
-  bochner plan data.npy --kernel matern --nu 2.5 --error 0.1 --json
+  bochner plan data.npy --kernel matern --nu 2.5 --error 0.1 --json | jq .maps
   bochner plan data.npy --error 0.05 --plot costs.png
   bochner plan train-images-idx3-ubyte.gz --sparse --error 0.1 --energy 99%")]
 pub(crate) struct Args {
-    #[command(flatten)]
-    sample: SampleArgs,
-    #[command(flatten)]
-    kernel: KernelArgs,
     /// Relative error of the kernel matrix to reach, as a number or in percent
     #[arg(long, default_value = "0.05", value_parser = parse_error)]
     error: f64,
@@ -57,6 +56,11 @@ pub(crate) struct Args {
     plot: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
+    // With headings of their own, which what follows them would get too.
+    #[command(flatten)]
+    kernel: KernelArgs,
+    #[command(flatten)]
+    sample: SampleArgs,
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
@@ -85,11 +89,13 @@ fn parse_error(text: &str) -> Result<f64, String> {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let seed = Seed::new(context.global.seed);
+    args.kernel.check()?;
     args.plot.as_deref().map_or(Ok(()), file::check)?;
+    args.plot.iter().try_for_each(|path| output::check_apart(&[("--plot", path)], &[args.sample.named()]))?;
     if args.sparse {
         return sparse(args, context, seed);
     }
-    let sampled = args.sample.read(&args.kernel, seed)?;
+    let sampled = args.sample.read(context, Preparation::Auto)?;
     let kernel = args.kernel.resolve(sampled.rows.view(), seed)?;
     let request = Request {
         error: args.error,
@@ -105,17 +111,28 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     })?;
     drop(progress);
     let heading = format!(
-        "{}: {} rows of {} columns to a relative error of {} %",
+        "{}: {} of {} to a relative error of {} %",
         title(&kernel),
-        human::count(sampled.total),
-        human::count(sampled.rows.ncols()),
+        human::things(sampled.total, "row"),
+        human::things(sampled.rows.ncols(), "column"),
         human::significant(100.0 * args.error, 3)
     );
     if let Some(path) = &args.plot {
         file::write(path, &costs(&heading, &plan).to_svg())?;
     }
-    table(&heading, &plan).print(context, args.format)?;
-    if args.format.for_programs() { Ok(()) } else { context.print(&remarks(&plan)) }
+    let facts = facts(args, &sampled, &kernel)?;
+    table(&heading, &plan).with_facts("maps", facts).print(context, args.format)?;
+    if args.format.for_programs() {
+        return Ok(());
+    }
+    context.print(&format!("\n{}\n{}", sampled.prepared(), remarks(&plan)))
+}
+
+/// What was asked, for programs.
+fn facts(args: &Args, sampled: &Sampled, kernel: &Any) -> Outcome<Vec<(String, Value)>> {
+    let mut facts = sampled.facts(kernel)?;
+    facts.push(("target_error".into(), args.error.into()));
+    Ok(facts)
 }
 
 /// What rows look like where nobody says: images where a row of an array is a square of pixels.
@@ -130,16 +147,16 @@ fn sparse(args: &Args, context: &Context, seed: Seed) -> Outcome {
         return Err(Failure::Usage("--sparse: the bounds are those of the Gaussian kernel".into()));
     }
     // Centred pixels are not sparse any more.
-    let sampled = args.sample.prepared(Preparation::None, seed)?;
+    let sampled = args.sample.read(context, Preparation::None)?;
     let kernel = args.kernel.resolve(sampled.rows.view(), seed)?;
     let Any::Gaussian(gaussian) = &kernel else { return Err(Failure::Failed("expected the Gaussian kernel".into())) };
     let (d, scale) = (sampled.rows.ncols(), gaussian.length_scale());
     let radius = sampled.rows.rows().into_iter().map(|row| row.dot(&row).sqrt()).fold(0.0, f64::max);
     let shape = args.shape.unwrap_or_else(|| guessed_shape(&sampled));
     let mut table = Table::new(format!(
-        "{} on rows of {} columns: every pair within {} with probability {}",
+        "{} on rows of {}: every pair within {} with probability {}",
         title(&kernel),
-        human::count(d),
+        human::things(d, "column"),
         human::significant(args.error, 3),
         human::significant(1.0 - args.failure, 4)
     ))
@@ -183,7 +200,10 @@ fn sparse(args: &Args, context: &Context, seed: Seed) -> Outcome {
             after,
         ]);
     }
-    table.print(context, args.format)?;
+    let mut facts = facts(args, &sampled, &kernel)?;
+    facts.push(("failure".into(), args.failure.into()));
+    facts.push(("energy".into(), args.energy.into()));
+    table.with_facts("bases", facts).print(context, args.format)?;
     if args.format.for_programs() {
         return Ok(());
     }
@@ -198,20 +218,22 @@ fn sparse(args: &Args, context: &Context, seed: Seed) -> Outcome {
                   really costs is smaller by far, and bochner compare measures it.",
     };
     context.print(&format!(
-        "\nA row, taken for {shape} of length up to {}, is k-sparse if its k largest coefficients hold {share} % of its energy.\n\
+        "\n{}\nA row, taken for {shape} of length up to {}, is k-sparse if its k largest coefficients hold {share} % of its energy.\n\
          M  frequencies (twice as many features) for k-sparse rows, by the theorem and with the constants of a proof without gaps\n\
          m  measurements that rows may be compressed to, and the frequencies that are needed afterwards{verdict}\n",
+        sampled.prepared(),
         human::significant(radius, 3)
     ))
 }
 
+/// Measured errors are root mean squares over draws: that is what is predicted.
 fn table(heading: &str, plan: &Plan) -> Table {
     let mut table = Table::new(heading)
         .words("map", "map")
         .numbers("features", "features")
         .numbers("predicted", "predicted error")
         .words("prediction", "by")
-        .numbers("measured", "measured")
+        .numbers("measured", "measured error")
         .numbers("seconds", "time, all rows")
         .numbers("map_bytes", "weights")
         .numbers("feature_bytes", "features kept");
@@ -253,21 +275,31 @@ fn costs(heading: &str, plan: &Plan) -> Plot {
     }
 }
 
+/// The measured error of the table, and between what the draws lay.
+fn measured_words(measured: &Measured) -> String {
+    let percent = |error: f64| format!("{:.2} %", 100.0 * error);
+    let error = percent(measured.root_mean_square());
+    let least = measured.errors.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = measured.errors.iter().copied().fold(0.0, f64::max);
+    match measured.errors.len() {
+        1 => format!("one draw measured {error}"),
+        n => format!("{n} draws measured {error} in root mean square, {} to {} each", percent(least), percent(most)),
+    }
+}
+
 fn remarks(plan: &Plan) -> String {
     let mut text = String::new();
     if let (Some(first), Some(measured)) = (plan.choices.first(), &plan.verified) {
         text += &format!(
-            "\n{} is the fastest: {} draws measured {:.2} % ± {:.2} %, predicted {:.2} %.\n",
+            "{} is the fastest: {}, predicted {:.2} %.\n",
             first.name,
-            measured.errors.len(),
-            100.0 * measured.mean(),
-            100.0 * measured.deviation(),
+            measured_words(measured),
             100.0 * first.predicted
         );
     }
     text += &scaled(plan.choices.iter().map(|choice| choice.factor));
     if plan.choices.is_empty() {
-        text += "\nNo map gets there; a larger --error or more --most-features would let one.\n";
+        text += "No map gets there; a larger --error or more --most-features would let one.\n";
     }
     for shortfall in &plan.shortfalls {
         text += &format!("{} does not get there: {}.\n", shortfall.name, shortfall.reason);
@@ -287,6 +319,13 @@ mod tests {
             assert!(parse_shape(wrong).is_err(), "{wrong}");
         }
         assert!(parse_share("100%").is_err() && parse_share("99%").is_ok());
+    }
+
+    #[test]
+    fn one_error_is_measured_and_named() {
+        let told = |errors: &[f64]| measured_words(&Measured { errors: errors.to_vec(), seconds: 1.0 });
+        assert_eq!(told(&[0.1]), "one draw measured 10.00 %");
+        assert_eq!(told(&[0.1, 0.7]), "2 draws measured 50.00 % in root mean square, 10.00 % to 70.00 % each");
     }
 
     #[test]

@@ -4,21 +4,24 @@ use crate::commands::inspect;
 use crate::failure::{Failure, Outcome};
 use crate::human;
 use crate::models::Model;
+use crate::output;
 use crate::pipeline::{Pipeline, Task};
 use crate::progress::Progress;
-use crate::read::{Data, Input, Missing, Selection};
+use crate::read::{Data, Input, Missing, Options, Selection, Unknown};
 use crate::score::{self, Answers, Figure};
-use crate::source::Text;
+use crate::source::{self, Text};
 use crate::write::{self, Block, Layout, Sheet};
 use bochner::random::Seed;
 use bochner::rows::RowSource;
+use bochner::scalar::Real;
 use ndarray::{Array2, concatenate};
 use std::path::{Path, PathBuf};
 
 /// Apply a model to new rows
 ///
 /// Does to the rows what was done in training, and writes one prediction per row: numbers, or the classes by the names
-/// they had in the training file. Columns are found by name; columns the model does not know are ignored.
+/// they had in the training file. Columns are found by name; columns the model does not know are ignored. Tables of text on
+/// standard input are answered as they come; other formats are copied to a temporary file first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,31 +48,130 @@ pub(crate) struct Args {
     /// File with the targets of an NPY or IDX file, for --score
     #[arg(long, value_name = "FILE", requires = "score")]
     labels: Option<PathBuf>,
+    /// Fill empty cells in, whatever was done in training [default: as in training; refused if it had none]
+    #[arg(long, value_enum)]
+    impute: Option<Fill>,
+    #[command(flatten)]
+    words: WordsArgs,
     #[command(flatten)]
     text: Text,
+}
+
+/// `--unknown-words`, for commands that apply a model.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct WordsArgs {
+    /// What to do with words that did not occur in training
+    #[arg(long, value_enum, default_value = "refuse", value_name = "WHAT")]
+    unknown_words: UnknownWords,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum UnknownWords {
+    /// Stop at the first one
+    Refuse,
+    /// Take them for none of the words that did occur: all columns of the feature are 0
+    Zeros,
+}
+
+/// What fills empty cells of new rows in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Fill {
+    /// The column's mean in training
+    Mean,
+    /// Zero
+    Zero,
+}
+
+/// What is done to cells of new rows that a model cannot use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manners {
+    /// `None` does what was done in training.
+    pub(crate) fill: Option<Fill>,
+    /// Whether rows with gaps may be left out.
+    pub(crate) drop: bool,
+    pub(crate) words: WordsArgs,
 }
 
 /// Rows predicted at once.
 const PIECE: usize = 4096;
 
-/// Opens a file with the columns of a model.
-pub(crate) fn open(model: &Model, data: &Path, labels: Option<&Path>, text: &Text, targets: bool) -> Outcome<Data> {
-    let input = Input::open(data)?;
+/// Opens a file with the columns of a model, to be read once.
+pub(crate) fn open(
+    model: &Model,
+    data: &Path,
+    labels: Option<&Path>,
+    text: &Text,
+    targets: bool,
+    manners: Manners,
+) -> Outcome<Data> {
+    let single = model.stored.header.dtype == f32::NAME;
+    let largest = if single {
+        source::single("too large for single precision, in which the model computes")
+    } else {
+        source::DOUBLE
+    };
     let labels = labels.map(Input::open).transpose()?;
-    match &model.pipeline {
-        Some(pipeline) => {
-            // Rows must not disappear from under their predictions.
-            let missing = if pipeline.missing == Missing::Drop { Missing::Refuse } else { pipeline.missing };
-            Ok(Data::open_with(input, labels, &pipeline.schema, targets, &text.options(missing))?)
+    let means = model.pipeline.as_ref().and_then(Pipeline::means);
+    let advice = match means {
+        Some(_) => {
+            "the value is missing, and the model was trained on rows without gaps; --impute mean (of the training rows) or \
+             --impute zero fills such cells in"
         }
-        None => Ok(Data::open(input, labels, &Selection::default(), &text.options(Missing::Refuse))?),
+        None => {
+            "the value is missing, and the model was trained on rows without gaps; --impute zero fills such cells in"
+        }
+    };
+    let unknown = match manners.words.unknown_words {
+        UnknownWords::Refuse => Unknown::Refuse,
+        UnknownWords::Zeros => Unknown::Zeros,
+    };
+    let options = |missing| Options { advice: Some(advice), unknown, ..text.options(missing, largest) };
+    let trained = model.pipeline.as_ref().map_or(Missing::Refuse, |pipeline| pipeline.missing);
+    let missing = match manners.fill {
+        Some(Fill::Mean) if means.is_none() => {
+            let message = "--impute mean: the model does not know the means of its columns; --impute zero needs none";
+            return Err(Failure::Usage(message.into()));
+        }
+        Some(Fill::Mean) => Missing::Mean,
+        Some(Fill::Zero) => Missing::Zero,
+        None if manners.drop => Missing::Drop,
+        // Rows must not disappear from under their predictions.
+        None if trained == Missing::Drop => Missing::Refuse,
+        None => trained,
+    };
+    let Some(pipeline) = &model.pipeline else {
+        return Ok(Data::open(Input::open(data)?, labels, &Selection::default(), &options(missing))?);
+    };
+    let mut schema = pipeline.schema.clone();
+    if manners.drop {
+        schema.fill(|_| None);
+    } else if let Some(fill) = manners.fill {
+        schema.fill(|at| Some(if fill == Fill::Mean { means.map_or(0.0, |means| means[at]) } else { 0.0 }));
+    }
+    Ok(Data::open_with(Input::open_once(data)?, labels, &schema, targets, &options(missing))?)
+}
+
+/// Says how many words a model did not know, if they were let pass.
+pub(crate) fn tell_unknown_words(data: &Data, context: &Context) {
+    if let (Some((cells, first)), false) = (data.unknown_words(), context.global.quiet) {
+        let others = match cells - 1 {
+            0 => String::new(),
+            1 => ", nor did that of one other cell".into(),
+            n => format!(", nor did those of {} other cells", human::count(n as usize)),
+        };
+        eprintln!("bochner: {first}{others}: such words count as none of those that did");
     }
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     write::check(args.out.as_deref())?;
+    let labels = args.labels.as_deref().map(|path| ("the labels of", path));
+    let inputs = [("the model", args.model.as_path()), ("the data file", args.data.as_path())];
+    let inputs: Vec<_> = inputs.into_iter().chain(labels).collect();
+    args.out.iter().try_for_each(|out| output::check_apart(&[("--out", out)], &inputs))?;
     let model = inspect::load(&args.model)?;
-    let data = open(&model, &args.data, args.labels.as_deref(), &args.text, args.score)?;
+    let manners = Manners { fill: args.impute, drop: false, words: args.words };
+    let data = open(&model, &args.data, args.labels.as_deref(), &args.text, args.score, manners)?;
     if args.score && data.schema().targets.is_empty() {
         let message = format!("{}: --score needs the targets in the file, or --labels FILE", data.input().name);
         return Err(Failure::Usage(message));
@@ -102,9 +204,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
             }
         }
         rows_before += block.rows.nrows();
+        // Whoever sends rows one by one waits for the answers.
+        if let Some(sheet) = sheet.as_mut().filter(|_| data.input().is_stream()) {
+            sheet.flush().map_err(crate::pipeline::stopped)?;
+        }
         progress.read().map_err(crate::pipeline::stopped)
     })?;
     drop(progress);
+    tell_unknown_words(&data, context);
     if let Some(sheet) = sheet {
         let rows = sheet.rows();
         sheet.finish()?;
@@ -120,7 +227,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         answers.predicted = Array2::from_shape_vec(shape, predicted).map_err(broken)?;
         let names: Vec<String> = data.schema().targets.iter().map(|c| c.name.clone()).collect();
         let figures = answers.figures(Seed::new(context.global.seed), &names);
-        let words: Vec<String> = figures.iter().map(|f: &Figure| format!("  {}", context.bold(&figure_words(f)))).collect();
+        let words: Vec<String> =
+            figures.iter().map(|f: &Figure| format!("  {}", context.bold(&figure_words(f)))).collect();
         context.print(&format!("On {} rows:\n{}\n", human::count(rows_before), words.join("\n")))?;
     }
     Ok(())
@@ -136,7 +244,9 @@ fn check_request(args: &Args, model: &Model) -> Outcome {
     }
     if args.std {
         if model.kind.task == Task::Classification {
-            return Err(Failure::Usage("--std: this model predicts classes; --probabilities says how sure it is".into()));
+            return Err(Failure::Usage(
+                "--std: this model predicts classes; --probabilities says how sure it is".into(),
+            ));
         }
         model.fitted.deviations(empty.view())?;
     }
@@ -230,7 +340,8 @@ fn write_rows(
     };
     if args.std {
         let mut deviations = model.fitted.deviations(rows)?;
-        for (mut column, t) in deviations.columns_mut().into_iter().zip(model.pipeline.iter().flat_map(|p| &p.targets)) {
+        for (mut column, t) in deviations.columns_mut().into_iter().zip(model.pipeline.iter().flat_map(|p| &p.targets))
+        {
             column.mapv_inplace(|v| v * t.scale);
         }
         numbers = join(&[numbers.view(), deviations.view()])?;

@@ -2,6 +2,7 @@ use crate::cli::Context;
 use crate::failure::Outcome;
 use crate::human;
 use crate::plot::file::PlotsArgs;
+use crate::plot::wrap;
 use crate::reproduce::{self, EXPERIMENTS, Settings};
 use crate::table::{Cell, Format, Table};
 use std::path::PathBuf;
@@ -68,7 +69,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         )));
     }
     match args.name.as_deref() {
-        None => list().print(context, args.format),
+        None if args.format.for_programs() => list().print(context, args.format),
+        None => context.print(&listed(|name| context.bold(name))),
         Some("all") => {
             let mut failed = Vec::new();
             for experiment in EXPERIMENTS {
@@ -82,6 +84,29 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         }
         Some(name) => reproduce::run(reproduce::find(name)?, &settings, context),
     }
+}
+
+/// Columns of a narrow terminal.
+const WIDTH: usize = 80;
+
+/// The list for people: a line per experiment would be as long as its longest list of data sets.
+fn listed(bold: impl Fn(&str) -> String) -> String {
+    let names = EXPERIMENTS.iter().map(|e| e.name.len()).max().unwrap_or(0);
+    let mut text = format!("{:names$}   {:>11}   what it shows, on which data\n", "name", "full run");
+    text += &format!("{}\n", "─".repeat(WIDTH));
+    for e in EXPERIMENTS {
+        let mut lines = wrap(e.what, WIDTH - names - 17);
+        if !e.needs.is_empty() {
+            lines.extend(wrap(&format!("({})", e.needs.join(", ")), WIDTH - names - 17));
+        }
+        let name = bold(e.name) + &" ".repeat(names - e.name.len());
+        let mut head = format!("{name}   {:>11}   ", human::duration(60.0 * e.minutes));
+        for line in lines {
+            text += &format!("{head}{line}\n");
+            head = " ".repeat(names + 17);
+        }
+    }
+    text
 }
 
 fn list() -> Table {
@@ -99,4 +124,22 @@ fn list() -> Table {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_fits_a_narrow_terminal_and_leaves_nothing_out() {
+        let text = listed(|name| name.to_owned());
+        for line in text.lines() {
+            assert!(line.chars().count() <= WIDTH && line.trim_end() == line, "{line}");
+        }
+        let words: Vec<&str> = text.split_whitespace().collect();
+        for e in EXPERIMENTS {
+            let told = e.what.split_whitespace().chain([e.name]);
+            told.for_each(|word| assert!(words.contains(&word), "{}: {word}", e.name));
+        }
+    }
 }

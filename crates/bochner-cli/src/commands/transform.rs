@@ -1,14 +1,16 @@
 use crate::cli::Context;
-use crate::commands::{inspect, predict};
+use crate::commands::inspect;
+use crate::commands::predict::{self, Fill, Manners, WordsArgs};
 use crate::description::{Description, operator_name, spec_from};
 use crate::failure::{Failure, Outcome};
 use crate::human;
 use crate::map_args::MapArgs;
 use crate::models::Model;
+use crate::output;
 use crate::pipeline::{self, Preparation};
 use crate::progress::Progress;
-use crate::read::Data;
-use crate::source::{Columns, Text};
+use crate::read::{Data, Missing};
+use crate::source::{self, Columns, Text};
 use crate::write::{self, Block, Layout, Sheet};
 use bochner::feature::{Describe, FeatureMap, Spec};
 use bochner::preprocess::Preprocess;
@@ -35,7 +37,9 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Use the columns, the preparation and the map of this model
-    #[arg(long, value_name = "MODEL", conflicts_with_all = ["map", "features", "kernel", "length_scale", "set", "preprocess"])]
+    #[arg(long, value_name = "MODEL", conflicts_with_all = [
+        "map", "features", "kernel", "length_scale", "set", "preprocess", "columns", "drop", "categories",
+    ])]
     model: Option<PathBuf>,
     /// What is done to rows first
     #[arg(long, value_enum, default_value = "auto")]
@@ -51,6 +55,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     columns: Columns,
     #[command(flatten)]
+    words: WordsArgs,
+    #[command(flatten)]
     text: Text,
 }
 
@@ -59,6 +65,9 @@ const PIECE: usize = 512;
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     write::check(args.out.as_deref())?;
+    let model = args.model.as_deref().map(|path| ("the model", path));
+    let inputs: Vec<_> = std::iter::once(("the data file", args.data.as_path())).chain(model).collect();
+    args.out.iter().try_for_each(|out| output::check_apart(&[("--out", out)], &inputs))?;
     let (data, steps, spec) = match &args.model {
         Some(path) => from_model(args, &inspect::load(path)?)?,
         None => from_options(args, context)?,
@@ -71,16 +80,32 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
 }
 
 fn from_model(args: &Args, model: &Model) -> Outcome<(Data, Vec<Preprocess>, Spec)> {
-    let data = predict::open(model, &args.data, None, &args.text, false)?;
+    let missing = args.columns.missing();
+    let fill = match missing {
+        Missing::Mean => Some(Fill::Mean),
+        Missing::Zero => Some(Fill::Zero),
+        Missing::Median => {
+            let message = "--impute median: a model does not know the medians of its columns; use mean or zero";
+            return Err(Failure::Usage(message.into()));
+        }
+        Missing::Refuse | Missing::Drop => None,
+    };
+    let manners = Manners { fill, drop: missing == Missing::Drop, words: args.words };
+    let data = predict::open(model, &args.data, None, &args.text, false, manners)?;
     let steps = model.pipeline.as_ref().map_or(Vec::new(), |p| p.steps.clone());
     Ok((data, steps, model.description()?.spec()?))
 }
 
 fn from_options(args: &Args, context: &Context) -> Outcome<(Data, Vec<Preprocess>, Spec)> {
-    let data = args.columns.open(&args.data, None, &[], &args.text)?;
+    let largest = match args.double {
+        true => source::DOUBLE,
+        false => source::single("too large for single precision; --double reads it"),
+    };
+    let data = args.columns.open(&args.data, None, &[], &args.text, largest)?;
     let mut map = args.map.describe(context.global.seed)?;
     if let Some(kernel) = args.map.kernel().filter(|kernel| operator_name(kernel).is_some()) {
-        let message = format!("--kernel {kernel} relates the targets of a model; bochner fit has it, transform has no targets");
+        let message =
+            format!("--kernel {kernel} relates the targets of a model; bochner fit has it, transform has no targets");
         return Err(Failure::Usage(message));
     }
     map.insert("n_components".into(), args.map.features.unwrap_or(1024).into());
@@ -121,14 +146,22 @@ fn transform<R: Real>(args: &Args, context: &Context, data: &Data, steps: &[Prep
             let wide = features.mapv(Real::to_f64);
             sheet.push(Block { words: None, numbers: wide.view() }).map_err(pipeline::stopped)?;
         }
+        if data.input().is_stream() {
+            sheet.flush().map_err(pipeline::stopped)?;
+        }
         progress.read().map_err(pipeline::stopped)
     })?;
     drop(progress);
+    predict::tell_unknown_words(data, context);
     let rows = sheet.rows();
     sheet.finish()?;
     if let (Some(path), false) = (&args.out, context.global.quiet) {
         let (rows, columns) = (human::count(rows), human::count(map.output_dim()));
-        context.print(&format!("Wrote {rows} rows of {columns} {} to {}\n", Description::Map(spec.clone()).in_words(), path.display()))?;
+        context.print(&format!(
+            "Wrote {rows} rows of {columns} {} to {}\n",
+            Description::Map(spec.clone()).in_words(),
+            path.display()
+        ))?;
     }
     if args.out.is_none() && rows == 0 {
         return Err(Failure::Failed(format!("{}: there were no rows", data.input().name)));

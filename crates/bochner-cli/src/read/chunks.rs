@@ -24,6 +24,24 @@ impl Buffer {
         &self.bytes[..self.len]
     }
 
+    /// Adds up to `most` bytes of those that are there without waiting for more; how many there were, 0 at the end.
+    fn add_some(&mut self, source: &mut dyn Read, most: usize) -> io::Result<usize> {
+        let end = self.len + most;
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        loop {
+            match source.read(&mut self.bytes[self.len..end]) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                read => {
+                    let n = read?;
+                    self.len += n;
+                    return Ok(n);
+                }
+            }
+        }
+    }
+
     /// Adds up to `most` bytes of a stream; how many there were.
     fn add(&mut self, source: &mut dyn Read, most: usize) -> io::Result<usize> {
         let end = self.len + most;
@@ -45,11 +63,26 @@ pub(super) struct Chunks {
     ended: bool,
     /// Bytes still to be passed over before the first line.
     skip: u64,
+    /// Whether lines are handed over as soon as they have arrived.
+    eager: bool,
 }
 
 impl Chunks {
     pub(super) fn new(source: Bytes, skip: u64, quotes: bool) -> Self {
-        Chunks { source, carry: Vec::new(), quotes, ended: false, skip }
+        Chunks { source, carry: Vec::new(), quotes, ended: false, skip, eager: false }
+    }
+
+    /// The same, but lines that have arrived do not wait for more of them.
+    pub(super) fn eagerly(self, eager: bool) -> Self {
+        Chunks { eager, ..self }
+    }
+
+    /// Adds the next lines to `chunk`; whether there were any.
+    pub(super) fn next_too(&mut self, chunk: &mut Buffer) -> io::Result<bool> {
+        let mut more = Buffer::default();
+        self.next(&mut more)?;
+        chunk.add(&mut more.lines(), more.len)?;
+        Ok(more.len > 0)
     }
 
     /// Fills `chunk` with whole lines; leaves it empty at the end.
@@ -64,9 +97,22 @@ impl Chunks {
         if self.skip > 0 {
             io::copy(&mut (&mut self.source).take(std::mem::take(&mut self.skip)), &mut io::sink())?;
         }
+        let mut looked_at = 0;
         loop {
-            if chunk.add(&mut self.source, CHUNK)? < CHUNK {
-                self.ended = true;
+            if self.eager {
+                let n = chunk.add_some(&mut self.source, CHUNK)?;
+                self.ended = n == 0;
+                // Without a new line end there is nothing to find; of a long field, only every quarter more is looked at.
+                let is_worth_it = chunk.len < 2 * CHUNK || 4 * chunk.len > 5 * looked_at;
+                let line_end = memchr::memchr(b'\n', &chunk.lines()[chunk.len - n..]).is_some();
+                if n > 0 && !(line_end && is_worth_it) && chunk.len <= LONGEST_LINE {
+                    continue;
+                }
+                looked_at = chunk.len;
+            } else {
+                self.ended = chunk.add(&mut self.source, CHUNK)? < CHUNK;
+            }
+            if self.ended {
                 return Ok(());
             }
             if let Some(end) = last_line_end(chunk.lines(), self.quotes) {
@@ -123,7 +169,22 @@ pub(super) fn parse_in_order<T: Default + Send>(
         )),
         _ => input.fault(cannot_read(&e)),
     };
-    let mut chunks = Chunks::new(input.bytes()?, skip, quotes);
+    let mut chunks = Chunks::new(input.bytes()?, skip, quotes).eagerly(input.is_stream());
+    if input.is_stream() {
+        // Whoever waits for the answers to these rows may be the one who sends the next.
+        let mut slot = Slot::<T>::default();
+        loop {
+            chunks.next(&mut slot.chunk).map_err(told)?;
+            if slot.chunk.lines().is_empty() {
+                return Ok(());
+            }
+            if interrupt::requested() {
+                return Err(Error::Interrupted);
+            }
+            parse(slot.chunk.lines(), &mut slot.parsed);
+            visit(&mut slot.parsed)?;
+        }
+    }
     let per_batch = 2 * rayon::current_num_threads();
     let mut read = move |batch: &mut Vec<Slot<T>>| -> io::Result<usize> {
         for i in 0..per_batch {

@@ -1,15 +1,79 @@
 //! What tables have in common, whatever their format: the columns wanted, what a first pass learns about them, and what
 //! becomes of their cells.
 
+use super::fault::Fault;
 use super::schema::{Chosen, Column, Kind, Missing, Schema};
+use super::words;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
 
 /// A column with more different words than this is a name or an identifier, not a category.
 pub(super) const MOST_WORDS: usize = 1000;
 
-pub(super) const TOO_MANY_WORDS: &str = "more than 1000 different words; a name or an identifier is left out with --drop, and decimal commas must be points";
-pub(super) const MISSING: &str =
-    "the value is missing; --impute mean fills such cells in, --drop-missing leaves their rows out";
+/// What is said about a column with more words than that; `option` is the column as options call it.
+pub(super) fn too_many_words(option: &str) -> String {
+    format!(
+        "more than {MOST_WORDS} different words: names, identifiers or free text; --drop {option} leaves the column out \
+         ({})",
+        words::AS_NUMBERS_ARE
+    )
+}
+
+const MISSING: &str = "the value is missing; --impute mean fills such cells in, --drop-missing leaves their rows out";
+
+/// What is said about an empty cell; `advice` is for users of a model that is already there.
+pub(super) fn absent(target: bool, missing: Missing, advice: Option<&'static str>) -> &'static str {
+    match (target, advice) {
+        (true, Some(_)) => "the target is missing, and there is nothing to compare a prediction with",
+        (true, None) if missing.fills() => {
+            "the target is missing, and targets are not filled in; --drop-missing, in place of --impute, leaves such rows out"
+        }
+        (true, None) => "the target is missing; --drop-missing leaves such rows out",
+        (false, Some(advice)) => advice,
+        (false, None) => MISSING,
+    }
+}
+
+/// What is said about a word that nobody has seen before; inputs may be `let_pass`.
+pub(super) fn unknown_word(word: &str, target: bool, let_pass: bool) -> String {
+    match (target, let_pass) {
+        (true, _) => format!("the class {word} did not occur in training"),
+        (false, true) => format!("the word {word} did not occur in training"),
+        (false, false) => format!(
+            "the word {word} did not occur in training; --unknown-words zeros takes such words for none of those that did"
+        ),
+    }
+}
+
+/// A column as options call it: by its name, or by its number where a shell or a list would cut the name.
+pub(super) fn option_name(names: &[String], j: usize) -> String {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    match names.get(j) {
+        Some(name) if name.len() <= 60 && !name.starts_with('-') && name.chars().all(plain) => name.clone(),
+        _ => (j + 1).to_string(),
+    }
+}
+
+/// Cells whose words did not occur in training and that were let pass: how many, and where the first one is.
+#[derive(Debug, Default)]
+pub(super) struct Strangers(Mutex<(u64, Option<Fault>)>);
+
+impl Strangers {
+    pub(super) fn add(&self, n: u64, first: impl FnOnce() -> Option<Fault>) {
+        if n > 0 {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            all.0 += n;
+            if all.1.is_none() {
+                all.1 = first();
+            }
+        }
+    }
+
+    pub(super) fn seen(&self) -> Option<(u64, Fault)> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.1.clone().map(|first| (all.0, first))
+    }
+}
 
 /// What a cell becomes.
 #[derive(Debug, Clone)]
@@ -23,6 +87,12 @@ pub(super) enum Role {
 pub(super) enum Place {
     Input(usize),
     Target(usize),
+}
+
+impl Place {
+    pub(super) fn is_target(self) -> bool {
+        matches!(self, Place::Target(_))
+    }
 }
 
 /// The role of every column of a file with so many of them.
@@ -52,7 +122,8 @@ pub(super) fn roles(columns: usize, chosen: &Chosen, schema: &Schema) -> Vec<Rol
 /// What a first pass learns about a column.
 #[derive(Debug, Clone)]
 pub(super) enum Facts {
-    Words(BTreeSet<String>),
+    /// Different words, and the number of cells that have one.
+    Words(BTreeSet<String>, u64),
     /// Sum and number of the cells that are there.
     Mean(f64, u64),
     Median(Thinned),
@@ -62,7 +133,7 @@ impl Facts {
     /// Nothing yet about any of the chosen columns.
     pub(super) fn of_all(chosen: &Chosen, words: &[usize], missing: Missing) -> HashMap<usize, Facts> {
         let fact = |j: &usize| match missing {
-            _ if words.contains(j) => Facts::Words(BTreeSet::new()),
+            _ if words.contains(j) => Facts::Words(BTreeSet::new(), 0),
             Missing::Median => Facts::Median(Thinned::default()),
             _ => Facts::Mean(0.0, 0),
         };
@@ -74,8 +145,9 @@ impl Facts {
 pub(super) fn merge(facts: &mut HashMap<usize, Facts>, part: &mut HashMap<usize, Facts>) -> Option<usize> {
     for (j, fact) in facts {
         match (fact, part.remove(j)) {
-            (Facts::Words(all), Some(Facts::Words(some))) => {
+            (Facts::Words(all, n), Some(Facts::Words(some, m))) => {
                 all.extend(some);
+                *n += m;
                 if all.len() > MOST_WORDS {
                     return Some(*j);
                 }
@@ -88,6 +160,18 @@ pub(super) fn merge(facts: &mut HashMap<usize, Facts>, part: &mut HashMap<usize,
     None
 }
 
+/// The first column of words that are names, if nobody has said that they are categories, and what is said about it.
+pub(super) fn names_among(names: &[String], chosen: &Chosen, facts: &HashMap<usize, Facts>) -> Option<(usize, String)> {
+    let mut columns = chosen.inputs.iter().chain(&chosen.targets).filter(|j| !chosen.words.contains(j));
+    columns.find_map(|&j| match facts.get(&j) {
+        Some(Facts::Words(words, n)) if words::are_names(words.len(), *n) => {
+            let target = chosen.targets.contains(&j);
+            Some((j, words::names_message(words.len(), *n, target, &option_name(names, j))))
+        }
+        _ => None,
+    })
+}
+
 /// The chosen columns with what was learned about them.
 pub(super) fn schema_from(
     names: &[String],
@@ -98,7 +182,7 @@ pub(super) fn schema_from(
     let column = |j: &usize| Column {
         name: names[*j].clone(),
         kind: match facts.get(j) {
-            Some(Facts::Words(values)) => Kind::Words { values: values.iter().cloned().collect() },
+            Some(Facts::Words(values, _)) => Kind::Words { values: values.iter().cloned().collect() },
             facts => {
                 let fill = match (missing, facts) {
                     (Missing::Mean, Some(Facts::Mean(sum, n))) if *n > 0 => Some(sum / *n as f64),

@@ -1,15 +1,18 @@
-//! Comma-, tab-, semicolon- or blank-separated text (RFC 4180 quoting), plain or gzip.
+//! Comma-, tab-, semicolon-, bar- or blank-separated text (RFC 4180 quoting), plain or gzip.
 //!
 //! The first rows decide separator, header and kinds of columns. A table of numbers is then read in one pass; words and
 //! filled-in means need one more pass, before it, over all rows.
 
 use super::Result;
 use super::chunks::{Buffer, Chunks, parse_in_order};
-use super::columns::{Facts, MISSING, MOST_WORDS, Place, Role, TOO_MANY_WORDS, merge, roles, schema_from};
+use super::columns::{
+    Facts, MOST_WORDS, Place, Role, Strangers, absent, merge, names_among, option_name, roles, schema_from,
+    too_many_words, unknown_word,
+};
 use super::fault::{Fault, excerpt};
 use super::input::{Input, cannot_read};
-use super::schema::{Chosen, Column, Missing, Schema, Selection};
-use super::{Element, Options, Visit};
+use super::schema::{Chosen, Column, Largest, Missing, Schema, Selection, Unknown};
+use super::{Element, Options, Visit, rows_of, words};
 use bochner::rows::RowBlock;
 use ndarray::ArrayView2;
 use std::borrow::Cow;
@@ -37,9 +40,12 @@ pub(super) struct Csv {
     input: Input,
     dialect: Dialect,
     names: Vec<String>,
-    missing: Missing,
+    options: Options,
     pub(super) schema: Schema,
     roles: Vec<Role>,
+    /// A column of names. Told when rows are asked for: who has not said what the target is has to hear that first.
+    doubt: Option<(usize, String)>,
+    pub(super) strangers: Strangers,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,12 +59,16 @@ struct Dialect {
 }
 
 impl Csv {
+    fn new(input: Input, dialect: Dialect, names: Vec<String>, options: &Options, schema: Schema) -> Self {
+        let (roles, strangers) = (Vec::new(), Strangers::default());
+        Csv { input, dialect, names, options: options.clone(), schema, roles, doubt: None, strangers }
+    }
+
     pub(super) fn open(input: Input, options: &Options, selection: &Selection) -> Result<Self> {
         let (dialect, names, sample) = look(&input, options)?;
-        let chosen = selection.resolve(&input.name, &names)?;
+        let chosen = resolve(selection, &input, &names)?;
         let wanted = || chosen.inputs.iter().chain(&chosen.targets).copied();
-        let mut csv =
-            Csv { input, dialect, names, missing: options.missing, schema: Schema::default(), roles: Vec::new() };
+        let mut csv = Csv::new(input, dialect, names, options, Schema::default());
         let mut words = Vec::new();
         for j in wanted() {
             if chosen.words.contains(&j) || csv.holds_words(j, &sample)? {
@@ -70,6 +80,7 @@ impl Csv {
         } else {
             csv.scan(&chosen, &words)?
         };
+        csv.doubt = names_among(&csv.names, &chosen, &facts);
         csv.schema = schema_from(&csv.names, &chosen, options.missing, &facts);
         csv.assign_roles(&chosen);
         Ok(csv)
@@ -86,7 +97,7 @@ impl Csv {
         let selection = |columns: &[Column]| columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
         let chosen = if dialect.header || columns.clone().any(|c| c.name.parse::<usize>().is_ok()) {
             let (inputs, targets) = (selection(&schema.inputs), selection(&schema.targets));
-            Selection { inputs: Some(inputs), targets, ..Selection::default() }.resolve(&input.name, &names)?
+            resolve(&Selection { inputs: Some(inputs), targets, ..Selection::default() }, &input, &names)?
         } else if names.len() == columns.count() {
             let inputs = schema.inputs.len();
             Chosen { inputs: (0..inputs).collect(), targets: (inputs..names.len()).collect(), words: Vec::new() }
@@ -94,29 +105,37 @@ impl Csv {
             let (found, expected) = (names.len(), schema.inputs.len() + schema.targets.len());
             return Err(input.fault(format!("it has no header and {found} columns, but {expected} are expected")));
         };
-        let mut csv = Csv { input, dialect, names, missing: options.missing, schema, roles: Vec::new() };
+        let mut csv = Csv::new(input, dialect, names, options, schema);
         csv.assign_roles(&chosen);
         Ok(csv)
     }
 
     /// Whether the first rows have words in column `j`; refuses a few words among many numbers, which are more likely slips
-    /// of the pen than categories.
+    /// of the pen than categories, and numbers and dates that are words only because of how they are written.
     fn holds_words(&self, j: usize, sample: &[Record]) -> Result<bool> {
         let cells = || sample.iter().filter_map(|r| Some((r.line, r.fields.get(j)?))).filter(|(_, f)| !is_missing(f));
-        let mut words = cells().filter(|(_, field)| parse_number(field).is_none());
+        let is_number = |field: &[u8]| parse_number(field).is_some();
+        let mut words = cells().filter(|(_, field)| !is_number(field));
         let Some((line, field)) = words.next() else { return Ok(false) };
+        let refused =
+            |line: u64, message: String| Err(self.locate(Trouble { line: Some(line), column: Some(j), message }, 0));
+        let name = option_name(&self.names, j);
+        if let Some((first, look)) = words::look(cells().map(|(_, field)| (&field[..], is_number(field))))
+            && let Some((line, field)) = cells().nth(first)
+        {
+            return refused(line, look.message(&excerpt(field), &name));
+        }
         let (all, strange) = (cells().count(), 1 + words.count());
         if all < FEW_CELLS || 10 * strange >= all {
             return Ok(true);
         }
-        let name = if self.names[j].contains(',') { (j + 1).to_string() } else { self.names[j].clone() };
         let message = format!(
             "expected a number, as {} of the first {all} cells of this column are, found {}; --categories {name} takes the \
              column as it is, --drop {name} leaves it out",
             all - strange,
             excerpt(field)
         );
-        Err(self.locate(Trouble { line: Some(line), column: Some(j), message }, 0))
+        refused(line, message)
     }
 
     fn assign_roles(&mut self, chosen: &Chosen) {
@@ -125,7 +144,7 @@ impl Csv {
 
     /// Collects the words and means of all rows.
     fn scan(&self, chosen: &Chosen, words: &[usize]) -> Result<HashMap<usize, Facts>> {
-        let mut facts = Facts::of_all(chosen, words, self.missing);
+        let mut facts = Facts::of_all(chosen, words, self.options.missing);
         let empty = facts.clone();
         let parse = |bytes: &[u8], found: &mut Found| {
             found.facts.clone_from(&empty);
@@ -147,7 +166,8 @@ impl Csv {
     }
 
     fn too_many_words(&self, column: usize) -> bochner::Error {
-        self.locate(Trouble { line: None, column: Some(column), message: TOO_MANY_WORDS.into() }, 0)
+        let message = too_many_words(&option_name(&self.names, column));
+        self.locate(Trouble { line: None, column: Some(column), message }, 0)
     }
 
     fn scan_chunk(&self, bytes: &[u8], facts: &mut HashMap<usize, Facts>) -> Result<(), Trouble> {
@@ -160,7 +180,8 @@ impl Csv {
                     continue;
                 }
                 match fact {
-                    Facts::Words(set) => {
+                    Facts::Words(set, n) => {
+                        *n += 1;
                         let word = std::str::from_utf8(&field).map_err(|_| scanner.trouble(j, not_utf8(&field)))?;
                         if !set.contains(word) {
                             set.insert(word.to_owned());
@@ -187,6 +208,9 @@ impl Csv {
 
     /// Delivers all rows in blocks.
     pub(super) fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
+        if let Some((column, message)) = self.doubt.clone() {
+            return Err(self.locate(Trouble { line: None, column: Some(column), message }, 0));
+        }
         let (d, t) = (self.schema.input_dim(), self.schema.targets.len());
         let parse = |bytes: &[u8], parsed: &mut Parsed<R>| {
             parsed.clear();
@@ -198,6 +222,8 @@ impl Csv {
             if let Some(fault) = parsed.fault.take() {
                 return Err(self.locate(fault, line));
             }
+            let first = parsed.stranger.take();
+            self.strangers.add(parsed.strangers, || first.map(|first| self.fault_at(first, line)));
             line += parsed.lines;
             if parsed.rows == 0 {
                 return Ok(());
@@ -223,6 +249,11 @@ impl Csv {
 
     fn parse_chunk<R: Element>(&self, bytes: &[u8], out: &mut Parsed<R>) -> Result<(), Trouble> {
         let (d, t, columns) = (self.schema.input_dim(), self.schema.targets.len(), self.roles.len());
+        let missing = self.options.missing;
+        let largest = self.options.largest.map_or(f64::MAX, |largest| largest.value);
+        let empty = |scanner: &Scanner<'_>, j: usize, place: Place| {
+            scanner.trouble(j, absent(place.is_target(), missing, self.options.advice).into())
+        };
         let mut scanner = Scanner::new(bytes, self.dialect.separator);
         while scanner.next_row() {
             let (base, target_base) = (out.inputs.len(), out.targets.len());
@@ -235,15 +266,18 @@ impl Csv {
                     Role::Number { place, fill } => {
                         let value = match scanner.number(j, columns)? {
                             Some(value) => value,
-                            None => match (fill, self.missing) {
+                            None => match (fill, missing) {
                                 (Some(fill), _) => *fill,
                                 (None, Missing::Drop) => {
                                     dropped = true;
                                     0.0
                                 }
-                                (None, _) => return Err(scanner.trouble(j, MISSING.into())),
+                                (None, _) => return Err(empty(&scanner, j, *place)),
                             },
                         };
+                        if value.abs() > largest {
+                            return Err(scanner.trouble(j, too_large(value, self.options.largest)));
+                        }
                         let value = R::from_f64(value);
                         if !value.is_finite() {
                             return Err(scanner.trouble(j, format!("the number is too large for {}", R::NAME)));
@@ -260,15 +294,20 @@ impl Csv {
                             (Some(&word), Place::Target(at)) => {
                                 out.targets[target_base + at] = R::from_f64(word as f64)
                             }
-                            (None, place) if is_missing(&field) => match (place, self.missing) {
+                            (None, place) if is_missing(&field) => match (place, missing) {
                                 // A missing word is no word: all its columns stay 0.
                                 (Place::Input(_), missing) if missing.fills() => {}
                                 (_, Missing::Drop) => dropped = true,
-                                _ => return Err(scanner.trouble(j, MISSING.into())),
+                                _ => return Err(empty(&scanner, j, *place)),
                             },
-                            (None, _) => {
-                                let message = format!("the word {} did not occur in training", excerpt(&field));
-                                return Err(scanner.trouble(j, message));
+                            (None, place) => {
+                                let let_pass = self.options.unknown == Unknown::Zeros;
+                                let message = unknown_word(&excerpt(&field), place.is_target(), let_pass);
+                                if place.is_target() || !let_pass {
+                                    return Err(scanner.trouble(j, message));
+                                }
+                                out.strangers += 1;
+                                out.stranger.get_or_insert_with(|| scanner.trouble(j, message));
                             }
                         }
                     }
@@ -286,6 +325,10 @@ impl Csv {
     }
 
     fn locate(&self, trouble: Trouble, lines_before: u64) -> bochner::Error {
+        self.fault_at(trouble, lines_before).into()
+    }
+
+    fn fault_at(&self, trouble: Trouble, lines_before: u64) -> Fault {
         let name = |j: usize| if self.dialect.header { self.names.get(j).cloned() } else { None };
         Fault {
             file: self.input.name.clone(),
@@ -293,12 +336,34 @@ impl Csv {
             column: trouble.column.map(|j| (j + 1, name(j))),
             message: trouble.message,
         }
-        .into()
     }
 }
 
+/// The columns asked for. Where all of a line is one column, it may be for want of the right separator.
+fn resolve(selection: &Selection, input: &Input, names: &[String]) -> Result<Chosen> {
+    selection.resolve(&input.name, names).map_err(|error| match names {
+        [_] => {
+            let file = format!("{}: ", input.name);
+            let told = error.to_string();
+            let told = told.strip_prefix(&file).unwrap_or(&told);
+            input.fault(format!("{told}; if there are more, --separator CHARACTER says what stands between them"))
+        }
+        _ => error,
+    })
+}
+
 fn not_a_number(field: &[u8]) -> String {
-    format!("expected a number, found {}", excerpt(field))
+    let found = format!("expected a number, found {}", excerpt(field));
+    match std::str::from_utf8(field) {
+        Ok(text) if words::is_otherwise(text) => format!("{found}: {}", words::AS_NUMBERS_ARE),
+        _ => found,
+    }
+}
+
+/// What is said about a number beyond the largest.
+#[cold]
+fn too_large(value: f64, largest: Option<Largest>) -> String {
+    format!("the number {value:e} is {}", largest.map_or("too large", |largest| largest.told))
 }
 
 fn not_utf8(field: &[u8]) -> String {
@@ -318,12 +383,15 @@ struct Parsed<R> {
     targets: Vec<R>,
     rows: usize,
     lines: u64,
+    /// Cells with words that did not occur in training, and the first of them.
+    strangers: u64,
+    stranger: Option<Trouble>,
     fault: Option<Trouble>,
 }
 
 impl<R> Default for Parsed<R> {
     fn default() -> Self {
-        Parsed { inputs: Vec::new(), targets: Vec::new(), rows: 0, lines: 0, fault: None }
+        Parsed { inputs: Vec::new(), targets: Vec::new(), rows: 0, lines: 0, strangers: 0, stranger: None, fault: None }
     }
 }
 
@@ -332,6 +400,7 @@ impl<R> Parsed<R> {
         self.inputs.clear();
         self.targets.clear();
         (self.rows, self.lines, self.fault) = (0, 0, None);
+        (self.strangers, self.stranger) = (0, None);
     }
 }
 
@@ -609,7 +678,14 @@ fn view<R>(data: &[R], rows: usize, columns: usize) -> ArrayView2<'_, R> {
 /// Separator, header, names and the first rows.
 fn look(input: &Input, options: &Options) -> Result<(Dialect, Vec<String>, Vec<Record>)> {
     let mut first = Buffer::default();
-    Chunks::new(input.bytes()?, 0, true).next(&mut first).map_err(|e| input.fault(cannot_read(&e)))?;
+    let mut chunks = Chunks::new(input.bytes()?, 0, true).eagerly(input.is_stream());
+    chunks.next(&mut first).map_err(|e| input.fault(cannot_read(&e)))?;
+    // Lines that have not arrived yet: one row says whether that above it is a header.
+    while input.is_stream() && options.header.is_none() && rows_of(first.lines(), b'\n').take(2).count() < 2 {
+        if !chunks.next_too(&mut first).map_err(|e| input.fault(cannot_read(&e)))? {
+            break;
+        }
+    }
     let text = first.lines();
     if text.is_empty() {
         return Err(input.fault("the file is empty"));
@@ -695,7 +771,8 @@ fn header_names(input: &Input, line: u64, fields: &[Vec<u8>]) -> Result<Vec<Stri
 /// A first row is a header if it has no number at all, or words above numbers.
 fn looks_like_header(first: &[Vec<u8>], rest: &[Record]) -> bool {
     let is_number = |f: &Vec<u8>| parse_number(f).is_some();
-    let no_number = !first.iter().any(is_number);
+    let otherwise = |f: &Vec<u8>| std::str::from_utf8(f).is_ok_and(words::is_otherwise);
+    let no_number = !first.iter().any(|f| is_number(f) || otherwise(f));
     let words_above_numbers = first.iter().enumerate().any(|(j, f)| {
         let mut below = rest.iter().filter_map(|row| row.fields.get(j)).filter(|f| !is_missing(f)).peekable();
         !is_number(f) && !is_missing(f) && below.peek().is_some() && below.all(is_number)
@@ -719,16 +796,23 @@ fn guess_separator(text: &[u8]) -> u8 {
         }
         n
     };
-    let candidates = [b',', b'\t', b';'].map(|separator| {
+    // Decimal commas cut lines into more fields than what stands between the numbers.
+    let all_numbers = |separator: u8| {
+        let fields = || lines.iter().skip(1).flat_map(|l| l.split(move |&c| c == separator)).map(<[u8]>::trim_ascii);
+        let comma = |f: &[u8]| f.contains(&b',') && std::str::from_utf8(f).is_ok_and(words::is_otherwise);
+        fields().any(comma) && fields().all(|f| is_missing(f) || parse_number(f).is_some() || comma(f))
+    };
+    let candidates = [b',', b'\t', b';', b'|'].map(|separator| {
         let counts: Vec<usize> = lines.iter().map(|l| count(l, separator)).collect();
         let steady = counts.iter().all(|&n| n == counts[0]);
-        (steady, counts.first().copied().unwrap_or(0), separator)
+        let first = counts.first().copied().unwrap_or(0);
+        (steady, separator != b',' && steady && first > 0 && all_numbers(separator), first, separator)
     });
     // On a tie the earlier candidate wins: `max_by_key` keeps the last.
-    let best = candidates.iter().rev().filter(|c| c.1 > 0).max_by_key(|c| (c.0, c.1));
+    let best = candidates.iter().rev().filter(|c| c.2 > 0).max_by_key(|c| (c.0, c.1, c.2));
     let blanks = |line: &&[u8]| line.split(|c| c.is_ascii_whitespace()).filter(|w| !w.is_empty()).count();
     match best {
-        Some((_, _, separator)) => *separator,
+        Some((_, _, _, separator)) => *separator,
         None if lines.first().is_some_and(|l| blanks(l) > 1)
             && lines.iter().all(|l| blanks(l) == blanks(&lines[0])) =>
         {

@@ -1,5 +1,6 @@
 //! What is wrong with a file, and where: one sentence with file, line and column.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -30,7 +31,7 @@ impl fmt::Display for Fault {
             f.write_str(if self.column.is_some() { ", " } else { ": " })?;
         }
         match &self.column {
-            Some((number, Some(name))) => write!(f, "column {number} ({name}): ")?,
+            Some((number, Some(name))) => write!(f, "column {number} ({}): ", short(name))?,
             Some((number, None)) => write!(f, "column {number}: ")?,
             None => {}
         }
@@ -44,6 +45,15 @@ impl From<Fault> for bochner::Error {
     /// As an I/O error of kind `InvalidData`, which prints as the fault itself.
     fn from(fault: Fault) -> Self {
         bochner::Error::Io(io::Error::new(io::ErrorKind::InvalidData, fault))
+    }
+}
+
+/// A name, cut where it would fill the screen.
+pub(crate) fn short(name: &str) -> Cow<'_, str> {
+    const SHOWN: usize = 60;
+    match name.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}…", &name[..at]).into(),
+        None => name.into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Empty cells of dense rows: NaN in arrays and in LIBSVM files.
 
-use super::columns::Thinned;
+use super::columns::{Thinned, absent};
 use super::schema::{Column, Kind, Missing};
 use super::{Element, Result, Visit};
 use bochner::Error;
@@ -13,13 +13,17 @@ use std::borrow::Cow;
 pub(super) struct Gaps {
     pub(super) missing: Missing,
     /// What fills the gaps of every input.
-    fills: Vec<Option<f64>>,
+    pub(super) fills: Vec<Option<f64>>,
+    /// What is said about a gap to users of a model.
+    pub(super) advice: Option<&'static str>,
+    /// Whether all of these are targets: labels of another array.
+    pub(super) labels: bool,
 }
 
 impl Gaps {
     /// NaN is refused.
     pub(super) fn none() -> Self {
-        Gaps { missing: Missing::Refuse, fills: Vec::new() }
+        Gaps { missing: Missing::Refuse, fills: Vec::new(), advice: None, labels: false }
     }
 
     /// NaN becomes what the columns say.
@@ -28,7 +32,7 @@ impl Gaps {
             Kind::Number { fill } => fill.or(missing.fills().then_some(0.0)),
             Kind::Words { .. } => None,
         };
-        Gaps { missing, fills: inputs.iter().map(fill).collect() }
+        Gaps { missing, fills: inputs.iter().map(fill).collect(), ..Gaps::none() }
     }
 
     /// NaN becomes the mean or the median of its column: `rows` hands out all rows of `d` numbers each, block by block.
@@ -53,7 +57,12 @@ impl Gaps {
             }
             Missing::Refuse | Missing::Zero | Missing::Drop => {}
         }
-        Ok(Gaps { missing, fills })
+        Ok(Gaps { missing, fills, ..Gaps::none() })
+    }
+
+    /// What is said about a gap.
+    pub(super) fn absent(&self, target: bool) -> &'static str {
+        absent(target || self.labels, self.missing, self.advice)
     }
 
     /// Whether rows may hold NaN on their way through.

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A stream of bytes that may move between threads.
 pub(super) type Bytes = Box<dyn Read + Send>;
@@ -19,7 +19,56 @@ enum Origin {
     File(PathBuf),
     /// Standard input, copied to an unnamed file so that it can be read more than once.
     Spool(Arc<File>),
+    /// Standard input as it comes.
+    Stream(Arc<Mutex<Once>>),
     Memory(Arc<[u8]>),
+}
+
+/// A stream that is read once. What comes before the last pass begins is kept, so that others can look at its beginning.
+struct Once {
+    source: Bytes,
+    kept: Vec<u8>,
+    pass: Pass,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Looking,
+    /// Nobody looks any more: the next reader gets all bytes.
+    Next,
+    Last,
+}
+
+impl std::fmt::Debug for Once {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Once").field("kept", &self.kept.len()).field("pass", &self.pass).finish_non_exhaustive()
+    }
+}
+
+/// A reader of a stream, from its beginning.
+struct Beginning {
+    once: Arc<Mutex<Once>>,
+    at: usize,
+}
+
+impl Read for Beginning {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut once = self.once.lock().unwrap_or_else(PoisonError::into_inner);
+        let n = match once.kept.get(self.at..) {
+            Some(mut kept) if !kept.is_empty() => kept.read(buffer)?,
+            _ => {
+                let n = once.source.read(buffer)?;
+                if once.pass == Pass::Looking {
+                    once.kept.extend_from_slice(&buffer[..n]);
+                } else {
+                    once.kept = Vec::new();
+                }
+                n
+            }
+        };
+        self.at += n;
+        Ok(n)
+    }
 }
 
 /// Something that can be read from its beginning as often as needed.
@@ -29,6 +78,8 @@ pub struct Input {
     pub name: String,
     origin: Origin,
     gzip: bool,
+    /// Whether lines of text end in carriage returns alone, as old spreadsheets write them.
+    pub(super) carriage_returns: bool,
     /// Bytes taken from the file so far, before decompression.
     taken: Arc<AtomicU64>,
 }
@@ -39,12 +90,20 @@ impl Input {
     /// # Errors
     /// A file that cannot be read.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::open_once(path)?.spooled()
+    }
+
+    /// The same for a single pass: standard input and pipes are read as they come, where their format allows it.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn open_once(path: &Path) -> Result<Self> {
         if path == Path::new("-") {
-            return Self::from_stream("standard input", &mut io::stdin().lock());
+            return Self::from_stream("standard input", Box::new(io::stdin()));
         }
         let name = path.display().to_string();
         let told = |e: &io::Error| Error::from(Fault::new(&name, cannot_read(e)));
-        let mut file = File::open(path).map_err(|e| told(&e))?;
+        let file = File::open(path).map_err(|e| told(&e))?;
         if file.metadata().map_err(|e| told(&e))?.is_file() {
             let origin = Origin::File(path.to_owned());
             return Self::finish(name.clone(), origin).map_err(|e| told(&e));
@@ -52,24 +111,56 @@ impl Input {
         if path.is_dir() {
             return Err(Fault::new(&name, "expected a file, found a folder").into());
         }
-        Self::from_stream(&name, &mut file)
+        Self::from_stream(&name, Box::new(file))
     }
 
     /// Bytes in memory.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Self {
         let gzip = bytes.starts_with(&GZIP);
-        Input { name: name.to_owned(), origin: Origin::Memory(bytes.into()), gzip, taken: Arc::default() }
+        let origin = Origin::Memory(bytes.into());
+        Input { name: name.to_owned(), origin, gzip, carriage_returns: false, taken: Arc::default() }
     }
 
-    fn from_stream(name: &str, stream: &mut dyn Read) -> Result<Self> {
+    /// Bytes that come but once, for tests of them.
+    ///
+    /// # Errors
+    /// Bytes that cannot be read.
+    pub fn from_stream(name: &str, source: Box<dyn Read + Send>) -> Result<Self> {
+        let once = Once { source, kept: Vec::new(), pass: Pass::Looking };
         let told = |e: io::Error| Error::from(Fault::new(name, cannot_read(&e)));
-        let mut spool = unnamed_file().map_err(told)?;
-        io::copy(stream, &mut spool).map_err(told)?;
-        Self::finish(name.to_owned(), Origin::Spool(Arc::new(spool))).map_err(told)
+        Self::finish(name.to_owned(), Origin::Stream(Arc::new(Mutex::new(once)))).map_err(told)
+    }
+
+    /// Whether bytes come but once.
+    pub fn is_stream(&self) -> bool {
+        matches!(self.origin, Origin::Stream(_))
+    }
+
+    /// The same bytes, to be read as often as needed and anywhere: a stream is copied to a file.
+    pub(super) fn spooled(self) -> Result<Self> {
+        if !self.is_stream() {
+            return Ok(self);
+        }
+        let copy = || {
+            let mut spool = unnamed_file()?;
+            io::copy(&mut self.raw()?, &mut spool)?;
+            Ok(spool)
+        };
+        self.last_pass();
+        let spool = copy().map_err(|e: io::Error| self.fault(cannot_read(&e)))?;
+        self.taken.store(0, Ordering::Relaxed);
+        Ok(Input { origin: Origin::Spool(Arc::new(spool)), ..self })
+    }
+
+    /// Says that the next reader is the last one: nothing more of a stream has to be kept.
+    pub(super) fn last_pass(&self) {
+        if let Origin::Stream(once) = &self.origin {
+            once.lock().unwrap_or_else(PoisonError::into_inner).pass = Pass::Next;
+        }
     }
 
     fn finish(name: String, origin: Origin) -> io::Result<Self> {
-        let mut input = Input { name, origin, gzip: false, taken: Arc::default() };
+        let mut input = Input { name, origin, gzip: false, carriage_returns: false, taken: Arc::default() };
         let mut magic = [0; 2];
         let mut raw = input.raw()?;
         input.gzip = read_up_to(&mut raw, &mut magic)? == 2 && magic == GZIP;
@@ -83,7 +174,9 @@ impl Input {
     /// A file that has become unreadable.
     pub fn bytes(&self) -> Result<Bytes> {
         let raw = self.raw().map_err(|e| self.fault(cannot_read(&e)))?;
-        Ok(if self.gzip { Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, raw))) } else { raw })
+        let plain: Bytes =
+            if self.gzip { Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, raw))) } else { raw };
+        Ok(if self.carriage_returns { Box::new(LineFeeds(plain)) } else { plain })
     }
 
     fn raw(&self) -> io::Result<Bytes> {
@@ -91,6 +184,15 @@ impl Input {
         Ok(match &self.origin {
             Origin::File(path) => Box::new(Counted { inner: File::open(path)?, taken }),
             Origin::Spool(file) => Box::new(Counted { inner: SharedFile { file: Arc::clone(file), at: 0 }, taken }),
+            Origin::Stream(once) => {
+                let mut locked = once.lock().unwrap_or_else(PoisonError::into_inner);
+                locked.pass = match locked.pass {
+                    Pass::Looking => Pass::Looking,
+                    Pass::Next => Pass::Last,
+                    Pass::Last => return Err(io::Error::other("it comes from a pipe and can be read only once")),
+                };
+                Box::new(Counted { inner: Beginning { once: Arc::clone(once), at: 0 }, taken })
+            }
             Origin::Memory(bytes) => Box::new(Counted { inner: Cursor::new(Arc::clone(bytes)), taken }),
         })
     }
@@ -103,6 +205,7 @@ impl Input {
         Some(match &self.origin {
             Origin::File(path) => File::open(path).map(|f| Box::new(f) as _),
             Origin::Spool(file) => Ok(Box::new(SharedFile { file: Arc::clone(file), at: 0 }) as _),
+            Origin::Stream(_) => return None,
             Origin::Memory(bytes) => Ok(Box::new(Cursor::new(Arc::clone(bytes))) as _),
         })
     }
@@ -115,6 +218,7 @@ impl Input {
         let place = match &self.origin {
             Origin::File(path) => File::open(path).map(|f| Place::File(Arc::new(f))),
             Origin::Spool(file) => Ok(Place::File(Arc::clone(file))),
+            Origin::Stream(_) => return None,
             Origin::Memory(bytes) => Ok(Place::Memory(Arc::clone(bytes))),
         };
         Some(place.map(|place| Anywhere { place, taken: self.taken() }))
@@ -130,6 +234,7 @@ impl Input {
         match &self.origin {
             Origin::File(path) => std::fs::metadata(path).ok().map(|m| m.len()),
             Origin::Spool(file) => file.metadata().ok().map(|m| m.len()),
+            Origin::Stream(_) => None,
             Origin::Memory(bytes) => Some(bytes.len() as u64),
         }
     }
@@ -215,6 +320,17 @@ impl<T: Read> Read for Counted<T> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
         self.taken.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+/// Carriage returns as line feeds.
+struct LineFeeds<T>(T);
+
+impl<T: Read> Read for LineFeeds<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.0.read(buffer)?;
+        buffer[..n].iter_mut().filter(|c| **c == b'\r').for_each(|c| *c = b'\n');
         Ok(n)
     }
 }

@@ -2,12 +2,11 @@
 
 use super::Result;
 use super::chunks::parse_in_order;
-use super::columns::MISSING;
 use super::fault::{Fault, excerpt};
 use super::gaps::Gaps;
 use super::input::Input;
-use super::schema::{Column, Kind, Missing, Schema, Selection};
-use super::{Element, MOST_COLUMNS, Visit};
+use super::schema::{Column, Kind, Largest, Missing, Schema, Selection};
+use super::{Element, MOST_COLUMNS, Options, Visit};
 use std::collections::HashMap;
 
 #[derive(Debug)]
@@ -16,6 +15,7 @@ pub(super) struct Libsvm {
     /// Where the value of an index goes.
     places: Places,
     gaps: Gaps,
+    largest: Option<Largest>,
     pub(super) schema: Schema,
     rows: usize,
 }
@@ -84,8 +84,10 @@ fn number(name: String, fill: Option<f64>) -> Column {
 
 impl Libsvm {
     /// Walks over the file once to find its columns, and again if gaps are filled in with what their columns hold.
-    pub(super) fn open(input: Input, selection: &Selection, missing: Missing) -> Result<Self> {
-        let extent = walk(&input, missing != Missing::Refuse)?;
+    pub(super) fn open(input: Input, selection: &Selection, options: &Options) -> Result<Self> {
+        let missing = options.missing;
+        let gaps = Gaps { missing, advice: options.advice, ..Gaps::none() };
+        let extent = walk(&input, &gaps)?;
         if extent.columns == 0 {
             return Err(input.fault("there are no columns"));
         }
@@ -104,16 +106,16 @@ impl Libsvm {
         };
         let inputs: Vec<Column> = chosen.inputs.iter().map(|j| number(names[*j].clone(), None)).collect();
         let schema = Schema { inputs, targets: vec![number(LABEL.into(), None)] };
-        let mut file = Libsvm { input, places, gaps: Gaps::none(), schema, rows: extent.rows };
+        let mut file = Libsvm { input, places, gaps, largest: options.largest, schema, rows: extent.rows };
         if missing != Missing::Refuse {
-            file.gaps.missing = missing;
             let d = file.schema.inputs.len();
-            file.gaps = Gaps::learn(missing, d, |visit| {
+            let learned = Gaps::learn(missing, d, |visit| {
                 file.read_blocks::<f64>(&mut |inputs, _| {
                     visit(inputs);
                     Ok(())
                 })
             })?;
+            file.gaps = Gaps { advice: options.advice, ..learned };
             for (j, column) in file.schema.inputs.iter_mut().enumerate() {
                 column.kind = Kind::Number { fill: file.gaps.fill(j) };
             }
@@ -122,8 +124,9 @@ impl Libsvm {
     }
 
     /// The columns of a schema, found by their indices; columns of an array, called 1, 2, …, are found as well.
-    pub(super) fn open_with(input: Input, schema: &Schema, missing: Missing) -> Result<Self> {
-        let extent = walk(&input, missing != Missing::Refuse)?;
+    pub(super) fn open_with(input: Input, schema: &Schema, options: &Options) -> Result<Self> {
+        let gaps = Gaps { advice: options.advice, ..Gaps::known(options.missing, &schema.inputs) };
+        let extent = walk(&input, &gaps)?;
         let indices: Option<Vec<u64>> = schema.inputs.iter().map(|c| c.name.parse().ok()).collect();
         let places = match &indices {
             Some(indices) => Places::Some(indices.iter().enumerate().map(|(at, index)| (*index, at)).collect()),
@@ -138,8 +141,7 @@ impl Libsvm {
             return Err(input.fault("there is a column 0, which the model does not know: it counts from 1"));
         }
         let schema = Schema { inputs: schema.inputs.clone(), targets: vec![number(LABEL.into(), None)] };
-        let gaps = Gaps::known(missing, &schema.inputs);
-        Ok(Libsvm { input, places, gaps, schema, rows: extent.rows })
+        Ok(Libsvm { input, places, gaps, largest: options.largest, schema, rows: extent.rows })
     }
 
     /// Number of rows, where none is left out.
@@ -187,12 +189,12 @@ impl Libsvm {
                     *inputs
                         .get_mut(start + place)
                         .filter(|_| place < d)
-                        .ok_or("the file has changed while being read")? = narrowed(value)?;
+                        .ok_or("the file has changed while being read")? = narrowed(value, self.largest)?;
                 }
-                labels.push(narrowed(label)?);
+                labels.push(narrowed(label, self.largest)?);
                 Ok(())
             };
-            match each_row(bytes, self.gaps.allowed(), &mut each) {
+            match each_row(bytes, &self.gaps, &mut each) {
                 Ok(lines) => parsed.lines = lines,
                 Err(fault) => parsed.fault = Some(fault),
             }
@@ -209,7 +211,10 @@ impl Libsvm {
 }
 
 /// A number in the precision asked for; NaN stays.
-fn narrowed<R: Element>(value: f64) -> Result<R, String> {
+fn narrowed<R: Element>(value: f64, largest: Option<Largest>) -> Result<R, String> {
+    if let Some(largest) = largest.filter(|largest| value.abs() > largest.value) {
+        return Err(format!("the number {value:e} is {}", largest.told));
+    }
     let number = R::from_f64(value);
     if number.is_infinite() { Err(format!("the number {value:e} is too large for {}", R::NAME)) } else { Ok(number) }
 }
@@ -218,7 +223,7 @@ fn narrowed<R: Element>(value: f64) -> Result<R, String> {
 const LABEL: &str = "label";
 
 /// Walks over a file to find its columns and rows.
-fn walk(input: &Input, gaps: bool) -> Result<Extent> {
+fn walk(input: &Input, gaps: &Gaps) -> Result<Extent> {
     let (mut lowest, mut highest, mut rows, mut line) = (None, None, 0, 0);
     let parse = |bytes: &[u8], range: &mut Range| {
         *range = Range::default();
@@ -269,7 +274,7 @@ type Pair = Result<(u64, f64), String>;
 /// lines.
 fn each_row(
     bytes: &[u8],
-    gaps: bool,
+    gaps: &Gaps,
     each: &mut dyn FnMut(u64, f64, &mut dyn Iterator<Item = Pair>) -> Result<(), String>,
 ) -> Result<u64, (u64, String)> {
     let mut lines = 0;
@@ -281,7 +286,9 @@ fn each_row(
         let label = fast_float2::parse::<f64, _>(first).ok().filter(|l| l.is_finite());
         let label = label.ok_or_else(|| (lines, format!("expected a label, found {}", excerpt(first))))?;
         let mut pairs = words.map(|word| match split_pair(word) {
-            Some((_, value)) if value.is_nan() && !gaps => Err(format!("{} is not a number: {MISSING}", excerpt(word))),
+            Some((_, value)) if value.is_nan() && !gaps.allowed() => {
+                Err(format!("{} is not a number: {}", excerpt(word), gaps.absent(false)))
+            }
             Some((_, value)) if value.is_infinite() => Err(format!("{} is not finite", excerpt(word))),
             Some(pair) => Ok(pair),
             None => Err(format!("expected index:value, found {}", excerpt(word))),

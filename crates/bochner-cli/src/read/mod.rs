@@ -2,7 +2,7 @@
 //!
 //! | format | recognised by | columns |
 //! | --- | --- | --- |
-//! | CSV, TSV, blank-separated, plain or gzip | text | named by the header; words become zeros and ones |
+//! | CSV, TSV, separated by blanks or bars, plain or gzip | text | named by the header; words become zeros and ones |
 //! | NPY, NPZ | magic bytes | numbered; NPZ arrays `X` and `y` |
 //! | IDX, plain or gzip | magic bytes | numbered; labels from another file |
 //! | Parquet | magic bytes | named; words become zeros and ones; a row group at a time |
@@ -26,14 +26,17 @@ mod npz;
 mod numbers;
 mod parquet;
 mod schema;
+mod words;
 
 pub use fault::Fault;
+pub(crate) use fault::short;
 pub use input::Input;
-pub use schema::{Column, Kind, Missing, Schema, Selection};
+pub use schema::{Column, Kind, Largest, Missing, Schema, Selection, Unknown};
 
 use bochner::rows::{RowBlock, RowSource};
 use bochner::scalar::Real;
 use numbers::{Body, Matrix, NumberType, Numbers};
+use std::io::Read;
 use std::marker::PhantomData;
 
 /// A number type rows can be read into.
@@ -84,7 +87,7 @@ const MOST_COLUMNS: u64 = 1 << 22;
 /// What receives blocks of rows.
 type Visit<'a, R> = &'a mut dyn FnMut(RowBlock<'_, R>) -> Result<()>;
 
-/// How text is to be read.
+/// How a file is to be read.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Whether the first row holds names; `None` looks.
@@ -93,6 +96,12 @@ pub struct Options {
     pub separator: Option<u8>,
     /// What to do with empty cells.
     pub missing: Missing,
+    /// What is said about an empty cell to users of a model, who cannot train it again.
+    pub advice: Option<&'static str>,
+    /// What to do with words that a schema does not know.
+    pub unknown: Unknown,
+    /// Larger numbers are refused; `None` allows all that are finite.
+    pub largest: Option<Largest>,
 }
 
 #[derive(Debug)]
@@ -116,15 +125,17 @@ impl Data {
     /// # Errors
     /// One sentence about what is wrong with the file, or which column is not there.
     pub fn open(input: Input, labels: Option<Input>, selection: &Selection, options: &Options) -> Result<Self> {
+        let mut input = input.spooled()?;
+        let recognised = recognise(&mut input)?;
         let kept = input.clone();
-        let format = match recognise(&input)? {
+        let format = match recognised {
             Recognised::Text => Format::Csv(csv::Csv::open(input, options, selection)?),
             Recognised::Parquet => Format::Parquet(parquet::Parquet::open(input, options, selection)?),
-            Recognised::Libsvm => Format::Libsvm(libsvm::Libsvm::open(input, selection, options.missing)?),
+            Recognised::Libsvm => Format::Libsvm(libsvm::Libsvm::open(input, selection, options)?),
             binary => Format::Matrix(open_matrix(input, binary, selection, true)?),
         };
         let format = match with_labels(format, labels)? {
-            Format::Matrix(matrix) => Format::Matrix(matrix.learn_gaps(options.missing)?),
+            Format::Matrix(matrix) => Format::Matrix(matrix.within(options).learn_gaps(options.missing)?),
             other => other,
         };
         Ok(Data { format, input: kept })
@@ -141,8 +152,13 @@ impl Data {
         with_targets: bool,
         options: &Options,
     ) -> Result<Self> {
+        let mut input = input;
+        let recognised = recognise(&mut input)?;
+        if recognised != Recognised::Text {
+            input = input.spooled()?;
+        }
         let kept = input.clone();
-        let format = match recognise(&input)? {
+        let format = match recognised {
             Recognised::Text => {
                 // Targets in a second file are not looked for in the first.
                 let with_targets = with_targets && labels.is_none();
@@ -152,7 +168,7 @@ impl Data {
                 let with_targets = with_targets && labels.is_none();
                 Format::Parquet(parquet::Parquet::open_with(input, options, schema, with_targets)?)
             }
-            Recognised::Libsvm => Format::Libsvm(libsvm::Libsvm::open_with(input, schema, options.missing)?),
+            Recognised::Libsvm => Format::Libsvm(libsvm::Libsvm::open_with(input, schema, options)?),
             binary => {
                 // Targets of their own are left alone where nobody asks for them: they may be anything in new files.
                 let own = with_targets && labels.is_none();
@@ -177,12 +193,14 @@ impl Data {
             }
         };
         let format = match with_labels(format, labels)? {
-            Format::Matrix(matrix) => Format::Matrix(matrix.with_gaps(options.missing, &schema.inputs)),
+            Format::Matrix(matrix) => Format::Matrix(matrix.within(options).with_gaps(options.missing, &schema.inputs)),
             other => other,
         };
         let data = Data { format, input: kept };
         let (found, expected) = (data.schema().input_dim(), schema.input_dim());
         if found == expected {
+            // Tables of a known schema are read in one pass.
+            data.input.last_pass();
             Ok(data)
         } else {
             Err(data.input.fault(format!("there are {found} columns, expected {expected}")))
@@ -217,6 +235,15 @@ impl Data {
     /// Whether columns have names, and with them units of their own.
     pub fn is_table(&self) -> bool {
         !matches!(&self.format, Format::Matrix(_) | Format::Libsvm(_))
+    }
+
+    /// Cells with words that did not occur in training, if they were let pass: how many, and where the first one is.
+    pub fn unknown_words(&self) -> Option<(u64, Fault)> {
+        match &self.format {
+            Format::Csv(csv) => csv.strangers.seen(),
+            Format::Parquet(parquet) => parquet.strangers.seen(),
+            Format::Matrix(_) | Format::Libsvm(_) => None,
+        }
     }
 
     /// The file.
@@ -265,7 +292,8 @@ fn with_labels(format: Format, labels: Option<Input>) -> Result<Format> {
     match (format, labels) {
         (format, None) => Ok(format),
         (Format::Matrix(matrix), Some(labels)) => {
-            let kind = recognise(&labels)?;
+            let mut labels = labels.spooled()?;
+            let kind = recognise(&mut labels)?;
             if matches!(kind, Recognised::Text | Recognised::Libsvm | Recognised::Parquet) {
                 return Err(labels.fault("labels beside an array must be an array too (NPY or IDX)"));
             }
@@ -285,16 +313,19 @@ enum Recognised {
     Idx,
 }
 
-/// Looks at the first bytes.
-fn recognise(input: &Input) -> Result<Recognised> {
+/// Looks at the first bytes; notices line ends that are not ours.
+fn recognise(input: &mut Input) -> Result<Recognised> {
     let mut start = vec![0; 1 << 16];
-    let n = input::read_up_to(&mut input.bytes()?, &mut start).map_err(|e| input.fault(input::cannot_read(&e)))?;
-    start.truncate(n);
+    let n = first_bytes(input, &mut start)?;
+    let start = &start[..n];
     if start.is_empty() {
         return Err(input.fault("the file is empty"));
     }
     if start.starts_with(npy::MAGIC) {
         return Ok(Recognised::Npy);
+    }
+    if let Some(what) = other_software(start, &input.name) {
+        return Err(input.fault(what));
     }
     if start.starts_with(npz::MAGIC) {
         return Ok(Recognised::Npz);
@@ -302,12 +333,80 @@ fn recognise(input: &Input) -> Result<Recognised> {
     if start.starts_with(parquet::MAGIC) {
         return Ok(Recognised::Parquet);
     }
-    if idx::is_magic(&start) {
+    if idx::is_magic(start) {
         return Ok(Recognised::Idx);
     }
-    let mut lines =
-        start.split(|&c| c == b'\n').map(<[u8]>::trim_ascii).filter(|l| !l.is_empty() && !l.starts_with(b"#"));
-    Ok(if lines.next().is_some_and(libsvm::looks_like) { Recognised::Libsvm } else { Recognised::Text })
+    // The last one may be the first half of a line end.
+    input.carriage_returns = !start.contains(&b'\n') && start[..n - 1].contains(&b'\r');
+    let line_end = if input.carriage_returns { b'\r' } else { b'\n' };
+    Ok(if rows_of(start, line_end).next().is_some_and(libsvm::looks_like) {
+        Recognised::Libsvm
+    } else {
+        Recognised::Text
+    })
+}
+
+/// Lines that are neither blank nor comments.
+fn rows_of(text: &[u8], line_end: u8) -> impl Iterator<Item = &[u8]> {
+    let lines = text.split(move |&c| c == line_end).map(<[u8]>::trim_ascii);
+    lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"))
+}
+
+/// Fills `start`; from a stream takes a whole row and what has come with it.
+fn first_bytes(input: &Input, start: &mut [u8]) -> Result<usize> {
+    let mut source = input.bytes()?;
+    let told = |e: std::io::Error| input.fault(input::cannot_read(&e));
+    if !input.is_stream() {
+        return input::read_up_to(&mut source, start).map_err(told);
+    }
+    let mut n = 0;
+    while n < start.len() {
+        match source.read(&mut start[n..]) {
+            Ok(0) => break,
+            Ok(more) => n += more,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(told(e)),
+        }
+        let whole = memchr::memrchr(b'\n', &start[..n]).map_or(0, |at| at + 1);
+        // Shorter than any magic bytes it could still be anything.
+        if n >= 4 && rows_of(&start[..whole], b'\n').next().is_some() {
+            break;
+        }
+    }
+    Ok(n)
+}
+
+/// What a file is that other software wrote and nobody here reads.
+fn other_software(start: &[u8], name: &str) -> Option<&'static str> {
+    const WORKBOOK: &str = "this looks like a spreadsheet (Excel, LibreOffice); save it as CSV";
+    let named = |endings: &[&str]| {
+        let ending = std::path::Path::new(name).extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+        ending.is_some_and(|ending| endings.contains(&ending.as_str()))
+    };
+    if start.starts_with(npz::MAGIC) {
+        let first = start.get(30..).unwrap_or(&[]);
+        let parts: [&[u8]; 5] = [b"[Content_Types]", b"_rels/", b"xl/", b"docProps/", b"mimetypeapplication/vnd."];
+        let inside = parts.iter().any(|part| first.starts_with(part));
+        return (inside || named(&["xlsx", "xlsm", "ods"])).then_some(WORKBOOK);
+    }
+    // Excel before 2007.
+    if start.starts_with(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1") {
+        return Some(WORKBOOK);
+    }
+    let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+    let (&first, rest) = text.split_first()?;
+    let next = rest.trim_ascii_start().first();
+    let is_json = match first {
+        b'{' => matches!(next, Some(b'"' | b'}')),
+        b'[' => matches!(next, Some(b'{' | b'[' | b'"')),
+        _ => false,
+    };
+    if is_json {
+        return Some("this looks like JSON, which is not read; write a table with a row per line (CSV)");
+    }
+    let start: Vec<u8> = text.iter().take(9).map(u8::to_ascii_lowercase).collect();
+    let is_page = [&b"<!doctype"[..], b"<html", b"<?xml"].iter().any(|tag| start.starts_with(tag));
+    is_page.then_some("this is a web page or another XML file, not a table")
 }
 
 /// An array; `own_targets` are those that an archive has beside it.
@@ -329,7 +428,7 @@ fn open_matrix(input: Input, kind: Recognised, selection: &Selection, own_target
     }
 }
 
-/// Array `X` (or the only one, or the first two-dimensional one) with targets from array `y` or the one asked for.
+/// Array `X` (or the only one, or the only one with columns) with targets from array `y` or the one asked for.
 fn open_npz(input: Input, selection: &Selection, own_targets: bool) -> Result<Matrix> {
     let members = npz::members(&input)?;
     let names = || members.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -341,8 +440,18 @@ fn open_npz(input: Input, selection: &Selection, own_targets: bool) -> Result<Ma
     let find = |wanted: &str| members.iter().find(|m| m.name.eq_ignore_ascii_case(wanted));
     let rows = ["X", "data", "rows", "features", "inputs"].iter().find_map(|n| find(n));
     let rows = rows.or(if members.len() == 1 { members.first() } else { None });
+    // Under another name, the only array with columns is meant: a target beside it has none.
+    let has_columns = |member: &&npz::Member| {
+        let header = member.open(&input).and_then(|mut bytes| npy::read_header(&input, &mut bytes));
+        header.is_ok_and(|(numbers, _)| numbers.columns > 1)
+    };
+    let rows = rows.or_else(|| {
+        let mut tables = members.iter().filter(|m| !selection.targets.contains(&m.name)).filter(has_columns);
+        tables.next().filter(|_| tables.next().is_none())
+    });
     let Some(rows) = rows else {
-        return Err(input.fault(format!("expected an array called X, found {}", names())));
+        let message = format!("expected an array called X, or a single one with columns, found {}", names());
+        return Err(input.fault(message));
     };
     let mut selection = selection.clone();
     // A target may be an array of its own: `--target y`.

@@ -92,6 +92,7 @@ fn parse_descr(descr: &str) -> Result<(NumberType, bool), String> {
         "u4" => U32,
         "i8" => I64,
         "u8" => U64,
+        "f2" => F16,
         "f4" => F32,
         "f8" => F64,
         kind if kind.starts_with('O') => {

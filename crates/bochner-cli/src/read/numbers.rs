@@ -2,14 +2,14 @@
 
 use super::Result;
 use super::ahead::Ahead;
-use super::columns::MISSING;
 use super::gaps::Gaps;
 use super::input::{Anywhere, Bytes, Input, cannot_read, read_up_to};
 use super::npz::Member;
-use super::schema::{Chosen, Column, Kind, Missing, Schema, Selection};
-use super::{Element, MOST_COLUMNS, Visit};
+use super::schema::{Chosen, Column, Kind, Largest, Missing, Schema, Selection};
+use super::{Element, MOST_COLUMNS, Options, Visit};
 use crate::interrupt;
 use bochner::Error;
+use bochner::scalar::Real;
 use rayon::prelude::*;
 use std::io::{self, Read};
 
@@ -33,6 +33,7 @@ pub(super) enum NumberType {
     U32,
     I64,
     U64,
+    F16,
     F32,
     F64,
 }
@@ -42,10 +43,15 @@ impl NumberType {
         use NumberType::*;
         match self {
             Bool | I8 | U8 => 1,
-            I16 | U16 => 2,
+            I16 | U16 | F16 => 2,
             I32 | U32 | F32 => 4,
             I64 | U64 | F64 => 8,
         }
+    }
+
+    /// Whether NaN and infinities are among its values.
+    fn is_float(self) -> bool {
+        matches!(self, NumberType::F16 | NumberType::F32 | NumberType::F64)
     }
 
     /// Converts raw numbers; `raw` holds `out.len()` of them.
@@ -88,6 +94,8 @@ impl<R: Element> pulp::NullaryFnOnce for Decode<'_, R> {
             U32 => as_stored!(u32),
             I64 => as_stored!(i64),
             U64 => as_stored!(u64),
+            F16 if big_endian => decode(raw, out, |bytes| half(u16::from_be_bytes(bytes))),
+            F16 => decode(raw, out, |bytes| half(u16::from_le_bytes(bytes))),
             F32 => as_stored!(f32),
             F64 => as_stored!(f64),
         }
@@ -99,6 +107,17 @@ fn decode<T, R: Cast<T>, const N: usize>(raw: &[u8], out: &mut [R], number: impl
     for (o, bytes) in out.iter_mut().zip(raw.as_chunks::<N>().0) {
         *o = R::cast(number(*bytes));
     }
+}
+
+/// A number of half precision (IEEE binary16), exactly.
+#[inline(always)]
+fn half(bits: u16) -> f32 {
+    let sign = u32::from(bits & 0x8000) << 16;
+    let rest = u32::from(bits & 0x7fff) << 13;
+    // The exponent of a half counts from 15, that of a float from 127; a product is right for subnormal numbers too.
+    let finite = (f32::from_bits(rest) * f32::from_bits((127 + 127 - 15) << 23)).to_bits();
+    let magnitude = if bits & 0x7c00 == 0x7c00 { rest | 0x7f80_0000 } else { finite };
+    f32::from_bits(sign | magnitude)
 }
 
 /// Conversion that rounds once, to the nearest.
@@ -155,6 +174,7 @@ pub(super) struct Matrix {
     chosen: Chosen,
     labels: Option<Box<Matrix>>,
     gaps: Gaps,
+    largest: Option<Largest>,
     pub(super) schema: Schema,
 }
 
@@ -224,7 +244,19 @@ impl Matrix {
         let inputs = chosen.inputs.iter().map(column).collect();
         let targets = chosen.targets.iter().map(column).collect();
         let schema = Schema { inputs, targets };
-        Ok(Matrix { input, body, numbers, chosen, labels: None, gaps: Gaps::none(), schema })
+        Ok(Matrix { input, body, numbers, chosen, labels: None, gaps: Gaps::none(), largest: None, schema })
+    }
+
+    /// The same rows, of numbers that can be used; gaps are told as users of a model or of data need it.
+    pub(super) fn within(mut self, options: &Options) -> Self {
+        self.largest = options.largest;
+        self.gaps.advice = options.advice;
+        self.labels = self.labels.map(|labels| {
+            let mut labels = labels.within(options);
+            labels.gaps.labels = true;
+            Box::new(labels)
+        });
+        self
     }
 
     /// The same rows with NaN filled in, or without rows that have one; what fills them in is learned from all rows.
@@ -234,6 +266,7 @@ impl Matrix {
         }
         // Rows pass with their gaps while these are learned.
         self.gaps.missing = missing;
+        let advice = self.gaps.advice;
         let d = self.chosen.inputs.len();
         let gaps = Gaps::learn(missing, d, |visit| {
             self.read_blocks::<f64>(&mut |_, inputs, _| {
@@ -244,21 +277,21 @@ impl Matrix {
         for (j, column) in self.schema.inputs.iter_mut().enumerate() {
             column.kind = Kind::Number { fill: gaps.fill(j) };
         }
-        self.gaps = gaps;
+        self.gaps = Gaps { advice, ..gaps };
         Ok(self)
     }
 
     /// The same rows with NaN filled in as a schema says.
     pub(super) fn with_gaps(mut self, missing: Missing, inputs: &[Column]) -> Self {
         if missing != Missing::Refuse && self.may_have_gaps() {
-            self.gaps = Gaps::known(missing, inputs);
+            self.gaps = Gaps { advice: self.gaps.advice, ..Gaps::known(missing, inputs) };
         }
         self
     }
 
     fn may_have_gaps(&self) -> bool {
         let labels = self.labels.as_ref().is_some_and(|labels| labels.may_have_gaps());
-        labels || matches!(self.numbers.kind, NumberType::F32 | NumberType::F64)
+        labels || self.numbers.kind.is_float()
     }
 
     /// The same rows with targets from another array.
@@ -277,16 +310,30 @@ impl Matrix {
     /// Refuses infinities, numbers that overflow the element type and, unless they are allowed, NaN; `first` numbers come
     /// before these.
     fn check_finite<R: Element>(&self, first: usize, part: &[R], gaps: bool) -> Result<()> {
-        if !matches!(self.numbers.kind, NumberType::F32 | NumberType::F64) || R::all_finite(part) {
+        let (columns, kind) = (self.numbers.columns, self.numbers.kind);
+        let fault = |at: usize, message: String| {
+            let (row, column) = ((first + at) / columns, (first + at) % columns);
+            Err(self.input.fault(format!("row {}, column {} (counted from 1): {message}", row + 1, column + 1)))
+        };
+        if let Some(largest) = self.largest.filter(|_| kind == NumberType::F64)
+            // Without a way out of the loop, several at a time.
+            && part.iter().fold(false, |found, v| found | (Real::to_f64(*v).abs() > largest.value))
+            && let Some(at) = part.iter().position(|v| v.is_finite() && Real::to_f64(*v).abs() > largest.value)
+        {
+            return fault(at, format!("the number {:e} is {}", Real::to_f64(part[at]), largest.told));
+        }
+        if !kind.is_float() || R::all_finite(part) {
             return Ok(());
         }
         let Some(at) = part.iter().position(|v| !(v.is_finite() || gaps && v.is_nan())) else { return Ok(()) };
-        let (columns, number) = (self.numbers.columns, first + at);
-        let place = format!("row {}, column {} (counted from 1)", number / columns + 1, number % columns + 1);
-        Err(self.input.fault(match part[at].is_nan() {
-            true => format!("{place}: expected a finite number, found NaN: {MISSING}"),
-            false => format!("{place}: expected a finite number, found an infinity or too large a number"),
-        }))
+        let target = self.chosen.targets.contains(&((first + at) % columns));
+        fault(
+            at,
+            match part[at].is_nan() {
+                true => format!("expected a finite number, found NaN: {}", self.gaps.absent(target)),
+                false => "expected a finite number, found an infinity or too large a number".into(),
+            },
+        )
     }
 
     /// Number of rows, where none is left out.
@@ -305,8 +352,7 @@ impl Matrix {
         self.read_blocks(&mut |start, inputs, targets| {
             let untold = |i: usize| {
                 let number = start + i + 1;
-                let message = "the target is missing; --drop-missing leaves such rows out";
-                self.input.fault(format!("row {number} (counted from 1): {message}"))
+                self.input.fault(format!("row {number} (counted from 1): {}", self.gaps.absent(true)))
             };
             any |= self.gaps.deliver(shape, (inputs, targets), untold, visit)?;
             Ok(())

@@ -1,7 +1,7 @@
 //! Which columns a data set has, which of them are wanted, and how words become numbers.
 
 use super::Result;
-use super::fault::Fault;
+use super::fault::{Fault, short};
 use bochner::Error;
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +56,18 @@ impl Schema {
         self.inputs.iter().map(Column::width).sum()
     }
 
+    /// Sets what fills the gaps of every input of numbers, by its place in an input row.
+    pub(crate) fn fill(&mut self, value: impl Fn(usize) -> Option<f64>) {
+        let mut at = 0;
+        for column in &mut self.inputs {
+            let width = column.width();
+            if let Kind::Number { fill } = &mut column.kind {
+                *fill = value(at);
+            }
+            at += width;
+        }
+    }
+
     /// A name for every number of an input row: `age`, `colour=red`.
     pub fn input_names(&self) -> Vec<String> {
         let names = self.inputs.iter().flat_map(|c| match &c.kind {
@@ -88,6 +100,25 @@ impl Missing {
     pub fn fills(self) -> bool {
         matches!(self, Missing::Mean | Missing::Median | Missing::Zero)
     }
+}
+
+/// What to do with words that did not occur in training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unknown {
+    /// Stop and say where one is.
+    #[default]
+    Refuse,
+    /// Take them for none of the words that did occur: all columns of the feature are 0.
+    Zeros,
+}
+
+/// The largest number that can be used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Largest {
+    /// Its size.
+    pub value: f64,
+    /// What a larger one is, and what helps: `too large for single precision; …`.
+    pub told: &'static str,
 }
 
 /// Columns a user asks for, by name or by number (1 is the first, -1 the last).
@@ -131,10 +162,11 @@ impl Selection {
         targets.iter().for_each(|j| predicted[*j] = true);
         for j in &inputs {
             if std::mem::replace(&mut seen[*j], true) {
-                return Err(Fault::new(file, format!("column {} is asked for twice", names[*j])).into());
+                return Err(Fault::new(file, format!("column {} is asked for twice", short(&names[*j]))).into());
             }
             if predicted[*j] {
-                return Err(Fault::new(file, format!("column {} is both an input and a target", names[*j])).into());
+                let message = format!("column {} is both an input and a target", short(&names[*j]));
+                return Err(Fault::new(file, message).into());
             }
         }
         if inputs.is_empty() {
@@ -155,9 +187,9 @@ fn position(file: &str, names: &[String], wanted: &str) -> Result<usize> {
         }
         _ => {}
     }
-    let known: Vec<&str> = names.iter().take(12).map(String::as_str).collect();
+    let known: Vec<_> = names.iter().take(12).map(|name| short(name)).collect();
     let more = if names.len() > known.len() { ", …" } else { "" };
-    let message = format!("there is no column {wanted}; the columns are {}{more}", known.join(", "));
+    let message = format!("there is no column {}; the columns are {}{more}", short(wanted), known.join(", "));
     Err(Error::from(Fault::new(file, message)))
 }
 

@@ -274,6 +274,9 @@ pub(crate) fn run(experiment: &Experiment, settings: &Settings<'_>, context: &Co
     let folder = settings.out.join(experiment.name);
     output::check_folder(&folder)?;
     settings.report.map_or(Ok(()), output::check_file)?;
+    let kept = ["results.json", "numbers.json"].map(|name| folder.join(name));
+    let kept = kept.each_ref().map(|path| ("the results in", path.as_path()));
+    settings.report.map_or(Ok(()), |page| output::check_apart(&[("--report", page)], &kept))?;
     let data = Library::new(settings.data);
     if !settings.quick && !settings.format.for_programs() && !context.global.quiet {
         eprintln!(

@@ -177,7 +177,7 @@ impl<T: Scalar> ClassGram<T> {
         let mut finished = Vec::with_capacity(classes.len());
         for mut class in classes {
             class.add_waiting(input_dim, map, &mut collector, &mut work)?;
-            finished.push(class.sums.with_totals(class.totals));
+            finished.push(class.sums.with_totals::<T>(class.totals));
         }
         Ok(finished)
     }

@@ -1,7 +1,8 @@
 use super::{Describe, Directions, DynMap, FeatureMap, FourierKernel, FourierSpec};
 use crate::error::{Error, Result, check_dim};
 use crate::kernel::{Any, OperatorKernel};
-use crate::linalg::Lower;
+use crate::linalg::gemm::matmul_nt;
+use crate::linalg::{Lower, Tile, TileMut};
 use crate::preprocess::LengthScale;
 use crate::scalar::Real;
 use crate::variance::{bounds, operator, operator_bound};
@@ -218,16 +219,24 @@ impl<R: Real> OperatorFeatures<R> {
     /// Rows that do not fit, NaN or infinities.
     pub fn estimate(&self, x: ArrayView2<'_, R>, z: ArrayView2<'_, R>) -> Result<Array4<f64>> {
         let (fx, fz) = (self.map.transform(x)?.mapv(Real::to_f64), self.map.transform(z)?.mapv(Real::to_f64));
-        let p = self.output_dim();
-        let mut out = Array4::zeros((x.nrows(), z.nrows(), p, p));
+        let (n, m, features, p) = (x.nrows(), z.nrows(), self.map.output_dim(), self.output_dim());
+        let mut weights = Array2::zeros((features, p * p));
         let mut block = Array2::zeros((p, p));
-        for j in 0..self.map.output_dim() {
+        for (j, mut row) in weights.rows_mut().into_iter().enumerate() {
             self.spread.outer(j, &mut block);
-            for ((i, k), weight) in
-                ndarray::indices((fx.nrows(), fz.nrows())).into_iter().map(|e| (e, fx[[e.0, j]] * fz[[e.1, j]]))
-            {
-                out.slice_mut(s![i, k, .., ..]).scaled_add(weight, &block);
-            }
+            row.iter_mut().zip(&block).for_each(|(to, from)| *to = *from);
+        }
+        let right = Tile::new(fz.as_slice().expect("fresh features"), m, features);
+        let mut out = Array4::zeros((n, m, p, p));
+        // Entry (a, b) of all blocks is one product of features, of which one side has the entries of A(ω) as factors.
+        for (a, b) in (0..p).flat_map(|a| (a..p).map(move |b| (a, b))) {
+            let scaled = &fx * &weights.column(a * p + b);
+            let mut product = vec![0.0; n * m];
+            let left = Tile::new(scaled.as_slice().expect("fresh features"), n, features);
+            matmul_nt(left, right, TileMut::new(&mut product, n, m))?;
+            let product = ArrayView2::from_shape((n, m), &product).expect("n times m numbers");
+            out.slice_mut(s![.., .., a, b]).assign(&product);
+            out.slice_mut(s![.., .., b, a]).assign(&product);
         }
         Ok(out)
     }

@@ -2,7 +2,7 @@ use super::field::Window;
 use super::lower::Lower;
 use super::tile::{Tile, TileMut};
 use crate::error::{Error, Result, check_dim};
-use crate::interrupt;
+use crate::interrupt::{self, Flag};
 use crate::scalar::{Real, Scalar};
 use rayon::prelude::*;
 
@@ -135,8 +135,10 @@ impl<T: Scalar> Cholesky<T> {
     pub fn inverse_trace(&self) -> f64 {
         let (n, t) = (self.order(), self.factor.panel_height());
         let strips: Vec<usize> = (0..n).step_by(STRIP).collect();
+        let stop = Flag::current();
         let parts: Vec<f64> = strips
             .into_par_iter()
+            .filter(|_| !stop.raised())
             .map_init(Vec::new, |buffer, start| {
                 // Rows before the panel of the first unit vector are zero and stay so.
                 let (first, width) = (start / t, STRIP.min(n - start));
@@ -150,6 +152,7 @@ impl<T: Scalar> Cholesky<T> {
                 buffer.iter().map(|v| v.abs_sq().to_f64()).sum()
             })
             .collect();
+        interrupt::checkpoint();
         parts.into_iter().sum()
     }
 
@@ -161,6 +164,7 @@ impl<T: Scalar> Cholesky<T> {
         }
         let size = |v: T| v.abs_sq().to_f64().sqrt();
         let apply = |x: &mut [T]| {
+            interrupt::checkpoint();
             self.solve_in_place(TileMut::new(x, n, 1)).expect("the vector has the order of the matrix");
         };
         let mut x = vec![T::from_parts(T::Real::from_f64(1.0 / n as f64), T::Real::ZERO); n];
@@ -199,6 +203,7 @@ impl<T: Scalar> Cholesky<T> {
     }
 
     fn strips(&self, mut x: TileMut<'_, T>, solve: impl Fn(&mut TileMut<'_, T>) + Sync) -> Result<()> {
+        let stop = Flag::current();
         let n = self.order();
         check_dim("number of rows of the right-hand side", n, x.rows())?;
         let mut strips = Vec::new();
@@ -208,7 +213,7 @@ impl<T: Scalar> Cholesky<T> {
             strips.push(strip);
             x = rest;
         }
-        strips.into_par_iter().for_each_init(Vec::new, |buffer, mut strip| {
+        strips.into_par_iter().filter(|_| !stop.raised()).for_each_init(Vec::new, |buffer, mut strip| {
             // Strips are widened to whole vector registers: faer rounds a single column differently.
             let width = strip.cols().next_multiple_of(8);
             buffer.clear();
@@ -222,6 +227,7 @@ impl<T: Scalar> Cholesky<T> {
                 strip.row_mut(i).copy_from_slice(solved);
             }
         });
+        interrupt::checkpoint();
         Ok(())
     }
 
@@ -269,6 +275,8 @@ fn factorise<T: Scalar>(matrix: &mut Lower<T>) -> std::result::Result<(), usize>
     let t = matrix.panel_height();
     let mut diagonal = Vec::new();
     let mut panels = matrix.panels_mut();
+    // Of thousands of rows a single column of panels takes seconds: every panel asks.
+    let stop = Flag::current();
     for j in 0..panels.len() {
         interrupt::checkpoint();
         let (pivot_panel, below) = panels[j..].split_first_mut().expect("j counts panels");
@@ -279,12 +287,13 @@ fn factorise<T: Scalar>(matrix: &mut Lower<T>) -> std::result::Result<(), usize>
             rayon::join(
                 || T::product(pivot.reborrow(), true, -1.0, row, row.adjoint()),
                 || {
-                    below.par_iter_mut().for_each(|panel| {
+                    below.par_iter_mut().filter(|_| !stop.raised()).for_each(|panel| {
                         let (known, window) = split(panel.reborrow(), j * t, width);
                         T::product(window, true, -1.0, Window::from(&known), row.adjoint());
                     });
                 },
             );
+            interrupt::checkpoint();
         }
         copy_out(&pivot, &mut diagonal);
         if let Err(index) = T::factorise(pivot.reborrow()) {
@@ -302,6 +311,7 @@ fn factorise<T: Scalar>(matrix: &mut Lower<T>) -> std::result::Result<(), usize>
 /// Takes a factorisation back that failed in panel column `failed`: `A = L Lᴴ` in the columns already done, right to
 /// left, so that every product still finds the factors it needs.
 fn restore<T: Scalar>(panels: &mut [TileMut<'_, T>], t: usize, failed: usize) {
+    let stop = Flag::current();
     for j in (0..=failed.min(panels.len() - 1)).rev() {
         let (pivot_panel, below) = panels[j..].split_first_mut().expect("j counts panels");
         let width = pivot_panel.rows();
@@ -322,11 +332,13 @@ fn restore<T: Scalar>(panels: &mut [TileMut<'_, T>], t: usize, failed: usize) {
             }
         };
         undo(pivot, &factor, row);
-        below.par_iter_mut().for_each_init(Vec::new, |own, panel| {
+        below.par_iter_mut().filter(|_| !stop.raised()).for_each_init(Vec::new, |own, panel| {
             let (known, window) = split(panel.reborrow(), j * t, width);
             copy_out(&window, own);
             undo(window, own, Window::from(&known));
         });
+        // Panels may have been left out: nobody is to see the matrix then.
+        interrupt::checkpoint();
     }
 }
 
@@ -471,5 +483,27 @@ mod tests {
         assert_eq!(factor.log_determinant(), 0.0);
         assert_eq!(factor.condition(), 1.0);
         factor.solve_in_place(TileMut::new(&mut [], 0, 2)).unwrap();
+    }
+
+    #[test]
+    fn every_long_part_of_a_factorisation_can_be_interrupted() {
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let factor = || Cholesky::new(gram::<f64>(70, 100, 0.5).0).unwrap();
+        let stopped = |part: &dyn Fn(Cholesky<f64>)| {
+            let factor = factor();
+            interrupt::stoppable(&stop, || {
+                part(factor);
+                Ok(())
+            })
+        };
+        let parts: [(&str, &dyn Fn(Cholesky<f64>)); 4] = [
+            ("taking it back", &|factor| drop(factor.into_matrix())),
+            ("its condition", &|factor| assert!(factor.condition() > 0.0)),
+            ("the trace of the inverse", &|factor| assert!(factor.inverse_trace() >= 0.0)),
+            ("a solution", &|factor| factor.solve_in_place(TileMut::new(&mut [1.0; 140], 70, 2)).unwrap()),
+        ];
+        for (name, part) in parts {
+            assert!(matches!(stopped(part), Err(Error::Interrupted)), "{name}");
+        }
     }
 }

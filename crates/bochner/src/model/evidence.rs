@@ -6,7 +6,7 @@ use crate::feature::FeatureMap;
 use crate::linalg::field::Field;
 use crate::linalg::{Cholesky, Lower, TileMut};
 use crate::scalar::Scalar;
-use crate::solve::factorise;
+use crate::solve::factorise_sums;
 use ndarray::{Array2, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
@@ -33,12 +33,15 @@ pub(crate) struct Standard<W: Scalar> {
     pub(crate) count: f64,
     /// `Σ ln wᵢ`.
     pub(crate) log_weights: f64,
+    /// [`Moments::rounding`].
+    rounding: f64,
 }
 
 impl<W: Scalar<Real = f64>> Standard<W> {
     /// Sums about 0 become sums about the means of the targets, over their standard deviations where `scaled`.
     pub(crate) fn new(moments: Moments<W>, scaled: bool) -> Result<Self> {
-        let Moments { gram, mut cross, feature_sums, totals } = moments;
+        let rounding = moments.rounding();
+        let Moments { gram, mut cross, feature_sums, totals, .. } = moments;
         if totals.target_sums.is_empty() {
             return Err(Error::parameter("targets", "at least one column", "none"));
         }
@@ -69,16 +72,31 @@ impl<W: Scalar<Real = f64>> Standard<W> {
             return Err(Error::parameter("features, targets and weights", expected, "an overflow to infinity"));
         }
         let (count, log_weights) = (totals.count as f64, totals.log_weight_sum);
-        Ok(Standard { gram, cross, squares, means, scales, count, log_weights })
+        Ok(Standard { gram, cross, squares, means, scales, count, log_weights, rounding })
     }
 
     /// The evidence for signal variance `s²` and noise variance `τ²`, in the memory of the sums.
+    ///
+    /// A shift `δ` that rounding makes necessary is noise: `ρG + (1 + δ)I = (1 + δ)(ρ'G + I)` with `ρ' = s²/τ²(1 + δ)`.
     pub(crate) fn evidence(self, signal: f64, noise: f64) -> Result<Evidence<W>> {
         let ratio = signal / noise;
-        let Standard { mut gram, cross, squares, count, log_weights, .. } = self;
+        let Standard { mut gram, cross, squares, count, log_weights, rounding, .. } = self;
         gram.scale(ratio);
         gram.add_to_diagonal(1.0);
-        let (factor, jitter, condition) = factorise(gram)?;
+        let (mut factor, jitter, condition) = factorise_sums(gram, ratio * rounding).map_err(|error| match error {
+            // In units of `ρG + I`; a penalty is the ratio of the variances.
+            Error::NotPositiveDefinite { pivot, suggested_penalty } => {
+                Error::NotPositiveDefinite { pivot, suggested_penalty: (1.0 + suggested_penalty) / ratio }
+            }
+            other => other,
+        })?;
+        let noise = noise * (1.0 + jitter);
+        if jitter > 0.0 {
+            let norm_one = factor.norm_one() / (1.0 + jitter);
+            let mut lower = factor.factor().clone();
+            lower.scale((1.0 + jitter).sqrt().recip());
+            factor = Cholesky::from_factor(lower, norm_one)?;
+        }
         let mut solved = cross.clone();
         let (dim, outputs) = solved.dim();
         factor.solve_in_place(TileMut::new(solved.as_slice_mut().expect("standard layout"), dim, outputs))?;
@@ -119,7 +137,8 @@ pub(crate) struct Evidence<W: Scalar> {
     lengths: Vec<f64>,
     squares: Vec<f64>,
     signal: f64,
-    noise: f64,
+    /// With what a shift has added.
+    pub(crate) noise: f64,
     count: f64,
     log_weights: f64,
 }
@@ -128,11 +147,28 @@ impl<W: Scalar<Real = f64>> Evidence<W> {
     /// One half for real normal laws, 1 for complex ones, whose density has `det Σ` in place of its root.
     pub(crate) const KAPPA: f64 = if W::IS_COMPLEX { 1.0 } else { 0.5 };
 
+    /// `zᴴΣ⁻¹z` of each target.
+    fn misfits(&self) -> impl Iterator<Item = f64> + '_ {
+        let ratio = self.signal / self.noise;
+        self.squares.iter().zip(&self.quadratic).map(move |(z, q)| (z - ratio * q) / self.noise)
+    }
+
+    /// For each target the factor of both variances at which its likelihood is largest: `zᴴΣ⁻¹z/n`.
+    pub(crate) fn best_factors(&self) -> Vec<f64> {
+        self.misfits().map(|misfit| (misfit / self.count).clamp(1e-12, 1e12)).collect()
+    }
+
+    /// What factors of both variances, one for each target, add to [`log_likelihood`](Self::log_likelihood).
+    pub(crate) fn gain(&self, factors: &[f64]) -> f64 {
+        let gain = |(misfit, factor): (f64, &f64)| misfit * (1.0 - 1.0 / factor) - self.count * factor.ln();
+        Self::KAPPA * self.misfits().zip(factors).map(gain).sum::<f64>()
+    }
+
     /// `ln p(z)` of the standardised targets, summed over them.
     pub(crate) fn log_likelihood(&self) -> f64 {
-        let (ratio, outputs) = (self.signal / self.noise, self.squares.len() as f64);
+        let outputs = self.squares.len() as f64;
         let turn = if W::IS_COMPLEX { std::f64::consts::PI } else { std::f64::consts::TAU };
-        let misfit: f64 = self.squares.iter().zip(&self.quadratic).map(|(z, q)| (z - ratio * q) / self.noise).sum();
+        let misfit: f64 = self.misfits().sum();
         let volume = self.factor.log_determinant() + self.count * (self.noise.ln() + turn.ln()) - self.log_weights;
         -Self::KAPPA * (misfit + outputs * volume)
     }

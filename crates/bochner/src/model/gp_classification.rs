@@ -11,7 +11,7 @@ use crate::metrics::class_negative_log_likelihood;
 use crate::random::Seed;
 use crate::rows::{RowSource, check_finite, class_of, count_classes};
 use crate::scalar::{Real, Scalar};
-use crate::solve::factorise;
+use crate::solve::factorise_sums;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 
 /// Gaussian-process classification on features by the Dirichlet transform.
@@ -140,6 +140,7 @@ impl<M: FeatureMap> GpClassifier<M> {
             sums.iter_mut().zip(&class.feature_sums).for_each(|(sum, part)| *sum += *part);
         }
         let all: f64 = classes.iter().map(|class| class.totals.weight_sum).sum();
+        let rounding: f64 = classes.iter().map(Moments::rounding).sum();
         let rows: u64 = classes.iter().map(|class| class.totals.count).sum();
         let log_weights: f64 = classes.iter().map(|class| class.totals.log_weight_sum).sum();
         if rows == 0 || all <= 0.0 {
@@ -163,7 +164,7 @@ impl<M: FeatureMap> GpClassifier<M> {
             let (hit, miss) = (1.0 / dirichlet.hit_noise, 1.0 / dirichlet.miss_noise);
             gram.combine(signal * (hit - miss), signal * miss, &total)?;
             gram.add_to_diagonal(1.0);
-            let (factor, _, _) = factorise(gram)?;
+            let (factor, _, _) = factorise_sums(gram, signal * hit.max(miss) * rounding)?;
             // s FᴴS⁻¹(t - mean).
             let (own, other) = ((dirichlet.hit - mean) * hit, (dirichlet.miss - mean) * miss);
             let rhs: Vec<Wide<M>> =

@@ -51,6 +51,7 @@ pub struct GpRegressor<M> {
     signal: f64,
     noise: f64,
     normalised: bool,
+    levelled: bool,
     budget: Option<u64>,
 }
 
@@ -61,7 +62,7 @@ impl<M: FeatureMap> GpRegressor<M> {
     /// A noise variance that is not positive.
     pub fn new(map: M, noise_variance: f64) -> Result<Self> {
         check_positive("noise variance", noise_variance)?;
-        Ok(GpRegressor { map, signal: 1.0, noise: noise_variance, normalised: true, budget: None })
+        Ok(GpRegressor { map, signal: 1.0, noise: noise_variance, normalised: true, levelled: false, budget: None })
     }
 
     /// With signal variance `s²`.
@@ -77,6 +78,16 @@ impl<M: FeatureMap> GpRegressor<M> {
     /// With targets divided by their standard deviations, or as they are; their mean is subtracted in any case.
     pub fn with_normalised_targets(mut self, normalised: bool) -> Self {
         self.normalised = normalised;
+        self
+    }
+
+    /// With both variances of every target multiplied by the factor at which its likelihood is largest, or as they are.
+    ///
+    /// Means do not change: they depend on the ratio of the variances. The model reports the mean of the factors in its
+    /// [`signal_variance`](GpRegressorModel::signal_variance) and
+    /// [`noise_variance`](GpRegressorModel::noise_variance), and predicts with the factor of each target.
+    pub fn with_likeliest_level(mut self, levelled: bool) -> Self {
+        self.levelled = levelled;
         self
     }
 
@@ -121,17 +132,21 @@ impl<M: FeatureMap> GpRegressor<M> {
     {
         check_dim("number of features", self.map.output_dim(), moments.dim())?;
         let standard = Standard::new(moments, self.normalised)?;
-        let (means, scales, count) = (standard.means.clone(), standard.scales.clone(), standard.count);
+        let (means, mut scales, count) = (standard.means.clone(), standard.scales.clone(), standard.count);
         let evidence = standard.evidence(self.signal, self.noise)?;
         let units: f64 = scales.iter().map(|scale| 2.0 * Evidence::<Wide<M>>::KAPPA * count * scale.ln()).sum();
-        let likelihood = evidence.log_likelihood() - units;
+        let factors = if self.levelled { evidence.best_factors() } else { vec![1.0; scales.len()] };
+        let likelihood = evidence.log_likelihood() + evidence.gain(&factors) - units;
         let report = SolveReport::gaussian_process(evidence.jitter, evidence.condition);
-        let ratio = self.signal / self.noise;
+        let ratio = self.signal / evidence.noise;
+        let common = factors.iter().sum::<f64>() / factors.len() as f64;
+        let (signal, noise) = (common * self.signal, common * evidence.noise);
         let mut coefficients = evidence.solved;
         for mut row in coefficients.rows_mut() {
             row.iter_mut().zip(&scales).for_each(|(value, scale)| *value = value.scale(ratio * scale));
         }
-        let parts = GpParts { signal: self.signal, noise: self.noise, means, scales, likelihood, report };
+        scales.iter_mut().zip(&factors).for_each(|(scale, factor)| *scale *= (factor / common).sqrt());
+        let parts = GpParts { signal, noise, means, scales, likelihood, report };
         GpRegressorModel::from_parts(self.map.clone(), coefficients, evidence.factor, parts)
     }
 }
@@ -155,6 +170,7 @@ pub(crate) struct GpParts {
     pub(crate) signal: f64,
     pub(crate) noise: f64,
     pub(crate) means: Vec<f64>,
+    /// `σ` of each target, times the root of the part of its level that is its own.
     pub(crate) scales: Vec<f64>,
     pub(crate) likelihood: f64,
     pub(crate) report: SolveReport,

@@ -6,7 +6,7 @@ use crate::interrupt;
 use crate::linalg::{Cholesky, Lower, TileMut};
 use crate::preprocess::LengthScale;
 use crate::rows::{RowSource, check_finite};
-use crate::solve::Journal;
+use crate::solve::{Journal, factorise};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 
 /// Rows whose features are held at once.
@@ -199,7 +199,7 @@ impl LocalGp {
             matrix.row_mut(i).iter_mut().for_each(|v| *v /= self.noise_variance);
         }
         matrix.add_to_diagonal(1.0);
-        let factor = Cholesky::new(matrix).map_err(|failed| Error::from(*failed))?;
+        let (factor, _, _) = factorise(matrix)?;
         coefficients.mapv_inplace(|v| v / self.noise_variance);
         let (d, k) = coefficients.dim();
         factor.solve_in_place(TileMut::new(coefficients.as_slice_mut().expect("standard layout"), d, k))?;

@@ -206,6 +206,7 @@ impl<T: Scalar> Gram<T> {
                 log_weight_sum: weight_sums[1],
                 count: whole(stored, "count")?,
             },
+            epsilon: <T::Real as num_traits::Float>::epsilon().to_f64(),
         };
         let narrow = |values: Vec<T::Wide>| values.into_iter().map(T::narrow).collect::<Vec<T>>();
         let gram = Gram::from_parts(

@@ -1,8 +1,10 @@
 //! Which map and how many features: decided from variances on a sample of the rows, before a model is trained.
 
 mod candidates;
+mod field;
 
 pub use candidates::{Candidate, candidates};
+pub use field::FieldSample;
 
 use crate::error::{Error, Result, check_count, check_positive};
 use crate::feature::{Describe, Directions, FeatureMap, SketchKind, Spec};

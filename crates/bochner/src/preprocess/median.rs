@@ -7,10 +7,12 @@ use rayon::prelude::*;
 
 /// Median of `|xᵢ - xⱼ|` over pairs `i < j` of `rows`, or of `max_rows` of them drawn without replacement.
 ///
-/// Exact for the rows used; of an even number of pairs the mean of the two in the middle.
+/// Exact for the rows used; of an even number of pairs the mean of the two in the middle. Where rows are so often equal
+/// that this is 0, which cannot divide anything, the median over the pairs that differ: tables of a few words or of truth
+/// values have such rows.
 ///
 /// # Errors
-/// Fewer than two rows, NaN or infinities, and rows so often equal that the median is 0, which cannot divide anything.
+/// Fewer than two rows, NaN or infinities, and rows that are all equal.
 ///
 /// ```
 /// use bochner::preprocess::median_distance;
@@ -38,13 +40,20 @@ pub fn median_distance<R: Real>(rows: ArrayView2<'_, R>, seed: Seed, max_rows: u
     let row = |i: usize| &numbers[i * d..][..d];
     let distances = |i: usize| (0..i).map(move |j| squared_distance(row(i), row(j)));
     let mut squared: Vec<f64> = (1..chosen.nrows()).into_par_iter().flat_map_iter(distances).collect();
-    let median = libm::scalbn(middle(&mut squared), exponent);
+    let mut median = middle(&mut squared);
+    if median == 0.0 {
+        squared.retain(|&square| square > 0.0);
+        if !squared.is_empty() {
+            median = middle(&mut squared);
+        }
+    }
+    let median = libm::scalbn(median, exponent);
     if median > 0.0 && median.is_finite() {
         Ok(median)
     } else {
         Err(Error::Unsupported {
             what: "median distance",
-            reason: "at least half of the pairs of rows are equal; give the length scale as a number".into(),
+            reason: "all rows are equal; give the length scale as a number".into(),
         })
     }
 }
@@ -125,6 +134,24 @@ mod tests {
         assert!(median_distance(Array2::from_elem((9, 2), 4.0f32).view(), seed, 10).is_err());
         assert!(median_distance(Array2::<f64>::zeros((9, 0)).view(), seed, 10).is_err());
         assert!(median_distance(array![[1.0], [f64::NAN]].view(), seed, 10).is_err());
+    }
+
+    #[test]
+    fn of_rows_that_are_mostly_equal_those_pairs_count_that_differ() {
+        let seed = Seed::new(0);
+        // Six pairs, three of them equal: the middle ones are 0 and 1, and equal pairs count.
+        let rows = array![[0.0], [0.0], [0.0], [1.0]];
+        assert_eq!(median_distance(rows.view(), seed, 10).unwrap(), 0.5);
+        // Ten pairs, six of them equal.
+        let rows = array![[0.0], [0.0], [0.0], [0.0], [3.0]];
+        assert_eq!(median_distance(rows.view(), seed, 10).unwrap(), 3.0);
+        let mut rows = Array2::<f32>::zeros((100, 2));
+        rows.row_mut(7).fill(3.0);
+        rows.row_mut(8).fill(-4.0);
+        rows.row_mut(9).fill(5.0);
+        // 97 pairs each of lengths 3√2, 4√2 and 5√2, and one of 7√2, 2√2 and 9√2.
+        let found = median_distance(rows.view(), seed, 100).unwrap();
+        assert!((found - 32f64.sqrt()).abs() < 1e-12, "{found}");
     }
 
     #[test]

@@ -184,7 +184,7 @@ pub fn conjugate_gradients(
         if exhausted {
             // Rounding took too much of what a small penalty lets count: the model alone helps on the rest of the way.
             match help {
-                Help::Inner(_, inner) if matches!(*inner, Help::Nystrom(_) | Help::None) => help = *inner,
+                Help::Inner(_, inner) if !inner.is_close() => help = *inner,
                 _ => break,
             }
         }

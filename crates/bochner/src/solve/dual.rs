@@ -1,4 +1,4 @@
-use super::cholesky::factorise;
+use super::cholesky::factorise_sums;
 use super::{Solution, SolveReport, check_solution, overflow};
 use crate::accumulate::Gathered;
 use crate::error::{Error, Result, check_dim, check_non_negative};
@@ -48,11 +48,12 @@ pub fn dual<R: Real>(
     let rows = Tile::new(features.as_slice().expect("standard layout"), n, dim);
     let mut kernel = Lower::zeros(n)?;
     kernel.add_kernel(rows);
+    let rounding = Real::to_f64(R::epsilon()) * kernel.diagonal().sum::<f64>();
     kernel.add_to_diagonal(penalty);
     if !kernel.diagonal().all(f64::is_finite) {
         return Err(overflow());
     }
-    let (factor, jitter, condition) = factorise(kernel)?;
+    let (factor, jitter, condition) = factorise_sums(kernel, rounding)?;
     let outputs = targets.ncols();
     let mut beta: Vec<f64> = targets.iter().map(|v| Real::to_f64(*v)).collect();
     factor.solve_in_place(TileMut::new(&mut beta, n, outputs))?;

@@ -38,7 +38,7 @@ pub use path::Path;
 pub use stein::{LearnedOutputs, learn_outputs, stein};
 pub use stochastic::StochasticGradient;
 
-pub(crate) use cholesky::factorise;
+pub(crate) use cholesky::{factorise, factorise_sums};
 pub(crate) use dual_coordinate_descent::{Blocks, Watch, check_weights};
 pub(crate) use lbfgs::quasi_newton;
 pub(crate) use operator::{Journalled, Normal, last_state, packed, unpack};

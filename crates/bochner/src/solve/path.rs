@@ -1,4 +1,4 @@
-use super::cholesky::{factorise, substitute};
+use super::cholesky::{factorise_sums, substitute};
 use super::{Means, Solution, SolveReport, centre, check_moments, check_solution};
 use crate::accumulate::Moments;
 use crate::error::{Result, check_dim, check_non_negative};
@@ -108,12 +108,13 @@ pub(crate) fn path(
         return penalties.iter().map(|&penalty| path.solution(penalty)).collect();
     }
     check_moments(&moments)?;
+    let rounding = moments.rounding();
     let means = if intercept { centre(&mut moments)? } else { Means::zeros(moments.dim(), moments.outputs()) };
     let Moments { mut gram, cross, .. } = moments;
     let mut solutions = Vec::new();
     for (k, &penalty) in penalties.iter().enumerate() {
         gram.add_to_diagonal(penalty);
-        let (factor, jitter, condition) = factorise(gram)?;
+        let (factor, jitter, condition) = factorise_sums(gram, rounding)?;
         let solution = substitute(&factor, cross.clone(), &means)?;
         solutions.push((solution, SolveReport::direct("cholesky", jitter, condition)));
         if k + 1 == penalties.len() {

@@ -236,4 +236,35 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn the_budget_that_is_advised_is_enough() {
+        let solvers = [
+            Solver::Auto,
+            Solver::Cholesky,
+            Solver::Dual,
+            Solver::ConjugateGradients(ConjugateGradients::default()),
+            Solver::StochasticGradient(StochasticGradient::default()),
+        ];
+        let mut refused = 0;
+        for solver in solvers {
+            for rows in [None, Some(1), Some(300), Some(5000), Some(60_000)] {
+                for dim in [1, 64, 512, 2048, 8192] {
+                    for budget in (0..40).map(|k| 1u64 << k) {
+                        let size = Size { operations: 20 * dim as u64, ..size(rows, dim) };
+                        let Err(Error::Budget { needed, remedy, .. }) = plan::<f32>(solver, size, Some(budget)) else {
+                            continue;
+                        };
+                        refused += 1;
+                        assert!(remedy.contains(&format!("a budget of {needed} bytes would do")), "{remedy}");
+                        assert!(
+                            plan::<f32>(solver, size, Some(needed)).is_ok(),
+                            "{solver:?} {size:?} {budget} {needed}"
+                        );
+                    }
+                }
+            }
+        }
+        assert!(refused > 1000);
+    }
 }

@@ -1,4 +1,4 @@
-use super::cholesky::factorise;
+use super::cholesky::factorise_sums;
 use super::conjugate::{add_scaled, dots};
 use super::path::{DECOMPOSE_FROM, Path};
 use super::{Means, Solution, SolveReport, centre, check_moments, check_solution};
@@ -37,6 +37,7 @@ pub(crate) fn stein_path(
     penalties.iter().try_for_each(|&penalty| check_non_negative("penalty", penalty))?;
     check_moments(&moments)?;
     check_dim("number of target columns", outputs.len(), moments.outputs())?;
+    let rounding = moments.rounding();
     let means = if intercept { centre(&mut moments)? } else { Means::zeros(moments.dim(), moments.outputs()) };
     let Moments { gram, cross, .. } = moments;
     let (dim, p) = cross.dim();
@@ -57,7 +58,7 @@ pub(crate) fn stein_path(
         let (solved, condition) = path.columns(&shifts)?;
         (solved, 0.0, condition)
     } else {
-        shifted(gram, rhs, &shifts)?
+        shifted_sums(gram, rhs, &shifts, rounding)?
     };
     let report = SolveReport::direct("stein", jitter, condition);
     (0..penalties.len())
@@ -105,6 +106,11 @@ fn groups(shifts: &[f64]) -> Vec<Vec<usize>> {
 /// factorisation of `M = G + βI` with `β` their geometric mean, and differ by a multiple of `I`: conjugate gradients
 /// preconditioned with `M` then need no product with `G`, since `(G + αI)p = Mp + (α-β)p` and `Mp` is carried along.
 pub(crate) fn shifted(gram: Lower<f64>, rhs: Array2<f64>, shifts: &[f64]) -> Result<(Array2<f64>, f64, f64)> {
+    shifted_sums(gram, rhs, shifts, 0.0)
+}
+
+/// [`shifted`] for sums with a [`rounding`](Moments::rounding).
+fn shifted_sums(gram: Lower<f64>, rhs: Array2<f64>, shifts: &[f64], rounding: f64) -> Result<(Array2<f64>, f64, f64)> {
     check_dim("number of shifts", rhs.ncols(), shifts.len())?;
     let mut out = Array2::zeros(rhs.dim());
     let (mut most_jitter, mut most_condition) = (0.0f64, 1.0f64);
@@ -115,7 +121,7 @@ pub(crate) fn shifted(gram: Lower<f64>, rhs: Array2<f64>, shifts: &[f64]) -> Res
         let centre = if low == high { low } else { (low * high).sqrt() };
         let mut matrix = gram.take().expect("given back after every group");
         matrix.add_to_diagonal(centre);
-        let (factor, jitter, condition) = factorise(matrix)?;
+        let (factor, jitter, condition) = factorise_sums(matrix, rounding)?;
         (most_jitter, most_condition) = (most_jitter.max(jitter), most_condition.max(condition));
         let mut columns = Array2::zeros((rhs.nrows(), group.len()));
         for (to, &from) in group.iter().enumerate() {

@@ -132,13 +132,13 @@ pub(crate) fn tied_path(
 ) -> Result<Vec<(Solution, SolveReport)>> {
     check_moments(&moments)?;
     let means = if intercept { centre(&mut moments)? } else { Means::zeros(moments.dim(), moments.outputs()) };
-    let Moments { gram, cross, totals, .. } = moments;
+    let Moments { gram, cross, totals, epsilon, .. } = moments;
     let normal = spread.normal(&gram)?;
     drop(gram);
     let rhs = spread.gather(cross.view());
     let totals = Totals { target_sums: vec![0.0], target_squares: vec![0.0], ..totals };
     let feature_sums = vec![0.0; normal.order()];
-    let moments = Moments { gram: normal, cross: rhs, feature_sums, totals };
+    let moments = Moments { gram: normal, cross: rhs, feature_sums, totals, epsilon };
     path(moments, penalties, false, room)?
         .into_iter()
         .map(|(solution, report)| {

@@ -480,3 +480,62 @@ fn variational_classification_learns_and_does_not_depend_on_blocks() {
     assert!(SviClassifierModel::from_stored(&stored, waves::<f64>(3, 7)).is_err());
     assert!(SviClassifier::new(waves::<f64>(3, 7), 0.0).is_err());
 }
+
+#[test]
+fn every_target_has_the_level_that_it_would_have_alone() {
+    let (x, mut y, _) = data::<f64>(300, 3, 2);
+    // The second target is ten times as noisy.
+    for (i, value) in y.column_mut(1).iter_mut().enumerate() {
+        *value += 3.0 * ((i * 7919) % 1000) as f64 / 1000.0;
+    }
+    let new = x.slice(s![..20, ..]);
+    let process = GpRegressor::new(waves::<f64>(3, 60), 0.05).unwrap();
+    let plain = process.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+    let process = process.with_likeliest_level(true);
+    let both = process.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+    let (mean, variance) = both.predict_with_variance(new).unwrap();
+    assert_eq!(mean, plain.predict(new).unwrap());
+    let mut likelihood = 0.0;
+    for target in 0..2 {
+        let one = y.slice(s![.., target..target + 1]);
+        let alone = process.fit(&mut InMemory::new(x.view(), one).unwrap()).unwrap();
+        let ratio = both.observation_variances()[target] / alone.observation_variances()[0];
+        assert!((ratio - 1.0).abs() < 1e-12, "{ratio}");
+        let (_, expected) = alone.predict_with_variance(new).unwrap();
+        let close = variance.column(target).iter().zip(&expected).all(|(a, b)| (a / b - 1.0).abs() < 1e-9);
+        assert!(close, "{variance} {expected}");
+        likelihood += alone.log_marginal_likelihood();
+        // No other level is likelier, and the one found is that of a process with these variances.
+        let at = |factor: f64| {
+            let (signal, noise) = (factor * alone.signal_variance(), factor * alone.noise_variance());
+            let process = GpRegressor::new(waves::<f64>(3, 60), noise).unwrap().with_signal_variance(signal).unwrap();
+            process.fit(&mut InMemory::new(x.view(), one).unwrap()).unwrap().log_marginal_likelihood()
+        };
+        let best = at(1.0);
+        assert!((best - alone.log_marginal_likelihood()).abs() < 1e-9 * best.abs().max(300.0));
+        assert!(at(0.9) < best && at(1.1) < best);
+    }
+    assert!((both.log_marginal_likelihood() - likelihood).abs() < 1e-9 * likelihood.abs().max(300.0));
+}
+
+#[test]
+fn what_rounding_adds_to_the_matrix_is_noise() {
+    // Equal rows in single precision: the Gram matrix has rank one, and errors far above a noise of 1e-9.
+    let (n, dim) = (900, 40);
+    let value = |j: usize| (j as f32 * 0.37).cos();
+    let x = Array2::from_shape_fn((n, dim), |(_, j)| value(j));
+    let y = Array2::from_shape_fn((n, 1), |(i, _)| (i % 2) as f32);
+    let process = GpRegressor::new(columns::<f32>(dim), 1e-9).unwrap().with_normalised_targets(false);
+    let model = process.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+    let (jitter, noise) = (model.report().jitter, model.noise_variance());
+    assert!(jitter > 0.0 && (noise / (1e-9 * (1.0 + jitter)) - 1.0).abs() < 1e-12, "{noise} {jitter}");
+    // Where nothing was seen, the variance is that of the prior: rounding must not take from it more than it added as noise.
+    let mut new = Array2::zeros((1, dim));
+    (new[[0, 0]], new[[0, 1]]) = (value(1), -value(0));
+    let prior = f64::from(value(0).powi(2) + value(1).powi(2));
+    let (_, variance) = model.predict_with_variance(new.view()).unwrap();
+    // Directions of no data have eigenvalues of B within the errors of the sums: at most 128 ε tr G / noise beside 1.
+    let trace: f64 = n as f64 * (0..dim).map(|j| f64::from(value(j)).powi(2)).sum::<f64>();
+    let errors = 128.0 * f64::from(f32::EPSILON) * trace / noise;
+    assert!(f64::from(variance[[0, 0]]) > prior / (1.0 + errors), "{variance} of {prior}");
+}

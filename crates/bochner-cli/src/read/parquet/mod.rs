@@ -6,11 +6,14 @@ mod codec;
 mod pages;
 mod thrift;
 
-use super::columns::{Facts, MISSING, MOST_WORDS, Place, Role, TOO_MANY_WORDS, merge, roles, schema_from};
+use super::columns::{
+    Facts, MOST_WORDS, Place, Role, Strangers, absent, merge, names_among, option_name, roles, schema_from,
+    too_many_words, unknown_word,
+};
 use super::fault::{Fault, excerpt};
 use super::input::Input;
-use super::schema::{Chosen, Column, Kind, Missing, Schema, Selection};
-use super::{Element, Options, Result, Visit};
+use super::schema::{Chosen, Column, Kind, Missing, Schema, Selection, Unknown};
+use super::{Element, Options, Result, Visit, words};
 use crate::interrupt;
 use bochner::Error;
 use bochner::rows::RowBlock;
@@ -24,6 +27,8 @@ use thrift::{Fields, Value};
 pub(super) const MAGIC: &[u8] = b"PAR1";
 /// Rows of a group, all of which are in memory at once.
 const MOST_ROWS: usize = 1 << 27;
+/// Rows by which a column is judged.
+const SAMPLE_ROWS: usize = 1000;
 /// Numbers handed over at once, about.
 const BLOCK_NUMBERS: usize = 1 << 20;
 
@@ -33,9 +38,12 @@ pub(super) struct Parquet {
     input: Input,
     leaves: Vec<Leaf>,
     groups: Vec<Group>,
-    missing: Missing,
+    options: Options,
     pub(super) schema: Schema,
     roles: Vec<Role>,
+    /// A column of names, told when rows are asked for.
+    doubt: Option<(usize, String)>,
+    pub(super) strangers: Strangers,
 }
 
 #[derive(Debug)]
@@ -58,6 +66,7 @@ impl Parquet {
         } else {
             file.scan(&chosen, &words)?
         };
+        file.doubt = names_among(&names, &chosen, &facts);
         file.schema = schema_from(&names, &chosen, options.missing, &facts);
         file.roles = roles(names.len(), &chosen, &file.schema);
         Ok(file)
@@ -128,22 +137,35 @@ impl Parquet {
                 return Err(Fault { column: Some((j + 1, None)), ..Fault::new(&input.name, message) }.into());
             }
         }
-        let missing = options.missing;
-        Ok(Parquet { input, leaves, groups, missing, schema: Schema::default(), roles: Vec::new() })
+        let (schema, strangers) = (Schema::default(), Strangers::default());
+        Ok(Parquet {
+            input,
+            leaves,
+            groups,
+            options: options.clone(),
+            schema,
+            roles: Vec::new(),
+            doubt: None,
+            strangers,
+        })
     }
 
     pub(super) fn len(&self) -> Option<usize> {
         // Rows with empty cells may be left out, and nobody knows how many.
-        (self.missing != Missing::Drop).then(|| self.groups.iter().map(|g| g.rows).sum())
+        (self.options.missing != Missing::Drop).then(|| self.groups.iter().map(|g| g.rows).sum())
     }
 
     fn fault(&self, column: usize, row: Option<usize>, message: String) -> Error {
+        self.fault_at(column, row, message).into()
+    }
+
+    fn fault_at(&self, column: usize, row: Option<usize>, message: String) -> Fault {
         let message = match row {
             Some(row) => format!("row {} (counted from 1): {message}", row + 1),
             None => message,
         };
         let column = Some((column + 1, Some(self.leaves[column].name.clone())));
-        Fault { column, ..Fault::new(&self.input.name, message) }.into()
+        Fault { column, ..Fault::new(&self.input.name, message) }
     }
 
     fn check_kinds(&self, chosen: &Chosen) -> Result<()> {
@@ -169,10 +191,28 @@ impl Parquet {
         columns.par_iter().map(one).collect()
     }
 
+    fn option_name(&self, column: usize) -> String {
+        let names: Vec<String> = self.leaves.iter().map(|leaf| leaf.name.clone()).collect();
+        option_name(&names, column)
+    }
+
+    /// Refuses numbers and dates that are words only because of how they are written, by the first cells of a column.
+    fn check_words(&self, j: usize, cells: &Cells) -> Result<()> {
+        let sample: Vec<_> = (0..cells.len().min(SAMPLE_ROWS)).filter_map(|i| Some((i, word(cells, i)?))).collect();
+        match words::look(sample.iter().map(|(_, word)| (&word[..], false))) {
+            Some((at, look)) => {
+                let (row, word) = &sample[at];
+                Err(self.fault(j, Some(*row), look.message(&excerpt(word), &self.option_name(j))))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn scan(&self, chosen: &Chosen, words: &[usize]) -> Result<HashMap<usize, Facts>> {
-        let empty = Facts::of_all(chosen, words, self.missing);
+        let empty = Facts::of_all(chosen, words, self.options.missing);
         let mut facts = empty.clone();
         let columns: Vec<usize> = chosen.inputs.iter().chain(&chosen.targets).copied().collect();
+        let mut before = 0;
         for group in &self.groups {
             if interrupt::requested() {
                 return Err(Error::Interrupted);
@@ -180,10 +220,14 @@ impl Parquet {
             let mut found = empty.clone();
             for (&j, cells) in columns.iter().zip(self.cells(group, &columns)?) {
                 let Some(fact) = found.get_mut(&j) else { continue };
+                if before == 0 && words.contains(&j) && !chosen.words.contains(&j) {
+                    self.check_words(j, &cells)?;
+                }
                 for i in 0..cells.len() {
                     match fact {
-                        Facts::Words(set) => {
+                        Facts::Words(set, n) => {
                             let Some(word) = word(&cells, i) else { continue };
+                            *n += 1;
                             let text = std::str::from_utf8(&word).map_err(|_| {
                                 self.fault(j, None, format!("the text {} is not UTF-8", excerpt(&word)))
                             })?;
@@ -204,8 +248,9 @@ impl Parquet {
                     }
                 }
             }
+            before += group.rows;
             if let Some(j) = merge(&mut facts, &mut found) {
-                return Err(self.fault(j, None, TOO_MANY_WORDS.into()));
+                return Err(self.fault(j, None, too_many_words(&self.option_name(j))));
             }
         }
         Ok(facts)
@@ -213,6 +258,9 @@ impl Parquet {
 
     /// Delivers all rows in blocks.
     pub(super) fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
+        if let Some((column, message)) = self.doubt.clone() {
+            return Err(self.fault(column, None, message));
+        }
         let (d, t) = (self.schema.input_dim(), self.schema.targets.len());
         let columns: Vec<usize> = (0..self.roles.len()).filter(|j| !matches!(self.roles[*j], Role::Skip)).collect();
         let block_rows = (BLOCK_NUMBERS / (d + t).max(1)).max(1);
@@ -267,6 +315,11 @@ impl Parquet {
                 Role::Skip => false,
                 Role::Number { place, fill } => match number(cells, i).or(*fill) {
                     Some(value) => {
+                        if let Some(largest) =
+                            self.options.largest.filter(|l| value.is_finite() && value.abs() > l.value)
+                        {
+                            return Err(refused(format!("the number {value:e} is {}", largest.told)));
+                        }
                         let value = R::from_f64(value);
                         if !value.is_finite() {
                             return Err(refused(format!("the number is infinite or too large for {}", R::NAME)));
@@ -281,23 +334,32 @@ impl Parquet {
                 },
                 Role::Words { place, values } => match (word(cells, i), place) {
                     (Some(word), place) => {
-                        let Some(&index) = values.get(&*word) else {
-                            return Err(refused(format!("the word {} did not occur in training", excerpt(&word))));
-                        };
-                        match place {
-                            Place::Input(at) => inputs[base + at + index] = R::ONE,
-                            Place::Target(at) => targets[target_base + at] = R::from_f64(index as f64),
+                        match (values.get(&*word), place) {
+                            (Some(index), Place::Input(at)) => inputs[base + at + index] = R::ONE,
+                            (Some(&index), Place::Target(at)) => targets[target_base + at] = R::from_f64(index as f64),
+                            (None, place) => {
+                                let let_pass = self.options.unknown == Unknown::Zeros;
+                                let message = unknown_word(&excerpt(&word), place.is_target(), let_pass);
+                                if place.is_target() || !let_pass {
+                                    return Err(refused(message));
+                                }
+                                self.strangers.add(1, || Some(self.fault_at(j, Some(number_in_file), message)));
+                            }
                         }
                         false
                     }
                     // A missing word is no word: all its columns stay 0.
-                    (None, Place::Input(_)) if self.missing.fills() => false,
+                    (None, Place::Input(_)) if self.options.missing.fills() => false,
                     (None, _) => true,
                 },
             };
             if missing {
-                if self.missing != Missing::Drop {
-                    return Err(refused(MISSING.into()));
+                if self.options.missing != Missing::Drop {
+                    let target = matches!(
+                        &self.roles[j],
+                        Role::Number { place: Place::Target(_), .. } | Role::Words { place: Place::Target(_), .. }
+                    );
+                    return Err(refused(absent(target, self.options.missing, self.options.advice).into()));
                 }
                 inputs.truncate(base);
                 targets.truncate(target_base);
