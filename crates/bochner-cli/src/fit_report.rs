@@ -47,7 +47,7 @@ pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
     report.table(&table);
     if !fitted.choice.trials.is_empty() {
         report.heading("What was tried");
-        report.paragraph(&format!("The loss of each candidate on {} held-out rows.", human::count(fitted.held_out)));
+        report.paragraph(&format!("The loss of each candidate on {}.", fitted.folds.in_words()));
         report.plot(&trials(fitted)).table(&trial_table(fitted));
     }
     if !fitted.figures.is_empty() {
@@ -109,7 +109,7 @@ fn field(fitted: &Fitted) -> Option<String> {
 fn loss_words(fitted: &Fitted) -> &'static str {
     match fitted.kind.task {
         Task::Regression => "mean squared error over variance",
-        Task::Classification => "share of wrong classes",
+        Task::Classification => "mean squared error of class codes over variance",
     }
 }
 

@@ -810,7 +810,7 @@ fn a_local_process_follows_what_changes_over_short_distances() {
     }
     folder.write("wave.csv", text);
     let told = folder.good(&["fit", "wave.csv", "--target", "y", "--model", "local-gp", "--features", "24"]);
-    assert!(told.contains("around every centre"), "{told}");
+    assert!(told.contains("around every centre") && told.contains("with local processes"), "{told}");
     folder.write("new.csv", "x\n1.1\n3.3\n4.7\n");
     let csv = folder.good(&["predict", "wave.bochner", "new.csv", "--std"]);
     assert_eq!(csv.lines().next(), Some("y,y_std"));
@@ -821,6 +821,15 @@ fn a_local_process_follows_what_changes_over_short_distances() {
     }
     let words = folder.good(&["inspect", "wave.bochner"]);
     assert!(words.contains("centres; a row is predicted by the nearest"), "{words}");
+    // One scale for all columns, or one for each: with one column the same.
+    let predicted = ["0.4", "[0.4]"].map(|scale| {
+        let fit =
+            ["fit", "wave.csv", "--target", "y", "--model", "local-gp", "--features", "24", "--length-scale", scale];
+        let words = folder.good(&[&fit[..], &["--alpha", "0.01"]].concat());
+        assert!(words.contains("0.01"), "{words}");
+        folder.good(&["predict", "wave.bochner", "new.csv"])
+    });
+    assert_eq!(predicted[0], predicted[1]);
     let message = folder.bad(&["fit", "wave.csv", "--target", "y", "--model", "local-gp", "--kernel", "matern"]);
     assert!(message.contains("gaussian kernel"), "{message}");
 }

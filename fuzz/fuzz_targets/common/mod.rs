@@ -2,8 +2,31 @@
 
 use bochner::rows::RowSource;
 use bochner_cli::read::{Data, Input, Missing, Options, Selection};
+use std::io::{self, Read};
 
-/// Opens and reads the bytes as a data file in several ways; a schema learned from them must read them again.
+/// Bytes that arrive a few at a time, as from a pipe.
+struct Dripping(io::Cursor<Vec<u8>>, usize);
+
+impl Read for Dripping {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = self.1.min(buffer.len());
+        self.1 = 1 + (5 * self.1 + 3) % 61;
+        self.0.read(&mut buffer[..most])
+    }
+}
+
+/// The inputs of all rows, if they can be read.
+fn inputs(data: &Data) -> Option<Vec<u32>> {
+    let mut all = Vec::new();
+    let read = data.rows::<f32>().for_each_block(&mut |block| {
+        all.extend(block.rows.iter().map(|v| v.to_bits()));
+        Ok(())
+    });
+    read.is_ok().then_some(all)
+}
+
+/// Opens and reads the bytes as a data file in several ways; a schema learned from them must read them again, and a pipe must
+/// give the same numbers as a file.
 pub fn read(bytes: &[u8]) {
     let input = || Input::from_bytes("fuzz", bytes.to_vec());
     let last = Selection { targets: vec!["-1".into()], ..Selection::default() };
@@ -18,8 +41,11 @@ pub fn read(bytes: &[u8]) {
                 Ok(())
             });
             if read.is_ok() {
-                let again = Data::open_with(input(), None, data.schema(), false, &options);
-                assert!(again.is_ok(), "{again:?}");
+                let again = Data::open_with(input(), None, data.schema(), false, &options).expect("it was read before");
+                let source = Box::new(Dripping(io::Cursor::new(bytes.to_vec()), 1));
+                let stream = Input::from_stream("fuzz", source).expect("bytes in memory");
+                let piped = Data::open_with(stream, None, data.schema(), false, &options).expect("a file was opened");
+                assert_eq!(inputs(&again), inputs(&piped));
             }
         }
     }

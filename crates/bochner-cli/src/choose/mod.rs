@@ -4,9 +4,12 @@
 //! The time a fit may take is counted in operations and not by a clock: the same command gives the same model on every
 //! machine, however busy it is.
 
+mod folds;
+mod local;
 mod maps;
 mod refine;
 
+pub(crate) use folds::{Fold, Folds};
 pub(crate) use refine::refine;
 
 use crate::description::{Description, OperatorWish, spec_from};
@@ -17,10 +20,10 @@ use crate::pipeline::{Part, Pipeline, Task};
 use crate::progress::Progress;
 use bochner::accumulate::Gram;
 use bochner::feature::{Describe, FeatureMap, Spec};
-use bochner::model::{Predict, RidgeClassifier};
+use bochner::model::Predict;
 use bochner::preprocess::median_distance;
 use bochner::random::Seed;
-use bochner::rows::InMemory;
+use bochner::rows::{InMemory, OneAgainstRest};
 use bochner::scalar::Real;
 use bochner::solve::Solver;
 use bochner::{Error, Result};
@@ -59,7 +62,7 @@ pub(crate) struct Trial {
     pub(crate) features: usize,
     pub(crate) length_scale: Option<f64>,
     pub(crate) penalty: f64,
-    /// Mean squared error over the variance of the targets, or share of wrong classes.
+    /// Mean squared error over the variance of the targets, or of the codes of classes.
     pub(crate) loss: f64,
 }
 
@@ -123,9 +126,11 @@ const FURTHER: usize = 3;
 
 /// Seconds of choosing a penalty with `d` features on `tried` rows, and of the last fit on `rows` rows.
 fn seconds(d: usize, tried: usize, rows: usize) -> (f64, f64) {
-    let (d, tried, rows) = (d as f64, tried as f64, rows as f64);
-    let cube = d * d * d / 3.0;
-    ((tried * d * d + PENALTIES.len() as f64 * cube) / RATE, (rows * d * d + 2.0 * cube) / RATE)
+    // Inner products of features or, where there are fewer of these, of rows.
+    let (least, most) = (d.min(tried) as f64, d.max(tried) as f64);
+    let now = most * least * least + PENALTIES.len() as f64 * least.powi(3) / 3.0;
+    let (d, rows) = (d as f64, rows as f64);
+    (now / RATE, (rows * d * d + 2.0 * d.powi(3) / 3.0) / RATE)
 }
 
 /// Bytes of a fit with `d` features, sums kept twice.
@@ -218,15 +223,15 @@ pub(crate) fn steps(wishes: &Wishes) -> u64 {
     FACTORS.len() as u64 + if wishes.features.is_some() { 1 } else { 4 } + u64::from(wishes.any_map)
 }
 
-/// Chooses what was not decided; `train` and `held_out` are parts of a sample.
+/// Chooses what was not decided; folds are parts of a sample.
 pub(crate) fn choose<R: Real>(
     wishes: &Wishes,
     pipeline: &Pipeline,
     task: Task,
-    train: &Part<R>,
-    held_out: &Part<R>,
+    folds: &[Fold<R>],
     progress: &Progress,
 ) -> Outcome<Choice> {
+    let train = &folds[0].train;
     let columns = train.rows.ncols();
     let most = wishes.most_of_map(columns).unwrap_or(usize::MAX);
     let asked = wishes.features.map(|features| features.min(most));
@@ -234,8 +239,7 @@ pub(crate) fn choose<R: Real>(
         wishes,
         pipeline,
         task,
-        train,
-        held_out,
+        folds,
         progress,
         sample: train.rows.slice(s![..train.rows.nrows().min(2000), ..]).mapv(Real::to_f64),
         maps: vec![(wishes.map.get("map").and_then(Value::as_str).unwrap_or("fourier").to_owned(), wishes.map.clone())],
@@ -253,7 +257,7 @@ pub(crate) fn choose<R: Real>(
         true => "asked for".to_owned(),
         false => limit_of_map(),
     };
-    let too_few = held_out.rows.nrows() < 10 || train.rows.nrows() < 10;
+    let too_few = are_too_few(folds);
     let nothing_left =
         wishes.penalty.is_some() && asked.is_some() && (median.is_none() || asked_median) && !wishes.any_map;
     if too_few || nothing_left {
@@ -425,8 +429,7 @@ struct Search<'a, R: Real> {
     wishes: &'a Wishes,
     pipeline: &'a Pipeline,
     task: Task,
-    train: &'a Part<R>,
-    held_out: &'a Part<R>,
+    folds: &'a [Fold<R>],
     progress: &'a Progress,
     /// Rows that descriptions are resolved with.
     sample: Array2<f64>,
@@ -443,9 +446,10 @@ struct Search<'a, R: Real> {
 
 impl<R: Real> Search<'_, R> {
     fn cost(&self, features: usize) -> (f64, f64) {
-        let columns = self.train.rows.ncols();
-        let blocks = self.wishes.operator.as_ref().map_or(1, |wish| wish.blocks(columns));
-        self.wishes.seconds(blocks * features, self.train.rows.nrows())
+        let train = &self.folds[0].train.rows;
+        let blocks = self.wishes.operator.as_ref().map_or(1, |wish| wish.blocks(train.ncols()));
+        let (now, later) = self.wishes.seconds(blocks * features, train.nrows());
+        (self.folds.len() as f64 * now, later)
     }
 
     /// Seconds of a trial.
@@ -503,7 +507,7 @@ impl<R: Real> Search<'_, R> {
             Err(Failure::Failed(_)) if map > 0 => return Ok(None),
             described => described?,
         };
-        let found = validate(self.wishes, self.pipeline, self.task, &description, self.train, self.held_out);
+        let found = validate(self.wishes, self.pipeline, self.task, &description, self.folds);
         self.progress.done(1)?;
         match found {
             Ok((penalty, loss)) => {
@@ -658,22 +662,23 @@ fn validate<R: Real>(
     pipeline: &Pipeline,
     task: Task,
     description: &Description,
-    train: &Part<R>,
-    held_out: &Part<R>,
+    folds: &[Fold<R>],
 ) -> std::result::Result<(f64, f64), Unfit> {
     let mut penalties = match wishes.penalty {
         Some(penalty) => vec![penalty],
         None => {
-            let unit = unit_of_penalties(wishes, description, train).map_err(Unfit::Other)?;
+            let unit = unit_of_penalties(wishes, description, &folds[0].train).map_err(Unfit::Other)?;
             PENALTIES.iter().map(|p| p * unit).collect()
         }
     };
     loop {
-        let found = losses(wishes, pipeline, task, description, &penalties, train, held_out);
+        let found = mean_losses(folds, |fold| losses(wishes, pipeline, task, description, &penalties, fold));
         match found.map_err(Unfit::from) {
             Err(Unfit::Numbers(_)) if penalties.len() > 1 => penalties.truncate(penalties.len() / 2),
             Err(unfit) => return Err(unfit),
-            Ok(losses) => {
+            Ok(mut losses) => {
+                let unit = unit_of_losses(pipeline, task, &folds[0].train);
+                losses.iter_mut().for_each(|loss| *loss /= unit);
                 // A loss that is not a number is no loss; of equals the first, the smoothest.
                 let finite = |loss: f64| if loss.is_nan() { f64::INFINITY } else { loss };
                 let best = (0..losses.len())
@@ -684,6 +689,26 @@ fn validate<R: Real>(
     }
 }
 
+/// Whether a choice on so few rows would be one by chance.
+fn are_too_few<R: Real>(folds: &[Fold<R>]) -> bool {
+    let judges: usize = folds.iter().map(|fold| fold.held_out.rows.nrows()).sum();
+    judges < 10 || folds[0].train.rows.nrows() < 10
+}
+
+/// The loss of every penalty, over the rows that all folds hold out.
+fn mean_losses<R: Real>(folds: &[Fold<R>], losses: impl Fn(&Fold<R>) -> Result<Vec<f64>>) -> Result<Vec<f64>> {
+    let mut sums = Vec::new();
+    let mut count = 0.0;
+    for fold in folds {
+        let weight = fold.held_out.rows.nrows() as f64;
+        let losses = losses(fold)?;
+        sums.resize(losses.len(), 0.0);
+        sums.iter_mut().zip(losses).for_each(|(sum, loss)| *sum += weight * loss);
+        count += weight;
+    }
+    Ok(sums.into_iter().map(|sum| sum / count).collect())
+}
+
 /// The loss of every penalty on the held-out rows.
 fn losses<R: Real>(
     wishes: &Wishes,
@@ -691,9 +716,9 @@ fn losses<R: Real>(
     task: Task,
     description: &Description,
     penalties: &[f64],
-    train: &Part<R>,
-    held_out: &Part<R>,
+    fold: &Fold<R>,
 ) -> Result<Vec<f64>> {
+    let Fold { train, held_out } = fold;
     let job = trial_job(wishes, pipeline, description, penalties[0]);
     let mut train_rows = InMemory::new(train.rows.view(), train.targets.view())?;
     let mut held_rows = InMemory::new(held_out.rows.view(), held_out.targets.view())?;
@@ -705,18 +730,19 @@ fn losses<R: Real>(
             for model in models {
                 let residual = model.predict(held_out.rows.view())? - &held_out.targets;
                 let loss = residual.iter().map(|v| Real::to_f64(*v).powi(2)).sum::<f64>() / residual.len() as f64;
-                losses.push(loss / spread(&held_out.targets));
+                losses.push(loss);
             }
             losses
         }
         (Task::Regression, None) => {
-            let found = job.ridge::<R>(columns)?.validate(penalties, &mut train_rows, &mut held_rows)?;
-            let spread = spread(&held_out.targets);
-            found.losses.iter().map(|loss| loss / spread).collect()
+            job.ridge::<R>(columns)?.validate(penalties, &mut train_rows, &mut held_rows)?.losses
         }
+        // Errors of the codes: with hundreds of rows, shares of wrong classes differ by chance more than by merit.
         (Task::Classification, _) => {
-            let classifier = RidgeClassifier::new(job.ridge::<R>(columns)?).with_classes(pipeline.labels.len())?;
-            classifier.validate(penalties, &mut train_rows, &mut held_rows)?.losses
+            let classes = pipeline.labels.len();
+            let mut train_codes = OneAgainstRest::new(&mut train_rows, classes)?;
+            let mut held_codes = OneAgainstRest::new(&mut held_rows, classes)?;
+            job.ridge::<R>(columns)?.validate(penalties, &mut train_codes, &mut held_codes)?.losses
         }
     })
 }
@@ -726,6 +752,21 @@ pub(crate) fn most_centroids(features: usize, rows: usize, seconds: f64) -> usiz
     let d = features as f64;
     let each = rows as f64 * d * d + d * d * d / 3.0;
     ((seconds * RATE / each.max(1.0)) as usize).clamp(1, 2000)
+}
+
+/// The mean squared error of who always answers with the mean, of targets or of the codes ±1 of classes.
+fn unit_of_losses<R: Real>(pipeline: &Pipeline, task: Task, part: &Part<R>) -> f64 {
+    if task == Task::Regression {
+        return spread(&part.targets);
+    }
+    let classes = pipeline.labels.len();
+    let mut counts = vec![0usize; classes];
+    part.targets.iter().for_each(|class| counts[Real::to_f64(*class) as usize] += 1);
+    let variance = |count: &usize| {
+        let share = *count as f64 / part.targets.nrows().max(1) as f64;
+        4.0 * share * (1.0 - share)
+    };
+    counts.iter().map(variance).sum::<f64>() / classes as f64
 }
 
 /// Mean variance of the columns.

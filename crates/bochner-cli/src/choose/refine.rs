@@ -1,12 +1,13 @@
 //! The last parameter of models that are not ridge regressions.
 
-use super::{Choice, Wishes, trial_job};
+use super::local::local;
+use super::{Choice, Fold, Wishes, trial_job};
 use crate::description::Description;
 use crate::failure::{Failure, Outcome};
 use crate::human;
 use crate::models::{self, Family, Kind};
 use crate::pipeline::{Part, Pipeline, Task};
-use bochner::feature::{Describe, FourierKernel, MaclaurinSpec, Spec};
+use bochner::feature::{Describe, FourierKernel, Spec};
 use bochner::kernel::{Any, Gaussian, Laplacian, Matern};
 use bochner::metrics::class_negative_log_likelihood;
 use bochner::model::Fit;
@@ -22,8 +23,6 @@ const FEW_PENALTIES: [f64; 4] = [5.0, 0.5, 0.05, 0.005];
 /// Rows and features on which they are tried, at most.
 const REFINED_ROWS: usize = 4000;
 pub(super) const REFINED_FEATURES: usize = 1024;
-/// Features of a local process around each of its centres.
-const LOCAL_FEATURES: usize = 256;
 
 /// Turns what suits a ridge regression into what suits a model of another kind, with a search of its own for the parameter
 /// that the two do not share.
@@ -32,24 +31,11 @@ pub(crate) fn refine<R: Real>(
     wishes: &Wishes,
     asked: Option<f64>,
     pipeline: &Pipeline,
-    train: &Part<R>,
-    held_out: &Part<R>,
+    folds: &[Fold<R>],
     mut choice: Choice,
 ) -> Outcome<Choice> {
     match kind.option {
-        Family::LocalGp => {
-            let length_scale = choice.description.length_scale().unwrap_or(1.0);
-            let n_components = wishes.features.unwrap_or(LOCAL_FEATURES);
-            choice.description = Description::Map(Spec::Maclaurin(MaclaurinSpec {
-                n_components,
-                length_scale: LengthScale::Same(length_scale),
-                seed: wishes.seed.number(),
-                ..MaclaurinSpec::default()
-            }));
-            choice.limit = "around every centre".into();
-            choice.map_reason = None;
-            return Ok(choice);
-        }
+        Family::LocalGp => return local(wishes, folds, choice),
         Family::KernelSvm => choice.description = Description::Kernel(exact_kernel(&choice.description)?),
         Family::Gp if kind.task == Task::Classification => {}
         Family::Svi => {}
@@ -64,6 +50,7 @@ pub(crate) fn refine<R: Real>(
         (None, Family::Svi) => FEW_PENALTIES.iter().map(|p| 0.2 * p).collect(),
         (None, _) => FEW_PENALTIES.to_vec(),
     };
+    let Fold { train, held_out } = &folds[0];
     if held_out.rows.nrows() < 10 || train.rows.nrows() < 10 {
         choice.penalty = if kind.option == Family::Gp { 0.01 } else { 0.1 };
         return Ok(choice);

@@ -1,5 +1,5 @@
 use crate::checkpoint::{Checkpoint, Kept};
-use crate::choose::{self, Choice, Wishes};
+use crate::choose::{self, Choice, Folds, Wishes};
 use crate::cli::Context;
 use crate::description::{OperatorWish, operator_name};
 use crate::failure::{Failure, Outcome, with_remedy};
@@ -118,7 +118,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 enum SolverName {
-    /// From sums over rows, exactly
+    /// From sums over rows, exactly, or as dual for fewer rows than very many features
     Auto,
     /// The same, by name
     Cholesky,
@@ -151,6 +151,9 @@ impl SolverName {
     }
 }
 
+/// Features whose Gram matrix is made in seconds; sums over rows allow checkpoints, and a last fit with all rows.
+const MANY_FEATURES: usize = 8192;
+
 /// Everything a finished fit can tell.
 pub(crate) struct Fitted {
     pub(crate) data: String,
@@ -167,7 +170,7 @@ pub(crate) struct Fitted {
     /// The rows of the answers, as the file has them.
     pub(crate) places: Array2<f64>,
     /// Rows on which the parameters were chosen.
-    pub(crate) held_out: usize,
+    pub(crate) folds: Folds,
     /// Whether the rows of the figures were used for the model in the end.
     pub(crate) all_rows: bool,
 }
@@ -224,19 +227,16 @@ fn default_name(data: &Path) -> PathBuf {
     PathBuf::from(format!("{}.bochner", if stem == "-" { "model" } else { stem }))
 }
 
-/// How a sample is divided: rows for the figures, rows for choices, rows to learn from while choosing.
+/// How a sample is divided: rows for the figures, and rows for choices.
 struct Split {
     scored: usize,
-    held_out: usize,
+    folds: Folds,
 }
 
 impl Split {
     fn new(sample: usize) -> Self {
-        if sample < 50 {
-            return Split { scored: 0, held_out: sample / 5 };
-        }
-        let scored = (sample / 10).min(5000);
-        Split { scored, held_out: ((sample - scored) / 5).min(5000) }
+        let scored = if sample < 50 { 0 } else { (sample / 10).min(5000) };
+        Split { scored, folds: Folds::new(sample - scored, 5000) }
     }
 }
 
@@ -278,6 +278,16 @@ impl Args {
             }
         }
         Ok(family)
+    }
+
+    /// The solver asked for; `auto` compares rows where there are fewer of them than of many features.
+    fn solver_for(&self, family: Family, rows: usize) -> SolverName {
+        match (self.solver, self.map.features) {
+            (SolverName::Auto, Some(features)) if family == Family::Ridge && features > rows.max(MANY_FEATURES) => {
+                SolverName::Dual
+            }
+            (solver, _) => solver,
+        }
     }
 
     fn wishes(&self, context: &Context, rows: usize) -> Outcome<Wishes> {
@@ -356,7 +366,8 @@ fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family
         wishes.factors = pipeline.labels.len().max(1);
     }
     let how = R::how(kind);
-    let from_sums = how.from_sums.filter(|_| args.solver.uses_sums());
+    let solver = args.solver_for(family, scan.rows);
+    let from_sums = how.from_sums.filter(|_| solver.uses_sums());
     let kept = match from_sums {
         None => Kept::Choices,
         Some(_) => Kept::Sums { by_class: family == Family::Gp && task == Task::Classification },
@@ -387,7 +398,7 @@ fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family
         classes: (task == Task::Classification).then(|| pipeline.class_names()),
         targets: data.schema().targets.len(),
         memory: args.memory,
-        solver: args.solver.solver(),
+        solver: solver.solver(),
         centroids: choose::most_centroids(features.unwrap_or(1), scan.rows, args.budget),
         journal: checkpoint.journal(args.resume),
         seed,
@@ -443,7 +454,7 @@ fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family
         figures,
         answers,
         places,
-        held_out: split.held_out,
+        folds: split.folds,
         all_rows,
     };
     Ok((stored, fitted))
@@ -458,9 +469,7 @@ fn make_choice<R: Real>(
     split: &Split,
 ) -> Outcome<Choice> {
     let sample = &scan.sample;
-    let first = split.scored + split.held_out;
-    let held_out = Part::<R>::of(pipeline, sample, split.scored..first)?;
-    let train = Part::<R>::of(pipeline, sample, first..sample.numbers.len())?;
+    let folds = split.folds.of(&Part::<R>::of(pipeline, sample, split.scored..sample.numbers.len())?);
     let progress = Progress::new(context, choose::steps(wishes));
     // Length scales are looked for with the features and the penalties of a ridge regression.
     let mut search = wishes.clone();
@@ -482,8 +491,8 @@ fn make_choice<R: Real>(
         }
         search.map.insert("map".into(), "fourier".into());
     }
-    let choice = choose::choose(&search, pipeline, kind.task, &train, &held_out, &progress)?;
-    choose::refine(kind, wishes, wishes.penalty.filter(|_| own_parameter), pipeline, &train, &held_out, choice)
+    let choice = choose::choose(&search, pipeline, kind.task, &folds, &progress)?;
+    choose::refine(kind, wishes, wishes.penalty.filter(|_| own_parameter), pipeline, &folds, choice)
 }
 
 /// What must not change between a checkpoint and its resumption: the request, and the rows as far as sums can tell.
@@ -593,7 +602,7 @@ fn summary(fitted: &Fitted, context: &Context) -> String {
     let why = choice.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
     lines.push(format!("  {:<14}{}{why}", fitted.kind.parameter, human::significant(choice.penalty, 3)));
     if !choice.trials.is_empty() {
-        lines.push(format!("  chosen on     {} rows held out", human::count(fitted.held_out)));
+        lines.push(format!("  chosen on     {}", fitted.folds.in_words()));
     }
     lines.push(String::new());
     let scored = fitted.answers.truth.nrows();
@@ -628,7 +637,7 @@ fn to_json(fitted: &Fitted, out: &std::path::Path, bytes: usize) -> serde_json::
         "note": fitted.choice.note,
         "limit": fitted.choice.limit,
         "trials": fitted.choice.trials,
-        "held_out_rows": fitted.held_out,
+        "held_out_rows": fitted.folds.judges(),
         "scored_rows": fitted.answers.truth.nrows(),
         "figures": fitted.figures,
         "fitted_to_all_rows": fitted.all_rows,

@@ -1,5 +1,5 @@
 use super::{Fit, Predict};
-use crate::accumulate::Gram;
+use crate::accumulate::{Gram, Moments};
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::feature::{Describe, DynMap, FeatureMap, MaclaurinKernel, MaclaurinSpec};
 use crate::interrupt;
@@ -137,17 +137,8 @@ impl LocalGp {
         targets: ArrayView2<'_, f64>,
         mut journal: Option<&mut dyn Journal>,
     ) -> Result<LocalGpModel> {
-        check_dim("number of rows of targets", rows.nrows(), targets.nrows())?;
-        check_count("number of target columns", targets.ncols())?;
-        check_finite("targets", targets, 0)?;
-        let mut spec = MaclaurinSpec { centre: true, ..self.spec.clone() }.resolve(rows)?;
-        let resolved = spec.resolved.as_mut().expect("just resolved");
-        // Around every centroid the same sketches: rows are shifted before they meet the map.
-        let mean = resolved.centre.take().unwrap_or_else(|| vec![0.0; rows.ncols()]);
-        spec.centre = false;
-        let map = spec.build::<f64>(rows.ncols())?;
-        let most = self.max_clusters.unwrap_or(usize::MAX).min(rows.nrows());
-        let centroids = farthest_points(rows, &mean, &spec.length_scale, self.threshold, most);
+        check_targets(rows, targets)?;
+        let (map, spec, centroids) = self.around(rows)?;
         let bytes = Lower::<f64>::bytes(map.output_dim()).saturating_mul(centroids.nrows() as u64);
         if let Some(budget) = self.budget
             && bytes > budget
@@ -168,7 +159,7 @@ impl LocalGp {
                 {
                     return Local::from_entry(&entry, map.output_dim(), targets.ncols());
                 }
-                let local = self.local(&map, rows, targets, centroid)?;
+                let local = Local::new(self.moments(&map, rows, targets, centroid)?, self.noise_variance)?;
                 if let Some(journal) = &mut journal {
                     journal.record(local.to_entry().view())?;
                 }
@@ -179,32 +170,83 @@ impl LocalGp {
         LocalGpModel::from_parts(map, spec, centroids, locals, noise_variance, signal_variance)
     }
 
-    fn local(
+    /// Mean squared error, over rows and targets of `held_out`, of the process with each noise variance fitted to `train`.
+    ///
+    /// Sums over rows do not depend on the noise: they are taken once for all. Rows of `held_out` see the noise variances
+    /// only; `self` has the rest.
+    ///
+    /// # Errors
+    /// As [`fit_rows`](Self::fit_rows), and a noise variance that is not positive.
+    pub fn validate(
+        &self,
+        noise_variances: &[f64],
+        train: (ArrayView2<'_, f64>, ArrayView2<'_, f64>),
+        held_out: (ArrayView2<'_, f64>, ArrayView2<'_, f64>),
+    ) -> Result<Vec<f64>> {
+        noise_variances.iter().try_for_each(|&noise| check_positive("noise_variance", noise))?;
+        let ((rows, targets), (new, truth)) = (train, held_out);
+        check_targets(rows, targets)?;
+        check_targets(new, truth)?;
+        check_dim("number of target columns that are held out", targets.ncols(), truth.ncols())?;
+        check_dim("number of columns of rows that are held out", rows.ncols(), new.ncols())?;
+        let (map, spec, centroids) = self.around(rows)?;
+        let mut losses = vec![0.0; noise_variances.len()];
+        let members = nearest(new, centroids.view(), &spec.length_scale);
+        for (members, centroid) in members.iter().zip(centroids.axis_iter(Axis(0))).filter(|(m, _)| !m.is_empty()) {
+            interrupt::checkpoint();
+            let moments = self.moments(&map, rows, targets, centroid)?;
+            let features = self.features(&map, new.select(Axis(0), members).view(), centroid)?;
+            let truth = truth.select(Axis(0), members);
+            for (loss, &noise) in losses.iter_mut().zip(noise_variances) {
+                let local = Local::new(moments.clone(), noise)?;
+                *loss += (features.dot(&local.coefficients) - &truth).iter().map(|e| e * e).sum::<f64>();
+            }
+        }
+        Ok(losses.iter().map(|loss| loss / truth.len().max(1) as f64).collect())
+    }
+
+    /// Features and their description, the same around every centroid, and the centroids.
+    fn around(&self, rows: ArrayView2<'_, f64>) -> Result<(DynMap<f64>, MaclaurinSpec, Array2<f64>)> {
+        let mut spec = MaclaurinSpec { centre: true, ..self.spec.clone() }.resolve(rows)?;
+        let resolved = spec.resolved.as_mut().expect("just resolved");
+        // Around every centroid the same sketches: rows are shifted before they meet the map.
+        let mean = resolved.centre.take().unwrap_or_else(|| vec![0.0; rows.ncols()]);
+        spec.centre = false;
+        let map = spec.build::<f64>(rows.ncols())?;
+        let most = self.max_clusters.unwrap_or(usize::MAX).min(rows.nrows());
+        let centroids = farthest_points(rows, &mean, &spec.length_scale, self.threshold, most);
+        Ok((map, spec, centroids))
+    }
+
+    fn features(
+        &self,
+        map: &DynMap<f64>,
+        rows: ArrayView2<'_, f64>,
+        centroid: ArrayView1<'_, f64>,
+    ) -> Result<Array2<f64>> {
+        Ok(map.transform((&rows - &centroid).view())? * self.signal_variance.sqrt())
+    }
+
+    fn moments(
         &self,
         map: &DynMap<f64>,
         rows: ArrayView2<'_, f64>,
         targets: ArrayView2<'_, f64>,
         centroid: ArrayView1<'_, f64>,
-    ) -> Result<Local> {
+    ) -> Result<Moments<f64>> {
         let mut gram = Gram::<f64>::new(map.output_dim(), targets.ncols())?;
-        let weight = self.signal_variance.sqrt();
         for (rows, targets) in rows.axis_chunks_iter(Axis(0), BLOCK).zip(targets.axis_chunks_iter(Axis(0), BLOCK)) {
-            let features = map.transform((&rows - &centroid).view())? * weight;
-            gram.push(features.view(), targets, None)?;
+            gram.push(self.features(map, rows, centroid)?.view(), targets, None)?;
             interrupt::advance(rows.nrows());
         }
-        let moments = gram.finish();
-        let (mut matrix, mut coefficients) = (moments.gram, moments.cross);
-        for i in 0..matrix.order() {
-            matrix.row_mut(i).iter_mut().for_each(|v| *v /= self.noise_variance);
-        }
-        matrix.add_to_diagonal(1.0);
-        let (factor, _, _) = factorise(matrix)?;
-        coefficients.mapv_inplace(|v| v / self.noise_variance);
-        let (d, k) = coefficients.dim();
-        factor.solve_in_place(TileMut::new(coefficients.as_slice_mut().expect("standard layout"), d, k))?;
-        Ok(Local { factor, coefficients })
+        Ok(gram.finish())
     }
+}
+
+fn check_targets(rows: ArrayView2<'_, f64>, targets: ArrayView2<'_, f64>) -> Result<()> {
+    check_dim("number of rows of targets", rows.nrows(), targets.nrows())?;
+    check_count("number of target columns", targets.ncols())?;
+    check_finite("targets", targets, 0)
 }
 
 impl Fit for LocalGp {
@@ -273,6 +315,17 @@ fn farthest_points(
     Array2::from_shape_vec((centroids.len() / mean.len(), mean.len()), centroids).expect("whole rows")
 }
 
+/// Numbers of the rows that have each centroid as their nearest, the first of equals.
+fn nearest(rows: ArrayView2<'_, f64>, centroids: ArrayView2<'_, f64>, scale: &LengthScale) -> Vec<Vec<usize>> {
+    let mut members = vec![Vec::new(); centroids.nrows()];
+    for (i, row) in rows.axis_iter(Axis(0)).enumerate() {
+        let distances = centroids.axis_iter(Axis(0)).map(|c| distance_sq(row, c, scale));
+        let best = distances.enumerate().fold((0, f64::INFINITY), |b, (c, d)| if d < b.1 { (c, d) } else { b });
+        members[best.0].push(i);
+    }
+    members
+}
+
 /// What was learned around one centroid.
 #[derive(Debug, Clone)]
 pub(crate) struct Local {
@@ -282,6 +335,20 @@ pub(crate) struct Local {
 }
 
 impl Local {
+    /// The process with this noise variance `s²`: the factor of `ΦᵀΦ/s² + I` and what follows from it.
+    fn new(moments: Moments<f64>, noise_variance: f64) -> Result<Self> {
+        let (mut matrix, mut coefficients) = (moments.gram, moments.cross);
+        for i in 0..matrix.order() {
+            matrix.row_mut(i).iter_mut().for_each(|v| *v /= noise_variance);
+        }
+        matrix.add_to_diagonal(1.0);
+        let (factor, _, _) = factorise(matrix)?;
+        coefficients.mapv_inplace(|v| v / noise_variance);
+        let (d, k) = coefficients.dim();
+        factor.solve_in_place(TileMut::new(coefficients.as_slice_mut().expect("standard layout"), d, k))?;
+        Ok(Local { factor, coefficients })
+    }
+
     /// As a journal keeps it: the rows of the factor, the norm of its matrix, the coefficients.
     fn to_entry(&self) -> Array2<f64> {
         let factor = (0..self.factor.order()).flat_map(|i| self.factor.factor().row(i)).copied();
@@ -393,12 +460,7 @@ impl LocalGpModel {
     ) -> Result<()> {
         check_dim("number of columns of rows", self.input_dim(), rows.ncols())?;
         check_finite("rows", rows, 0)?;
-        let mut members = vec![Vec::new(); self.locals.len()];
-        for (i, row) in rows.axis_iter(Axis(0)).enumerate() {
-            let distances = self.centroids.axis_iter(Axis(0)).map(|c| distance_sq(row, c, &self.spec.length_scale));
-            let best = distances.enumerate().fold((0, f64::INFINITY), |b, (c, d)| if d < b.1 { (c, d) } else { b });
-            members[best.0].push(i);
-        }
+        let members = nearest(rows, self.centroids.view(), &self.spec.length_scale);
         let weight = self.signal_variance.sqrt();
         for ((members, local), centroid) in members.iter().zip(&self.locals).zip(self.centroids.axis_iter(Axis(0))) {
             for chunk in members.chunks(BLOCK) {
@@ -546,6 +608,25 @@ mod tests {
         let (a, b) = (model.predict(x.view()).unwrap(), ridge.predict(x.view()).unwrap());
         assert!((&a - &b).iter().all(|e| e.abs() < 1e-8));
         assert_eq!(a, model.predict_with_variance(x.view()).unwrap().0);
+    }
+
+    #[test]
+    fn losses_from_shared_sums_are_those_of_separate_fits() {
+        let (x, y) = sinc(3.0, 0.01);
+        let (new, truth) = (x.slice(s![..;3, ..]), y.slice(s![..;3, ..]));
+        let (rows, targets) = (x.slice(s![1..;3, ..]), y.slice(s![1..;3, ..]));
+        let spec = MaclaurinSpec { length_scale: 0.5.into(), ..plain() };
+        let noises = [1.0, 0.1, 0.01];
+        let gp = |noise| LocalGp::new(spec.clone(), noise).unwrap().with_signal_variance(2.0).unwrap();
+        let losses = gp(7.0).validate(&noises, (rows, targets), (new, truth)).unwrap();
+        for (loss, noise) in losses.iter().zip(noises) {
+            let model = gp(noise).fit_rows(rows, targets).unwrap();
+            assert!(model.centroids().nrows() > 1);
+            let separate = (model.predict(new).unwrap() - truth).mapv(|e| e * e).mean().unwrap();
+            assert!((loss - separate).abs() < 1e-10 * separate, "{loss} {separate}");
+        }
+        assert!(gp(1.0).validate(&[0.0], (rows, targets), (new, truth)).is_err());
+        assert!(gp(1.0).validate(&noises, (rows, targets), (new, targets.slice(s![..5, ..]))).is_err());
     }
 
     #[test]

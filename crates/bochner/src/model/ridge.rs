@@ -134,13 +134,37 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
 
     /// Models for many penalties from a single pass over the rows; the penalty of this description is not used.
     ///
+    /// In dual form where [`fit`](Fit::fit) would take it (fewer rows than features, their number known beforehand), else
+    /// from the Gram matrix.
+    ///
     /// # Errors
     /// As [`fit`](Fit::fit) with [`Solver::Cholesky`].
     pub fn fit_path(&self, penalties: &[f64], source: &mut dyn RowSource<R>) -> Result<Vec<RidgeModel<M>>>
     where
         M: Clone,
     {
-        self.fit_path_moments(penalties, self.accumulate(source)?)
+        if !self.compares_rows(source.len_hint(), source.target_dim()) {
+            return self.fit_path_moments(penalties, self.accumulate(source)?);
+        }
+        check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
+        let (features, targets, weights) = self.gather(source)?;
+        let weights = weights.as_deref().map(ndarray::aview1);
+        solve::dual_path(features, targets, weights, penalties, self.intercept)?
+            .into_iter()
+            .map(|(solution, report)| RidgeModel::from_solution(self.map.clone(), &solution, report))
+            .collect()
+    }
+
+    /// Whether many penalties are compared in dual form, for which a second matrix of inner products of rows is made.
+    fn compares_rows(&self, rows: Option<usize>, outputs: usize) -> bool {
+        let Some(n) = rows.filter(|&n| n < self.map.output_dim() && outputs > 0) else { return false };
+        let plan = match self.solver {
+            Solver::Auto | Solver::Dual => self.plan(rows, outputs),
+            _ => return false,
+        };
+        let second = Lower::<f64>::bytes(n);
+        let fits = |bytes: u64| self.budget.is_none_or(|budget| bytes.saturating_add(second) <= budget);
+        plan.is_ok_and(|plan| plan.choice == Choice::Dual && fits(plan.bytes))
     }
 
     /// Models for many penalties from sums collected elsewhere.
@@ -160,8 +184,8 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
             .collect()
     }
 
-    /// Features of all rows, kept, for the dual form.
-    fn fit_dual(&self, source: &mut dyn RowSource<R>) -> Result<(Solution, SolveReport)> {
+    /// Features, targets and weights of all rows, kept, for the dual form.
+    fn gather(&self, source: &mut dyn RowSource<R>) -> Result<(Array2<R>, Array2<R>, Option<Vec<R>>)> {
         let (dim, outputs) = (self.map.output_dim(), source.target_dim());
         let expected = source.len_hint().unwrap_or(0);
         let (mut features, mut targets) = (Vec::new(), Vec::new());
@@ -193,8 +217,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
         let n = weights.len();
         let features = Array2::from_shape_vec((n, dim), features).expect("n rows");
         let targets = Array2::from_shape_vec((n, outputs), targets).expect("n rows");
-        let weights = weighted.then(|| ndarray::aview1(&weights));
-        solve::dual(features, targets, weights, self.penalty, self.intercept)
+        Ok((features, targets, weighted.then_some(weights)))
     }
 }
 
@@ -229,7 +252,10 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Ridge<M> {
         let mut reason = plan.reason;
         let (solution, report) = match plan.choice {
             Choice::Cholesky => solve::cholesky(self.accumulate(source)?, self.penalty, self.intercept)?,
-            Choice::Dual => self.fit_dual(source)?,
+            Choice::Dual => {
+                let (features, targets, weights) = self.gather(source)?;
+                solve::dual(features, targets, weights.as_deref().map(ndarray::aview1), self.penalty, self.intercept)?
+            }
             Choice::ConjugateGradients(options) => {
                 let mut normal = Normal::new(&self.map, source, self.intercept, room, options.preconditioner)?;
                 let (rhs, diagonal) = normal.system();

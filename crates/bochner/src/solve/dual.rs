@@ -14,13 +14,27 @@ use ndarray::{Array1, Array2, ArrayView1};
 /// # Errors
 /// Shapes that do not fit, nothing to fit, NaN or infinities, or a matrix that stays indefinite.
 pub fn dual<R: Real>(
-    mut features: Array2<R>,
-    mut targets: Array2<R>,
+    features: Array2<R>,
+    targets: Array2<R>,
     weights: Option<ArrayView1<'_, R>>,
     penalty: f64,
     intercept: bool,
 ) -> Result<(Solution, SolveReport)> {
-    check_non_negative("penalty", penalty)?;
+    Ok(dual_path(features, targets, weights, &[penalty], intercept)?.remove(0))
+}
+
+/// [`dual`] with many penalties, from one matrix of inner products.
+///
+/// # Errors
+/// As [`dual`].
+pub fn dual_path<R: Real>(
+    mut features: Array2<R>,
+    mut targets: Array2<R>,
+    weights: Option<ArrayView1<'_, R>>,
+    penalties: &[f64],
+    intercept: bool,
+) -> Result<Vec<(Solution, SolveReport)>> {
+    penalties.iter().try_for_each(|&penalty| check_non_negative("penalty", penalty))?;
     let (n, dim) = features.dim();
     check_dim("number of rows of targets", n, targets.nrows())?;
     if targets.ncols() == 0 {
@@ -49,23 +63,31 @@ pub fn dual<R: Real>(
     let mut kernel = Lower::zeros(n)?;
     kernel.add_kernel(rows);
     let rounding = Real::to_f64(R::epsilon()) * kernel.diagonal().sum::<f64>();
-    kernel.add_to_diagonal(penalty);
-    if !kernel.diagonal().all(f64::is_finite) {
-        return Err(overflow());
-    }
-    let (factor, jitter, condition) = factorise_sums(kernel, rounding)?;
-    let outputs = targets.ncols();
-    let mut beta: Vec<f64> = targets.iter().map(|v| Real::to_f64(*v)).collect();
-    factor.solve_in_place(TileMut::new(&mut beta, n, outputs))?;
-    drop(factor);
-    let beta: Vec<R> = beta.into_iter().map(R::from_f64).collect();
-    let product = crate::accumulate::adjoint_times(Gathered { features: rows, sides: Tile::new(&beta, n, outputs) });
-    let coefficients = Array2::from_shape_vec((dim, outputs), product).expect("one row per feature");
-    let intercept = (0..outputs)
-        .map(|j| target_means[j] - coefficients.column(j).iter().zip(&feature_means).map(|(x, m)| x * m).sum::<f64>())
-        .collect();
-    let solution = check_solution(Solution { coefficients, intercept })?;
-    Ok((solution, SolveReport::direct("dual", jitter, condition)))
+    let targets: Vec<f64> = targets.iter().map(|v| Real::to_f64(*v)).collect();
+    let outputs = target_means.len();
+    let mut kernel = Some(kernel);
+    let one = |(k, &penalty): (usize, &f64)| {
+        // The last one may have the matrix itself.
+        let left = if k + 1 < penalties.len() { kernel.clone() } else { kernel.take() };
+        let mut shifted = left.expect("taken once, at the end");
+        shifted.add_to_diagonal(penalty);
+        if !shifted.diagonal().all(f64::is_finite) {
+            return Err(overflow());
+        }
+        let (factor, jitter, condition) = factorise_sums(shifted, rounding)?;
+        let mut beta = targets.clone();
+        factor.solve_in_place(TileMut::new(&mut beta, n, outputs))?;
+        drop(factor);
+        let beta: Vec<R> = beta.into_iter().map(R::from_f64).collect();
+        let sides = Tile::new(&beta, n, outputs);
+        let product = crate::accumulate::adjoint_times(Gathered { features: rows, sides });
+        let coefficients = Array2::from_shape_vec((dim, outputs), product).expect("one row per feature");
+        let explained = |j: usize| coefficients.column(j).iter().zip(&feature_means).map(|(x, m)| x * m).sum::<f64>();
+        let intercept = (0..outputs).map(|j| target_means[j] - explained(j)).collect();
+        let solution = check_solution(Solution { coefficients, intercept })?;
+        Ok((solution, SolveReport::direct("dual", jitter, condition)))
+    };
+    penalties.iter().enumerate().map(one).collect()
 }
 
 pub(super) fn check_weight(weight: f64, row: usize) -> Result<f64> {

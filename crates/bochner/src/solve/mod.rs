@@ -30,7 +30,7 @@ mod tied;
 
 pub use cholesky::cholesky;
 pub use conjugate::{ConjugateGradients, Preconditioner, conjugate_gradients};
-pub use dual::dual;
+pub use dual::{dual, dual_path};
 pub use dual_coordinate_descent::{DualCoordinateDescent, GapReport, Hinge};
 pub use lbfgs::{Lbfgs, Minimum};
 pub use operator::{Journal, Operator};

@@ -389,6 +389,7 @@ fn every_solver_finds_the_same_coefficients() {
             for penalties in [&penalties[..], &many[..]] {
                 let models = ridge.fit_path(penalties, &mut source(&x, &y, Some(&w), 64)).unwrap();
                 for (penalty, model) in penalties.iter().zip(models) {
+                    assert_eq!(model.report().solver == "dual", n < dim);
                     let one = Ridge::new(waves::<f64>(4, dim), *penalty).unwrap().with_intercept(intercept);
                     let one = one.with_solver(Solver::Cholesky).fit(&mut source(&x, &y, Some(&w), 64)).unwrap();
                     close(model.coefficients(), one.coefficients(), 1e-8);
