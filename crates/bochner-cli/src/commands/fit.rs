@@ -154,6 +154,8 @@ impl SolverName {
 /// Everything a finished fit can tell.
 pub(crate) struct Fitted {
     pub(crate) data: String,
+    /// Whether the file is text without a header.
+    no_header: bool,
     pub(crate) rows: usize,
     pub(crate) kind: &'static Kind,
     pub(crate) reason: String,
@@ -434,6 +436,7 @@ fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family
     }
     let fitted = Fitted {
         data: data.input().name.clone(),
+        no_header: data.lacks_header(),
         rows: scan.rows,
         kind,
         reason,
@@ -566,11 +569,12 @@ fn summary(fitted: &Fitted, context: &Context) -> String {
     let targets: Vec<&str> = pipeline.schema.targets.iter().map(|c| c.name.as_str()).collect();
     let mut lines = vec![
         format!(
-            "{}: {} of {}, target {}",
+            "{}: {} of {}, target {}{}",
             fitted.data,
             human::things(fitted.rows, "row"),
             human::things(pipeline.schema.inputs.len(), "column"),
-            targets.join(", ")
+            targets.join(", "),
+            if fitted.no_header { " (without a header: the first row is data)" } else { "" }
         ),
         format!("  task          {}, because {}", task_words(fitted.kind.task), fitted.reason),
     ];

@@ -211,6 +211,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         progress.read().map_err(crate::pipeline::stopped)
     })?;
     drop(progress);
+    if args.score && rows_before == 0 {
+        return Err(Failure::Failed(format!("{}: there are no rows to compare with predictions", data.input().name)));
+    }
     tell_unknown_words(&data, context);
     if let Some(sheet) = sheet {
         let rows = sheet.rows();
