@@ -80,14 +80,14 @@ pub(crate) fn quiver(axes: [&str; 2], panels: &[(&str, Vec<Arrow>)]) -> String {
         );
         for tick in &ticks[0] {
             let (x, _) = at(*tick, ranges[1].0);
-            let y = TOP + up + 14.0;
+            let y = TOP + up + 17.0;
             let text = axis[0].text(*tick);
             let _ = write!(
                 svg,
                 r#"<text x="{x:.1}" y="{y:.1}" text-anchor="middle" font-size="14" class="soft" fill="{SOFT}">{text}</text>"#
             );
         }
-        let (x, y) = (left + across / 2.0, TOP + up + 30.0);
+        let (x, y) = (left + across / 2.0, TOP + up + 37.0);
         let _ = write!(
             svg,
             r#"<text x="{x:.1}" y="{y:.1}" text-anchor="middle" font-size="15" class="ink" fill="{INK}">{}</text>"#,
@@ -96,7 +96,7 @@ pub(crate) fn quiver(axes: [&str; 2], panels: &[(&str, Vec<Arrow>)]) -> String {
         if number == 0 {
             for tick in &ticks[1] {
                 let (_, y) = at(ranges[0].0, *tick);
-                let (x, y, text) = (left - 5.0, y + 4.0, axis[1].text(*tick));
+                let (x, y, text) = (left - 5.0, y + 5.0, axis[1].text(*tick));
                 let _ = write!(
                     svg,
                     r#"<text x="{x:.1}" y="{y:.1}" text-anchor="end" font-size="14" class="soft" fill="{SOFT}">{text}</text>"#
