@@ -4,7 +4,8 @@
 use crate::choose::Choice;
 use crate::failure::{Failure, Outcome};
 use crate::journal::Place;
-use crate::models::Sums;
+use crate::models::{self, Kind, Sums};
+use crate::output;
 use bochner::persist::{Header, Stored};
 use bochner::scalar::Real;
 use serde::{Deserialize, Serialize};
@@ -45,32 +46,49 @@ impl<'a> Checkpoint<'a> {
         self.path.map(|path| Place::beside(path, &self.configuration, resume, self.every))
     }
 
+    /// Refuses a file that a fit from the beginning would replace: hours of another fit, or no checkpoint at all.
+    pub(crate) fn check_new(path: &Path) -> Outcome {
+        if !path.exists() {
+            return Ok(());
+        }
+        let path = path.display();
+        let message = format!("--checkpoint {path} is there already: --resume continues from it; or remove it first");
+        Err(Failure::Usage(message))
+    }
+
     /// The model is on the disk: what it was made from is not needed any more.
     pub(crate) fn remove(path: &Path) {
-        let _ = std::fs::remove_file(path);
+        output::remove_parts(path);
         Place::beside(path, "", false, Duration::ZERO).remove();
+        let _ = std::fs::remove_file(path);
     }
 
     /// What an earlier run has saved; `None` if there is no file yet. A fit without sums has its choices saved only.
     pub(crate) fn load<R: Real>(&self, kept: Kept) -> Outcome<Option<(Choice, Option<Sums<R>>)>> {
         let Some(path) = self.path.filter(|p| p.exists()) else { return Ok(None) };
         let told = |e: &dyn std::fmt::Display| Failure::Failed(format!("{}: {e}", path.display()));
-        let (sums, note) = match kept {
+        if !models::is_file(&models::head(path).map_err(|e| told(&e))?) {
+            let message = format!("{} is not a checkpoint of bochner; --checkpoint names another file", path.display());
+            return Err(Failure::Failed(message));
+        }
+        let other = "this checkpoint belongs to other data, other options or another version; remove it to begin anew";
+        let read = || match kept {
             Kept::Choices => {
-                let stored = Stored::load(path).map_err(|e| told(&e))?;
-                stored.expect_kind(CHOICES).map_err(|e| told(&e))?;
-                (None, stored.header.extra["note"].clone())
+                let stored = Stored::load(path)?;
+                stored.expect_kind(CHOICES)?;
+                Ok((None, stored.header.extra["note"].clone()))
             }
-            Kept::Sums { by_class } => {
-                let (sums, note) = Sums::load(path, by_class).map_err(|e| told(&e))?;
-                (Some(sums), note)
-            }
+            Kept::Sums { by_class } => Sums::load(path, by_class).map(|(sums, note)| (Some(sums), note)),
         };
+        let (sums, note) = read().map_err(|error: bochner::Error| match Stored::load(path) {
+            // Whole, but of another kind.
+            Ok(stored) if Kind::of(&stored).is_ok() => told(&"this is a model of bochner, not a checkpoint"),
+            Ok(_) => told(&other),
+            Err(_) => told(&error),
+        })?;
         let note: Note = serde_json::from_value(note).map_err(|_| told(&"this is not a checkpoint of a fit"))?;
         if note.configuration != self.configuration {
-            return Err(told(
-                &"this checkpoint belongs to other data, other options or another version; remove it, or leave --resume out",
-            ));
+            return Err(told(&other));
         }
         Ok(Some((note.choice, sums)))
     }

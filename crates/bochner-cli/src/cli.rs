@@ -3,7 +3,7 @@
 use crate::commands::Command;
 use crate::failure::{Failure, Outcome};
 use crate::{human, interrupt};
-use clap::{Args, Parser};
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -42,7 +42,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "N", value_parser = human::parse_threads)]
     pub(crate) threads: Option<usize>,
     /// Seed of every random draw: the same seed gives the same result, whatever the number of threads
-    #[arg(long, global = true, value_name = "NUMBER", default_value_t = 0, hide_default_value = false)]
+    #[arg(long, global = true, value_name = "NUMBER", default_value_t = 0, value_parser = human::parse_seed)]
     pub(crate) seed: u64,
     /// No progress, no remarks: only the result
     #[arg(long, short, global = true)]
@@ -87,9 +87,20 @@ impl Context {
     }
 }
 
+/// Reads arguments. A negative number is the value of the option before it, whose parser says what is wrong with it.
+fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let numbers = |arg: clap::Arg| {
+        let takes_value = !arg.is_positional() && arg.get_action().takes_values();
+        if takes_value { arg.allow_negative_numbers(true) } else { arg }
+    };
+    let mut program = Cli::command().mut_args(numbers).mut_subcommands(|command| command.mut_args(numbers));
+    let matches = program.try_get_matches_from_mut(arguments)?;
+    Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut program))
+}
+
 /// Runs the program and returns its exit code: 0 success, 1 failure, 2 wrong usage, 130 interrupted.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match parse(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             // A closed pipe is the only way this can fail, and then nobody is listening.
@@ -116,11 +127,44 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_argument_definitions_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// What an option says to a negative number: its own sentence, not that there is no such option.
+    #[test]
+    fn negative_numbers_reach_the_option_before_them() {
+        for arguments in [
+            &["fit", "x", "--features"][..],
+            &["fit", "x", "--checkpoint-every"],
+            &["fit", "x", "--budget"],
+            &["fit", "x", "--memory"],
+            &["fit", "x", "--alpha"],
+            &["transform", "x", "--features"],
+            &["plan", "x", "--draws"],
+            &["plan", "x", "--error"],
+            &["plan", "x", "--most-features"],
+            &["plan", "x", "--sparse", "--energy"],
+            &["compare", "x", "--features"],
+            &["compare", "x", "--rows"],
+            &["compare", "x", "--degree"],
+            &["reproduce", "x", "--draws"],
+            &["inspect", "x", "--seed"],
+            &["inspect", "x", "--threads"],
+        ] {
+            let option = arguments[arguments.len() - 1];
+            let given = ["bochner"].iter().chain(arguments).chain(&["-5"]).map(OsString::from);
+            let told = parse(given).unwrap_err().to_string();
+            assert!(told.starts_with(&format!("error: invalid value '-5' for '{option}")), "{told}");
+        }
+        for value in ["nan", "inf", "-0.5", "soon"] {
+            let given = ["bochner", "fit", "x", "--checkpoint-every", value].map(OsString::from);
+            assert!(parse(given).unwrap_err().to_string().contains("a number that is 0 or more"), "{value}");
+        }
+        let given = ["bochner", "fit", "x", "--target", "-1", "--threshold", "-2"].map(OsString::from);
+        assert!(parse(given).is_ok());
     }
 
     /// A heading of shared options goes on to those that follow them, unless those have one too.
@@ -141,6 +185,18 @@ mod tests {
                     let (id, name) = (option.get_id().as_str(), command.get_name());
                     assert!(ids.contains(&id), "{name}: {id} stands below {heading}");
                 }
+            }
+        }
+    }
+
+    /// A line that the terminal breaks cannot be pasted; help is never wider than 100 columns.
+    #[test]
+    fn examples_fit_on_a_line_of_the_help() {
+        let program = Cli::command();
+        for command in program.get_subcommands().filter(|command| command.get_name() != "compare") {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in help.lines().filter(|line| line.starts_with("  bochner ")) {
+                assert!(line.chars().count() <= 100, "{line}");
             }
         }
     }

@@ -46,8 +46,25 @@ impl From<bochner::Error> for Failure {
         match error {
             bochner::Error::Interrupted => Failure::Interrupted,
             bochner::Error::Io(error) => error.into(),
-            other => Failure::Failed(other.to_string()),
+            other => Failure::Failed(in_words(other)),
         }
+    }
+}
+
+/// An error of the library in the words of the command line: options instead of arguments, counting from 1 as readers do.
+fn in_words(error: bochner::Error) -> String {
+    use bochner::Error::{NonFinite, Parameter, Row};
+    match error {
+        // Readers let finite numbers pass only.
+        NonFinite { what: "features", .. } => "the features of these rows are not finite: the length scale \
+             (--length-scale) or another parameter of the map (--set) is too small or too large for them"
+            .into(),
+        NonFinite { what, row, column } => {
+            format!("{what} has a NaN or an infinity in row {}, column {}", row + 1, column + 1)
+        }
+        Row { row, reason } => format!("row {} {reason}", row + 1),
+        Parameter { name: "n_components", expected, found } => format!("--features must be {expected}, got {found}"),
+        other => other.to_string(),
     }
 }
 
@@ -70,5 +87,22 @@ pub(crate) fn with_remedy(error: bochner::Error) -> Failure {
             remedy.replace("conjugate gradients", "--solver cg")
         )),
         other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_library_are_told_in_the_words_of_the_command_line() {
+        let told = |error: bochner::Error| Failure::from(error).to_string();
+        let features = told(bochner::Error::NonFinite { what: "features", row: 0, column: 13 });
+        assert!(features.contains("--length-scale") && features.contains("--set") && !features.contains("13"));
+        let rows = told(bochner::Error::NonFinite { what: "rows", row: 0, column: 1 });
+        assert_eq!(rows, "rows has a NaN or an infinity in row 1, column 2");
+        assert_eq!(told(bochner::Error::Row { row: 6, reason: "is too long".into() }), "row 7 is too long");
+        let few = told(bochner::Error::parameter("n_components", "at least 2 for pairs of cosine and sine", 1));
+        assert_eq!(few, "--features must be at least 2 for pairs of cosine and sine, got 1");
     }
 }

@@ -186,7 +186,7 @@ fn scatter(fitted: &Fitted, target: usize) -> Plot {
         let tip = format!("true {}\npredicted {}", human::significant(*y, 4), human::significant(*f, 4));
         points.push(Point::new(*y, *f), tip);
     }
-    let mut line = Series::new("equal", Style::Dashed, 6).unlabelled();
+    let mut line = Series::new("equal", Style::Reference, 6).unlabelled();
     line.push(Point::new(low, low), "predicted as it is");
     line.push(Point::new(high, high), "predicted as it is");
     Plot {

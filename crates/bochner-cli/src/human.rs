@@ -54,6 +54,19 @@ pub(crate) fn parse_positive(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Parses a number that is 0 or more.
+pub(crate) fn parse_non_negative(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(v) if v >= 0.0 && v.is_finite() => Ok(v),
+        _ => Err(format!("expected a number that is 0 or more, got {text:?}")),
+    }
+}
+
+/// Parses the number of a seed.
+pub(crate) fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}, got {text:?}", u64::MAX))
+}
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn count(n: usize) -> String {
     let digits = n.to_string();
@@ -65,6 +78,68 @@ pub(crate) fn count(n: usize) -> String {
         text.push(c);
     }
     text
+}
+
+/// Letters of a list of names that stays on one line of a terminal.
+const LINE: usize = 82;
+/// Letters of one name in a list.
+const NAME: usize = 24;
+
+/// The first names of a list, as many as a line holds: `red, green, …`.
+pub(crate) fn some_of(names: &[String]) -> String {
+    let mut line = String::new();
+    let shown = told_apart(&names[..names.len().min(12)], NAME);
+    for (i, name) in shown.iter().enumerate() {
+        let comma = if i > 0 { ", " } else { "" };
+        if line.chars().count() + name.chars().count() > LINE {
+            return format!("{line}{comma}…");
+        }
+        line += comma;
+        line += name;
+    }
+    if names.len() > shown.len() { line + ", …" } else { line }
+}
+
+/// At most so many characters of a name, from both ends: names of one kind often differ in the last ones.
+fn shortened(name: &str, most: usize) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= most {
+        return name.to_owned();
+    }
+    let tail = most / 3;
+    let (head, tail) = (&letters[..most - 1 - tail], &letters[letters.len() - tail..]);
+    format!("{}…{}", head.iter().collect::<String>().trim_end(), tail.iter().collect::<String>().trim_start())
+}
+
+/// Names of at most so many characters each, all different: from both ends, else from where they begin to differ, else with
+/// their numbers before them.
+pub(crate) fn told_apart(names: &[String], most: usize) -> Vec<String> {
+    let different = |short: &[String]| short.iter().collect::<std::collections::BTreeSet<_>>().len() == short.len();
+    let ends: Vec<String> = names.iter().map(|name| shortened(name, most)).collect();
+    if different(&ends) {
+        return ends;
+    }
+    let letters: Vec<Vec<char>> = names.iter().map(|name| name.chars().collect()).collect();
+    let common = |name: &Vec<char>| name.iter().zip(&letters[0]).take_while(|(a, b)| a == b).count();
+    let start = letters.iter().map(common).min().unwrap_or(0);
+    let rest = |name: &Vec<char>| {
+        let rest: String = name[start..].iter().collect();
+        format!("…{}", if name.len() - start < most { rest } else { head(&rest, most - 1) })
+    };
+    let rests: Vec<String> = letters.iter().map(rest).collect();
+    if start > 1 && different(&rests) {
+        return rests;
+    }
+    let width = names.len().to_string().len() + 1;
+    names.iter().enumerate().map(|(i, name)| format!("{} {}", i + 1, head(name, most - width))).collect()
+}
+
+/// The first of at most so many characters, the last of which says that there are more.
+fn head(name: &str, most: usize) -> String {
+    match name.char_indices().nth(most.saturating_sub(1)) {
+        Some((end, last)) if name.len() > end + last.len_utf8() => format!("{}…", name[..end].trim_end()),
+        _ => name.to_owned(),
+    }
 }
 
 /// `1 row`, `1,234 rows`: a count of things whose plural ends in s.
@@ -122,6 +197,44 @@ mod tests {
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(count(7), "7");
         assert_eq!((things(1, "row"), things(1000, "row")), ("1 row".into(), "1,000 rows".into()));
+    }
+
+    #[test]
+    fn long_names_stay_different() {
+        let short = |names: &[String]| told_apart(names, 12);
+        let names = |of: &dyn Fn(usize) -> String| (1..=12).map(of).collect::<Vec<_>>();
+        assert_eq!(short(&names(&|i| format!("class number {i}")))[0], "class n…er 1");
+        let middle = short(&names(&|i| format!("a very long name {i} of a species of aliens")));
+        assert_eq!((&*middle[0], &*middle[11]), ("…1 of a spe…", "…12 of a sp…"));
+        // Two kinds, which differ in the middle.
+        let kinds = names(&|i| format!("{} in the {i} middle of words", ["first kind", "other kind"][i % 2]));
+        assert_eq!(short(&kinds)[11], "12 first ki…");
+        let same = short(&["x".repeat(40), "x".repeat(40)]);
+        assert_eq!((&*same[0], &*same[1]), ("1 xxxxxxxxx…", "2 xxxxxxxxx…"));
+        for list in [&middle, &short(&kinds), &same] {
+            assert!(list.iter().all(|name| name.chars().count() <= 12), "{list:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_cut_in_the_middle() {
+        assert_eq!(shortened("versicolor", 12), "versicolor");
+        assert_eq!(shortened("class_number_1", 12), "class_n…er_1");
+        assert_ne!(shortened("class_number_1", 12), shortened("class_number_2", 12));
+        assert_eq!(shortened("ééééééééééééé", 12).chars().count(), 12);
+    }
+
+    #[test]
+    fn lists_of_names_stay_on_a_line() {
+        let list = |names: &[&str]| some_of(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+        assert_eq!(list(&[]), "");
+        assert_eq!(list(&["red", "green"]), "red, green");
+        let letters: Vec<String> = ('a'..='m').map(String::from).collect();
+        assert_eq!(some_of(&letters), format!("{}, …", letters[..12].join(", ")));
+        let long = "é".repeat(300);
+        assert_eq!(list(&[&long, "b"]), format!("{}…{}, b", "é".repeat(15), "é".repeat(8)));
+        let told = list(&[&*long; 12]);
+        assert!(told.chars().count() < 90 && told.ends_with(", …"), "{told}");
     }
 
     #[test]

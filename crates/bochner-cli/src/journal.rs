@@ -1,7 +1,7 @@
 //! The way of an iterative solver. Its passes are recorded one by one in a file that only grows; its states, of which the
 //! last is enough, replace the file. What a run that was killed has recorded need not be computed again.
 
-use crate::output::write_whole;
+use crate::output::{self, write_whole};
 use crate::pipeline::stopped;
 use bochner::solve::Journal;
 use bochner::{Error, Result};
@@ -32,6 +32,7 @@ impl Place {
 
     /// Removes the file of a fit that has ended.
     pub(crate) fn remove(&self) {
+        output::remove_parts(&self.path);
         let _ = std::fs::remove_file(&self.path);
     }
 

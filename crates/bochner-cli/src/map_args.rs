@@ -19,7 +19,8 @@ pub(crate) struct MapArgs {
     /// curl_free, divergence_free, helmholtz, decomposable [default: gaussian]
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
-    /// Length scale of the kernel: a number, or median for the median distance of two rows
+    /// Length scale of the kernel: a number, a list with one for each column as in [0.5,2], or median for the median
+    /// distance of two rows
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     length_scale: Option<String>,
     /// Any other parameter of the map, as in --set degree=3 --set sketch=rademacher
@@ -102,6 +103,22 @@ impl MapArgs {
         }
     }
 
+    /// Refuses a parameter that has been given before, by its own option or by another `--set`: one of the two would be
+    /// ignored.
+    fn check_once(&self, name: &str, pair: &str, seed: u64, before: &[&str]) -> Outcome {
+        let given = match name {
+            "length_scale" => self.length_scale.as_ref().map(|scale| format!("--length-scale {scale}")),
+            "kernel" => self.kernel.as_ref().map(|kernel| format!("--kernel {kernel}")),
+            "seed" => (seed != 0).then(|| format!("--seed {seed}")),
+            _ => None,
+        };
+        let given = given.or_else(|| before.contains(&name).then(|| format!("another --set {name}")));
+        match given {
+            None => Ok(()),
+            Some(other) => Err(Failure::Usage(format!("--set {pair} and {other} set the same; leave one of them out"))),
+        }
+    }
+
     /// The description as far as it was given; the number of features is for the caller.
     pub(crate) fn describe(&self, seed: u64) -> Outcome<Map<String, Value>> {
         let mut map = Map::new();
@@ -121,14 +138,20 @@ impl MapArgs {
         if let Some(scale) = &self.length_scale {
             map.insert("length_scale".into(), length_scale(scale)?);
         }
+        let mut before = Vec::new();
         for pair in &self.set {
             let Some((name, text)) = pair.split_once('=') else {
                 return Err(Failure::Usage(format!("--set takes NAME=VALUE, got {pair:?}")));
             };
+            self.check_once(name, pair, seed, &before)?;
+            before.push(name);
             if ["map", "n_components"].contains(&name) {
                 return Err(Failure::Usage(format!("--set {name}: this one is --map or --features")));
             }
             map.insert(name.into(), value(text));
+        }
+        if map.get("degree").is_some_and(|degree| degree.as_f64() == Some(0.0)) {
+            return Err(Failure::Usage("--set degree=0: the degree must be 1 or more".into()));
         }
         Ok(map)
     }
@@ -170,6 +193,24 @@ mod tests {
         assert_eq!(described(None, None).unwrap()["map"], "fourier");
         assert_eq!(described(Some("maclaurin"), Some("gaussian")).unwrap()["map"], "maclaurin");
         assert_eq!(described(None, Some("curl-free")).unwrap()["kernel"], "curl-free");
+    }
+
+    #[test]
+    fn a_parameter_is_set_once() {
+        let told = |scale: Option<&str>, kernel: Option<&str>, seed: u64, set: &[&str]| {
+            let (kernel, length_scale) = (kernel.map(str::to_owned), scale.map(str::to_owned));
+            let set = set.iter().map(|pair| (*pair).to_owned()).collect();
+            let described = MapArgs { map: None, features: None, kernel, length_scale, set }.describe(seed);
+            described.map_or_else(|failure| failure.to_string(), |_| String::new())
+        };
+        let expected = "--set length_scale=3 and --length-scale 2 set the same; leave one of them out";
+        assert_eq!(told(Some("2"), None, 0, &["length_scale=3"]), expected);
+        assert!(told(None, Some("gaussian"), 0, &["kernel=matern"]).contains("and --kernel gaussian"));
+        assert!(told(None, None, 7, &["seed=3"]).contains("and --seed 7"));
+        assert!(told(None, None, 0, &["nu=3", "nu=2"]).contains("--set nu=2 and another --set nu"));
+        assert_eq!(told(None, Some("matern"), 0, &["length_scale=3", "nu=2"]), "");
+        assert_eq!(told(None, Some("polynomial"), 7, &["degree=2"]), "");
+        assert!(told(None, Some("polynomial"), 0, &["degree=0"]).contains("must be 1 or more"));
     }
 
     #[test]

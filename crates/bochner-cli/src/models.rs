@@ -22,6 +22,7 @@ use bochner::solve::{SolveReport, Solver};
 use bochner::{Error, Result};
 use ndarray::{Array2, ArrayView2, Axis};
 use serde_json::Value;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -344,6 +345,38 @@ impl Kind {
             unreadable(format!("holds a `{name}`, which is not a model that predicts ({})", known.join(", ")))
         })
     }
+}
+
+/// Bytes by which a file of this program is told from others.
+const HEAD: u64 = 64;
+
+/// The first bytes of a file.
+pub(crate) fn head(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(HEAD).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether a file begins like one that bochner writes; a damaged one does so too.
+pub(crate) fn is_file(head: &[u8]) -> bool {
+    let length = head.first_chunk().map_or(u64::MAX, |bytes| u64::from_le_bytes(*bytes));
+    let begins = length < 1 << 32 && head.get(8) == Some(&b'{');
+    begins || head.windows(12).take(HEAD as usize).any(|word| word == b"__metadata__")
+}
+
+/// Why a file that is not one of this program cannot be used as a model.
+pub(crate) fn not_a_model(name: &str, head: &[u8]) -> String {
+    let known: [&[u8]; 5] = [b"PAR1", b"\x93NUMPY", b"PK\x03\x04", b"\x1f\x8b", b"\0\0\x08"];
+    // A letter may be cut at the end.
+    let text = std::str::from_utf8(head).map_or_else(|e| e.error_len().is_none(), |t| !t.contains('\0'));
+    let why = match head {
+        [] => ": it is empty",
+        _ if text || known.iter().any(|start| head.starts_with(start)) => {
+            ": it looks like data, from which bochner fit makes a model"
+        }
+        _ => "",
+    };
+    format!("{name} is not a model file of bochner{why}")
 }
 
 /// A model file, ready to predict.

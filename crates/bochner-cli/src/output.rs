@@ -103,6 +103,21 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Outcome {
     file.finish()
 }
 
+/// Removes what runs that were killed have left of a file: `.NAME.123.part` of [`WholeFile`], `.NAME.123-4.part` of the core.
+pub(crate) fn remove_parts(path: &Path) {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (Some(name), Ok(entries)) = (target.file_name(), fs::read_dir(folder_of(&target))) else { return };
+    let start = format!(".{}.", name.to_string_lossy());
+    for entry in entries.flatten() {
+        let found = entry.file_name();
+        let found = found.to_string_lossy();
+        let number = found.strip_prefix(&start).and_then(|rest| rest.strip_suffix(".part"));
+        if number.is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit() || b == b'-')) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// The folder a file is in.
 fn folder_of(path: &Path) -> PathBuf {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
@@ -215,6 +230,25 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"old");
         drop(file);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "the temporary file is gone");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_killed_runs_have_left_of_a_file_is_removed_and_nothing_else() {
+        let folder = folder("parts");
+        let others =
+            ["state", ".state.passes.12.part", ".state.x.part", ".state.12.parts", "state.12.part", ".other.1.part"];
+        for name in others.into_iter().chain([".state.12.part", ".state.7-31.part"]) {
+            fs::write(folder.join(name), "x").unwrap();
+        }
+        remove_parts(&folder.join("state"));
+        let mut left: Vec<String> =
+            fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        left.sort();
+        let mut expected = others.to_vec();
+        expected.sort_unstable();
+        assert_eq!(left, expected);
+        remove_parts(&folder.join("not there/state"));
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -338,11 +338,17 @@ impl Scan {
         let mut pipeline = Pipeline { schema, missing, steps, targets: Vec::new(), labels: Vec::new() };
         match task {
             Task::Regression => {
-                if matches!(data.schema().targets.first().map(|c| &c.kind), Some(Kind::Words { .. })) {
-                    let name = &data.schema().targets[0].name;
-                    return Err(Failure::Usage(format!(
-                        "{file}: {name} holds words, which a regression cannot predict"
-                    )));
+                let words = data.schema().targets.iter().find_map(|c| match &c.kind {
+                    Kind::Words { values } => Some((&c.name, values)),
+                    Kind::Number { .. } => None,
+                });
+                if let Some((name, values)) = words {
+                    let advice = match values.iter().all(|v| v.parse::<f64>().is_ok()) {
+                        true => "; they are numbers without --categories, and without zeros at their beginning",
+                        false => "",
+                    };
+                    let message = format!("{file}: {name} holds words, which a regression cannot predict{advice}");
+                    return Err(Failure::Usage(message));
                 }
                 // Vector fields may have constant components.
                 let scale = |j: usize| {
@@ -363,6 +369,10 @@ impl Scan {
                         n => format!("a classification has one target, not {n}"),
                     }));
                 };
+                // As a class, a number has to come back as it was written.
+                if let Some(fault) = data.code_among_targets() {
+                    return Err(Failure::Failed(fault.to_string()));
+                }
                 pipeline.labels = values.iter().map(|&v| v as f64).collect();
             }
         }

@@ -141,8 +141,10 @@ pub(crate) enum Style {
     Scatter,
     /// A line without marks.
     Line,
-    /// A dashed line without marks: a prediction or a reference.
+    /// A dashed line without marks: a prediction, below what is measured.
     Dashed,
+    /// The same above everything: what many marks would hide.
+    Reference,
     /// A line within the shaded range of its points.
     Band,
     /// Tiles of a map, one series for each range of values; colours are shades from low to high.
@@ -160,6 +162,16 @@ impl Style {
             Style::Band | Style::Tiles => 0,
             Style::Dashed => 1,
             Style::Line | Style::Marks | Style::Scatter => 2,
+            Style::Reference => 3,
+        }
+    }
+
+    fn dash(self) -> &'static str {
+        match self {
+            Style::Dashed => " stroke-dasharray=\"5 3\"",
+            // The marks below still answer to the pointer.
+            Style::Reference => " stroke-dasharray=\"5 3\" pointer-events=\"none\"",
+            _ => "",
         }
     }
 }
@@ -356,6 +368,7 @@ impl Plot {
         }
         let mut free_from = f64::NEG_INFINITY;
         let crowded = self.x.is_crowded(right - LEFT);
+        let short = if crowded { human::told_apart(&self.x.names, LONGEST_NAME) } else { Vec::new() };
         for tick in x.ticks(&self.x) {
             let Some(at) = x.position(tick) else { continue };
             let _ = writeln!(
@@ -373,7 +386,7 @@ impl Plot {
                 free_from = at + 20.0;
                 let (at, down) = (at + 4.0, bottom + 18.0);
                 let turned = format!("fill=\"{SOFT}\" transform=\"rotate(-35 {at:.1} {down:.1})\"");
-                text(svg, at, down, "end", "soft", &turned, &shortened(&label, LONGEST_NAME));
+                text(svg, at, down, "end", "soft", &turned, short.get(tick as usize).unwrap_or(&label));
             } else if at - half >= free_from {
                 text(svg, at, bottom + 21.0, "middle", "soft", &format!("fill=\"{SOFT}\""), &label);
                 free_from = at + half + 6.0;
@@ -423,7 +436,7 @@ impl Plot {
                 let _ =
                     write!(svg, "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"14\" height=\"14\" fill=\"{colour}\"/>");
             } else {
-                let dash = if series.style == Style::Dashed { " stroke-dasharray=\"5 3\"" } else { "" };
+                let dash = series.style.dash();
                 let _ = write!(
                     svg,
                     "<line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"{colour}\" stroke-width=\"2\"{dash}/>",
@@ -497,7 +510,7 @@ fn draw_series(svg: &mut String, series: &Series, x: &Mapping, y: &Mapping) {
     }
     if series.style != Style::Scatter && drawn.len() > 1 {
         let path: Vec<_> = drawn.iter().map(|(px, py, ..)| format!("{px:.1},{py:.1}")).collect();
-        let dash = if series.style == Style::Dashed { " stroke-dasharray=\"5 3\"" } else { "" };
+        let dash = series.style.dash();
         let _ = writeln!(
             svg,
             "<polyline class=\"line\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-linejoin=\"round\"{dash} points=\"{}\"/>",
@@ -550,17 +563,6 @@ fn text(svg: &mut String, x: f64, y: f64, anchor: &str, class: &str, paint: &str
         "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" {paint}>{}</text>",
         escape(content)
     );
-}
-
-/// At most so many characters of a name, from both ends: names of one kind often differ in the last ones.
-fn shortened(name: &str, most: usize) -> String {
-    let letters: Vec<char> = name.chars().collect();
-    if letters.len() <= most {
-        return name.to_owned();
-    }
-    let tail = most / 3;
-    let (head, tail) = (&letters[..most - 1 - tail], &letters[letters.len() - tail..]);
-    format!("{}…{}", head.iter().collect::<String>().trim_end(), tail.iter().collect::<String>().trim_start())
 }
 
 /// Lines of at most `width` characters, broken at spaces.
@@ -678,10 +680,28 @@ mod tests {
         let names: Vec<_> = svg.lines().filter(|line| line.contains("rotate(-35")).collect();
         assert!((10..40).contains(&names.len()), "{}", names.len());
         assert!(names[1].contains("…"), "{}", names[1]);
-        assert_eq!(shortened("versicolor", 12), "versicolor");
-        assert_eq!(shortened("class_number_1", 12), "class_n…er_1");
-        assert_ne!(shortened("class_number_1", 12), shortened("class_number_2", 12));
-        assert_eq!(shortened("ééééééééééééé", 12).chars().count(), 12);
+    }
+
+    #[test]
+    fn long_names_of_places_stay_different() {
+        let names = (1..=12).map(|i| format!("a very long name {i} of a species of aliens")).collect();
+        let mut plot = plot(&[(0.0, 1.0)]);
+        plot.x = Axis::named("classes", names);
+        let svg = plot.to_svg();
+        assert!(svg.contains(">…12 of a sp…<") && !svg.contains("iens<"), "{svg}");
+    }
+
+    #[test]
+    fn a_reference_lies_above_the_marks_and_a_prediction_below() {
+        for (style, above) in [(Style::Reference, true), (Style::Dashed, false)] {
+            let mut plot = plot(&[(1.0, 2.0), (2.0, 3.0)]);
+            let mut line = Series::new("line", style, 6).unlabelled();
+            line.push(Point::new(1.0, 1.0), "");
+            line.push(Point::new(2.0, 2.0), "");
+            plot.series.insert(0, line);
+            let svg = plot.to_svg();
+            assert_eq!(svg.find("stroke-dasharray") > svg.find("class=\"shape\""), above);
+        }
     }
 
     #[test]

@@ -88,7 +88,9 @@ mod tests {
         }
         table.push((0..31).map(|j| if j == 0 { Cell::text("<b>") } else { Cell::count(1000 * j) }).collect());
         let mut report = Report::new("Report & test", "A page.");
-        report.heading("One").paragraph("Text.").plot(&plot).table(&table).footer("End.");
+        let mut words = Table::new("").words("what", "").words("choice", "choice").numbers("share", "share");
+        words.push(vec![Cell::text("map"), Cell::text("a sentence of many words ".repeat(9)), Cell::percent(0.123, 1)]);
+        report.heading("One").paragraph("Text.").plot(&plot).table(&table).table(&words).footer("End.");
         report
     }
 
@@ -156,6 +158,10 @@ mod tests {
                 || document.querySelector(".plot").classList.contains("focus");
             point(label, "pointerleave");
             out.unfocus = !document.querySelector(".plot").classList.contains("focus");
+            const words = document.querySelectorAll(".scroll")[1];
+            out.wrapped = words.scrollWidth <= words.clientWidth;
+            out.whole = getComputedStyle(words.querySelector("td.n")).whiteSpace === "nowrap";
+            out.readable = document.querySelector(".plot").getBoundingClientRect().width >= 640;
             out.narrow = document.documentElement.scrollWidth <= innerWidth;
             out.titles = document.querySelectorAll(".mark title").length;
             document.body.dataset.result = JSON.stringify(out);
@@ -164,8 +170,7 @@ mod tests {
         assert_eq!(console, "", "the console stays empty");
         let result = page.split("data-result=\"").nth(1).unwrap_or_else(|| panic!("no result in {page}"));
         let result = result.split('"').next().unwrap().replace("&quot;", "\"");
-        let expected =
-            r#"{"before":true,"shown":"first at 3","after":true,"focus":true,"unfocus":true,"narrow":true,"titles":0}"#;
+        let expected = r#"{"before":true,"shown":"first at 3","after":true,"focus":true,"unfocus":true,"wrapped":true,"whole":true,"readable":true,"narrow":true,"titles":0}"#;
         assert_eq!(result, expected);
     }
 

@@ -262,7 +262,9 @@ impl Table {
                     Tone::Good => ("<b class=good>", "</b>"),
                     Tone::Bad => ("<b class=bad>", "</b>"),
                 };
-                let _ = write!(html, "<td{}>{open}{}{close}</td>", class(j), escape(&cell.text));
+                // A line may end before a percentage, not within it.
+                let text = escape(&cell.text).replace(" %", "\u{a0}%");
+                let _ = write!(html, "<td{}>{open}{text}{close}</td>", class(j));
             }
             html.push_str("</tr>\n");
         }

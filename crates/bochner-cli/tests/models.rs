@@ -603,7 +603,128 @@ fn every_model_that_is_killed_and_resumed_ends_with_the_same_bytes() {
         let kills = killed_and_resumed(&folder, &arguments, 10);
         assert!(kills > 1, "{kind} {more:?}: killed {kills} times");
         assert!(same(&folder, "peace.bochner", "killed.bochner"), "{kind} {more:?}");
+        assert_eq!(left_of(&folder, ".state"), Vec::<String>::new(), "{kind} {more:?}");
     }
+}
+
+/// Files whose names begin like this.
+fn left_of(folder: &Folder, start: &str) -> Vec<String> {
+    let names = std::fs::read_dir(&folder.0).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with(start)).collect()
+}
+
+#[test]
+fn a_checkpoint_that_is_there_is_never_replaced_by_another_fit() {
+    let folder = Folder::new("checkpoint-there");
+    folder.write("rings.csv", rings(300));
+    let fit = [
+        "fit",
+        "rings.csv",
+        "--target",
+        "ring",
+        "--features",
+        "16",
+        "--length-scale",
+        "1",
+        "--alpha",
+        "1",
+        "--checkpoint",
+        "state",
+    ];
+    folder.write("state", "notes of another kind\n");
+    let output = folder.run(&fit);
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(told, "bochner: --checkpoint state is there already: --resume continues from it; or remove it first\n");
+    let told = folder.bad(&[&fit[..], &["--resume"]].concat());
+    assert!(told.contains("state is not a checkpoint of bochner"), "{told}");
+    assert_eq!(std::fs::read_to_string(folder.path("state")).unwrap(), "notes of another kind\n");
+    assert!(!folder.path("rings.bochner").exists());
+    std::fs::remove_file(folder.path("state")).unwrap();
+    // What runs that were killed have left goes with the checkpoint.
+    folder.write(".state.99.part", "");
+    folder.write(".state.99-3.part", "");
+    folder.write(".state.passes.99.part", "");
+    folder.good(&fit);
+    assert_eq!(left_of(&folder, ".state"), Vec::<String>::new());
+    // A model is not a checkpoint either.
+    std::fs::copy(folder.path("rings.bochner"), folder.path("state")).unwrap();
+    let told = folder.bad(&[&fit[..], &["--resume"]].concat());
+    assert!(told.contains("state: this is a model of bochner, not a checkpoint"), "{told}");
+}
+
+#[test]
+fn files_that_are_not_models_are_told_from_damaged_ones() {
+    let folder = Folder::new("not-models");
+    folder.write("rings.csv", rings(300));
+    folder.write("empty", "");
+    folder.write("noise", [0xff; 200]);
+    folder.write("rows.npy", b"\x93NUMPY\x01\x00");
+    let fit = ["fit", "rings.csv", "--target", "ring", "--features", "16", "--length-scale", "1", "--alpha", "1"];
+    folder.good(&fit);
+    let data = ": it looks like data, from which bochner fit makes a model\n";
+    for (name, why) in [("rings.csv", data), ("rows.npy", data), ("empty", ": it is empty\n"), ("noise", "\n")] {
+        let expected = format!("bochner: {name} is not a model file of bochner{why}");
+        assert_eq!(folder.bad(&["inspect", name]), expected);
+        assert_eq!(folder.bad(&["predict", name, "new.csv"]), expected);
+        assert_eq!(folder.bad(&["transform", "rings.csv", "--model", name]), expected);
+    }
+    let told = folder.bad(&["predict", "rings.csv", "rings.bochner"]);
+    assert!(told.contains("rings.csv is not a model file of bochner, but rings.bochner is; the model comes first"));
+    let whole = std::fs::read(folder.path("rings.bochner")).unwrap();
+    for at in (0..64).chain([whole.len() - 1]) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x55;
+        folder.write("damaged", &damaged);
+        let told = folder.bad(&["inspect", "damaged"]);
+        assert!(told.starts_with("bochner: damaged: model file: "), "byte {at}: {told}");
+    }
+}
+
+#[test]
+fn features_that_are_not_finite_are_blamed_on_the_parameters_of_the_map() {
+    let folder = Folder::new("not-finite");
+    folder.write("houses.csv", houses(100));
+    let columns = ["--columns", "area,age"];
+    for options in [&["--length-scale", "1e-300"][..], &["--kernel", "matern", "--set", "nu=0.01"]] {
+        let fit = ["fit", "houses.csv", "--target", "price"];
+        let transform = ["transform", "houses.csv", "--out", "features.csv"];
+        for command in [&fit[..], &transform] {
+            let told = folder.bad(&[command, &columns, options].concat());
+            assert!(
+                told.contains("features of these rows are not finite: the length scale (--length-scale)"),
+                "{told}"
+            );
+        }
+        assert!(!folder.path("features.csv").exists());
+    }
+    for command in ["plan", "compare"] {
+        let output =
+            folder.run(&[&[command, "houses.csv", "--kernel", "matern", "--nu", "0.01"], &columns[..]].concat());
+        let told = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(
+            !told.contains("NaN") && !told.contains("inf ") && told.contains("change nu and length_scale"),
+            "{told}"
+        );
+    }
+    let told = folder.bad(&[&["transform", "houses.csv", "--features", "1"], &columns[..]].concat());
+    assert_eq!(told, "bochner: houses.csv: --features must be at least 2 for pairs of cosine and sine, got 1\n");
+}
+
+#[test]
+fn scores_are_told_to_programs() {
+    let folder = Folder::new("scores");
+    folder.write("rings.csv", rings(400));
+    folder.good(&["fit", "rings.csv", "--target", "ring", "--features", "64", "--length-scale", "1", "--alpha", "0.1"]);
+    let score = ["predict", "rings.bochner", "rings.csv", "--score", "--json"];
+    for (more, file) in [(&[][..], serde_json::Value::Null), (&["--out", "p.csv"], "p.csv".into())] {
+        let json: serde_json::Value = serde_json::from_str(&folder.good(&[&score[..], more].concat())).unwrap();
+        assert_eq!((&json["rows"], &json["task"], &json["file"]), (&400.into(), &"classification".into(), &file));
+        let figure = &json["figures"][0];
+        assert_eq!(figure["name"], "accuracy");
+        assert!(figure["value"].as_f64().unwrap() > 0.9 && figure["standard_error"].is_number(), "{json}");
+    }
+    assert!(folder.path("p.csv").exists());
 }
 
 #[cfg(unix)]

@@ -522,6 +522,284 @@ fn a_numeric_header_needs_to_be_announced() {
 }
 
 #[test]
+fn a_row_of_numbers_is_the_header_of_who_asks_for_a_column_by_one_of_them() {
+    let years = "2019,2020,2021\n1.5,7.25,1.75\n2.5,1.25,2.75\n";
+    let open = |text: &str, selection: &Selection| {
+        Data::open(Input::from_bytes("data", text.into()), None, selection, &Options::default())
+    };
+    let named = |names: &[&str]| names.iter().map(|n| n.to_string()).collect::<Vec<_>>();
+    for selection in [
+        targets(&["2021"]),
+        Selection { drop: named(&["2019"]), ..targets(&["3"]) },
+        Selection { inputs: Some(named(&["2020"])), ..targets(&["-1"]) },
+    ] {
+        let data = open(years, &selection).unwrap();
+        assert!(!data.lacks_header());
+        assert_eq!(all::<f64>(&data).unwrap().1, [[1.75], [2.75]]);
+        assert_eq!(data.schema().targets[0].name, "2021");
+        // New rows are found by these names as well, in any order, with and without a target, and from a pipe.
+        for new in ["2020,2019,9\n7,1,0\n", "2019,2020\n1,7\n"] {
+            let schema = data.schema();
+            let again = |input| Data::open_with(input, None, schema, false, &Options::default()).unwrap();
+            let file = all::<f64>(&again(Input::from_bytes("new", new.into()))).unwrap().0;
+            let pipe = Input::from_stream("new", Box::new(std::io::Cursor::new(new))).unwrap();
+            assert_eq!(all::<f64>(&again(pipe)).unwrap().0, file);
+            let expected = schema.inputs.iter().map(|c| if c.name == "2019" { 1.0 } else { 7.0 }).collect::<Vec<_>>();
+            assert_eq!(file, [expected]);
+        }
+    }
+    // A number of a column, a row with the same number twice, and a row nobody mentions are data.
+    for (text, target) in [(years, "3"), ("2,3,1\n1,2,3\n", "2"), ("7,7,9\n1,2,3\n", "-1")] {
+        let data = open(text, &targets(&[target])).unwrap();
+        assert!(data.lacks_header() && all::<f64>(&data).unwrap().0.len() == text.lines().count());
+    }
+    let message = open(years, &targets(&["2022"])).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "data: there is no column 2022; the columns are 1, 2, 3, as no header was found; --header takes the first row for one"
+    );
+    let message = open("7,7,9\n1,2,3\n", &targets(&["9"])).unwrap_err().to_string();
+    assert!(message.contains("--header"), "another name is there twice: {message}");
+    let message = open("0.5,7,9\n1,2,3\n", &targets(&["9"])).unwrap_err().to_string();
+    assert!(message.contains("--header"), "a measurement: {message}");
+}
+
+#[test]
+fn whole_numbers_with_zeros_at_the_beginning_are_names_of_classes() {
+    let table = |rows: usize, class: &dyn Fn(usize) -> String| {
+        (0..rows).fold("code,y\n".to_owned(), |text, i| text + &format!("{:03},{}\n", i % 7, class(i)))
+    };
+    let open = |text: &str, selection: &Selection| {
+        Data::open(Input::from_bytes("data", text.into()), None, selection, &Options::default()).unwrap()
+    };
+    for class in [
+        |i: usize| ["007", "100", "020"][i % 3].to_owned(),
+        |i: usize| ["\"007\"", "7"][i % 2].to_owned(),
+        |i: usize| ["12345678901234567890", "12345678901234567891"][i % 2].to_owned(),
+    ] {
+        let text = table(60, &class);
+        let data = open(&text, &targets(&["y"]));
+        let Kind::Words { values } = &data.schema().targets[0].kind else { panic!("{} is a name", class(0)) };
+        let (rows, found) = all::<f64>(&data).unwrap();
+        assert_eq!(rows[6], [6.0], "inputs stay numbers");
+        let schema = data.schema();
+        let again =
+            Data::open_with(Input::from_bytes("new", text.clone().into()), None, schema, true, &Options::default());
+        assert_eq!(all::<f64>(&again.unwrap()).unwrap().1, found);
+        for (i, found) in found.iter().enumerate() {
+            assert_eq!(values[found[0] as usize], class(i).replace('"', ""));
+        }
+    }
+    let is_number = |text: &str, names: &[&str]| {
+        let data = open(text, &targets(names));
+        all::<f64>(&data).unwrap();
+        (matches!(data.schema().targets[0].kind, Kind::Number { .. }), data.code_among_targets())
+    };
+    // What is printed as it is written, what is not whole, and what has more than one target.
+    for class in
+        [|i: usize| (i % 3).to_string(), |i: usize| format!("{}.0", i % 3), |i: usize| ["+1", "-1"][i % 2].to_owned()]
+    {
+        assert_eq!(is_number(&table(60, &class), &["y"]), (true, None));
+    }
+    let fraction = |i: usize| ["007", "1.5"][i % 2].to_owned();
+    assert!(is_number(&table(60, &fraction), &["y"]).0);
+    assert_eq!(is_number("a,b,c\n01,02,3\n04,05,6\n", &["a", "b"]), (true, None));
+    // Nearly every row another one: measurements of a fixed length.
+    for rows in [60, 5000] {
+        assert!(is_number(&table(rows, &|i| format!("{i:06}")), &["y"]).0);
+    }
+    // Further down than anybody looks beforehand: told to who takes them for classes.
+    let late = table(3000, &|i| if i < 2500 { "7".into() } else { "08".into() });
+    let (number, code) = is_number(&late, &["y"]);
+    assert_eq!(
+        (number, code.unwrap().to_string().as_str()),
+        (
+            true,
+            "data: line 2502, column 2 (y): the class \"08\" would become 8; --categories y takes the column as words"
+        )
+    );
+}
+
+#[test]
+fn a_column_without_a_single_value_is_told_apart_from_a_gap() {
+    let read = |bytes: &[u8], selection: &Selection, missing| {
+        read_with(bytes, selection, &Options { missing, ..Options::default() }).map_err(|e| e.to_string())
+    };
+    // As a comma at the end of every line makes one.
+    for text in [&b"a,b,\n1,2,\n3,4,\n"[..], b"a,b,\nred,2,\nblue,4,\n"] {
+        for missing in [Missing::Refuse, Missing::Mean, Missing::Median, Missing::Drop] {
+            assert_eq!(
+                read(text, &targets(&["b"]), missing).unwrap_err(),
+                "data: column 3 (3): the column is empty in all rows; --drop 3 leaves it out",
+                "{missing:?}"
+            );
+            let message = read(text, &targets(&["3"]), missing).unwrap_err();
+            assert!(message.starts_with("data: column 3 (3): the target is missing in all rows"), "{message}");
+        }
+        let zeros = read(text, &targets(&["b"]), Missing::Zero).unwrap().0;
+        assert!(zeros.iter().all(|row| row.last() == Some(&0.0)));
+        let drop = Selection { drop: vec!["3".into()], ..targets(&["b"]) };
+        assert_eq!(read(text, &drop, Missing::Refuse).unwrap().1, [[2.0], [4.0]]);
+    }
+    let message = read(b"a,b\n1,\n3,\n", &Selection { words: vec!["b".into()], ..targets(&["a"]) }, Missing::Zero);
+    assert!(message.unwrap_err().contains("column 2 (b): the column is empty"), "no words make no column");
+    // Gaps are gaps.
+    let message = read(b"a,b\n1,\n,4\n", &Selection::default(), Missing::Refuse).unwrap_err();
+    assert!(message.contains("line 2, column 2 (b): the value is missing"), "{message}");
+    let message = read(b"a,b\n1,\n,4\n", &Selection::default(), Missing::Drop).unwrap_err();
+    assert_eq!(message, "data: there are no rows without empty cells");
+    // Arrays and sparse files have no mean of nothing either.
+    let array = npy(3, 3, |i, j| if j == 1 { f64::NAN } else { (i + j) as f64 });
+    let sparse = b"1 1:2 2:nan\n2 1:3 2:nan\n";
+    for missing in [Missing::Mean, Missing::Median] {
+        assert_eq!(
+            read(&array, &targets(&["3"]), missing).unwrap_err(),
+            "data: column 2 (counted from 1): the column is empty in all rows; --drop 2 leaves it out"
+        );
+        assert!(read(sparse, &Selection::default(), missing).unwrap_err().contains("column 2: the column is empty"));
+    }
+    assert_eq!(read(&array, &targets(&["3"]), Missing::Zero).unwrap().0[2], [2.0, 0.0]);
+}
+
+#[test]
+fn known_columns_may_have_no_rows() {
+    let learned = |bytes: &[u8], selection: &Selection| {
+        let data = Data::open(Input::from_bytes("t", bytes.to_vec()), None, selection, &Options::default()).unwrap();
+        data.schema().clone()
+    };
+    let read = |bytes: &[u8], schema: &bochner_cli::read::Schema| {
+        let input = Input::from_bytes("new", bytes.to_vec());
+        Data::open_with(input, None, schema, false, &Options::default()).and_then(|data| all::<f64>(&data))
+    };
+    let table = learned(b"a,5,y\n1,2,3\n4,5,6\n", &targets(&["y"]));
+    for text in [&b"a,5,y\n"[..], b"a,5", b"# nothing yet\n5,a\n\n"] {
+        assert_eq!(read(text, &table).unwrap(), (vec![], vec![]));
+        let pipe = Input::from_stream("new", Box::new(std::io::Cursor::new(text.to_vec()))).unwrap();
+        let pipe = Data::open_with(pipe, None, &table, false, &Options::default()).unwrap();
+        assert!(all::<f64>(&pipe).unwrap().0.is_empty());
+    }
+    assert!(read(b"", &table).unwrap_err().to_string().contains("the file is empty"));
+    let array = learned(&npy(2, 3, |i, j| (i + j) as f64), &targets(&["3"]));
+    for columns in [2, 3] {
+        assert_eq!(read(&npy(0, columns, |_, _| 0.0), &array).unwrap(), (vec![], vec![]));
+        assert_eq!(complaint(npy(0, columns, |_, _| 0.0)), "data: there are no rows");
+    }
+    let empty = archive(&[("X", npy(0, 2, |_, _| 0.0)), ("y", npy(0, 1, |_, _| 0.0))]);
+    assert_eq!(read(&empty, &array).unwrap(), (vec![], vec![]));
+    assert_eq!(complaint(empty), "data: there are no rows");
+}
+
+#[test]
+fn nul_bytes_wide_encodings_and_what_follows_compressed_bytes_are_told_as_they_are() {
+    let rows: String = (0..40).map(|i| format!("{i},{},3\n", 2 * i)).collect();
+    let damaged = |cell: &str| format!("a,b,c\n{}", rows.replace("\n6,12,3\n", &format!("\n6,{cell},3\n")));
+    for cell in ["1\02", "\0", "\"1\02\""] {
+        assert_eq!(
+            complaint(damaged(cell)),
+            "data: line 8, column 2: found a NUL byte, which is no text: the file is damaged"
+        );
+    }
+    let far: String = (0..2000).map(|i| if i == 1500 { "1,x\0,3\n".into() } else { format!("{i},x,3\n") }).collect();
+    let message = complaint(format!("a,b,c\n{far}"));
+    assert!(message.contains("found \"x \" with a NUL byte"), "among words: {message}");
+    let message = complaint(format!("a,b,c\n{}", far.replace('x', "1")));
+    assert!(message.starts_with("data: line 1502, column 2 (b)") && message.contains("with a NUL byte"), "{message}");
+    let text = "a,b\n1,2\n3,4\n";
+    let wide = |bytes: &dyn Fn(u32) -> Vec<u8>, mark: bool| {
+        let mark = mark.then_some('\u{feff}');
+        mark.into_iter().chain(text.chars()).flat_map(|c| bytes(c as u32)).collect::<Vec<u8>>()
+    };
+    for mark in [true, false] {
+        for bytes in [wide(&|c| c.to_le_bytes().to_vec(), mark), wide(&|c| c.to_be_bytes().to_vec(), mark)] {
+            assert_eq!(complaint(bytes), "data: the text is UTF-32; save it as UTF-8", "mark {mark}");
+        }
+        for bytes in
+            [wide(&|c| (c as u16).to_le_bytes().to_vec(), mark), wide(&|c| (c as u16).to_be_bytes().to_vec(), mark)]
+        {
+            assert_eq!(complaint(bytes), "data: the text is UTF-16; save it as UTF-8", "mark {mark}");
+        }
+    }
+    let packed = gzip(text.as_bytes());
+    let expected = vec![vec![1.0, 2.0], vec![3.0, 4.0]];
+    for tail in [&b""[..], &[0; 3], &[0; 100_000]] {
+        assert_eq!(read_bytes([&packed[..], tail].concat()).unwrap().0, expected, "filled up with zeros");
+    }
+    let twice = [&packed[..], &[0; 9], &gzip(b"5,6\n")].concat();
+    assert_eq!(read_bytes(twice).unwrap().0.len(), 3, "two members");
+    for tail in ["x", "garbage", &"garbage ".repeat(20_000)] {
+        for tail in [tail.as_bytes(), &[&[0; 5][..], tail.as_bytes()].concat()] {
+            assert_eq!(
+                complaint([&packed[..], tail].concat()),
+                "data: bytes that are not compressed follow those that are: the file is damaged"
+            );
+        }
+    }
+    assert!(complaint(&packed[..packed.len() - 3]).contains("truncated"));
+}
+
+/// The program with a folder of its own.
+fn program(folder: &Path, arguments: &[&str]) -> std::process::Output {
+    std::process::Command::new(env!("CARGO_BIN_EXE_bochner")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+#[test]
+fn the_program_keeps_names_of_classes_says_when_there_is_no_header_and_answers_no_rows_with_none() {
+    let folder = std::env::temp_dir().join(format!("bochner-readers-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = program(&folder, arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let bad = |arguments: &[&str]| {
+        let output = program(&folder, arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let fit = |file: &str, more: &[&str]| {
+        let fixed = ["fit", file, "--features", "32", "--length-scale", "1", "--alpha", "0.1"];
+        run(&[&fixed[..], more].concat())
+    };
+    let class = |i: usize| ["007", "030"][usize::from(i % 10 > 4)];
+    let rows: String = (0..60).map(|i| format!("{},{}\n", i % 10, class(i))).collect();
+    write("codes.csv", &format!("x,y\n{rows}"));
+    let told = fit("codes.csv", &["--target", "y", "--model", "gp"]);
+    assert!(told.contains("classes       007, 030") && !told.contains("header"), "{told}");
+    write("new.csv", "x\n0\n9\n");
+    assert_eq!(run(&["predict", "codes.bochner", "new.csv"]), "y\n007\n030\n");
+    assert!(run(&["predict", "codes.bochner", "codes.csv", "--score"]).contains("On 60 rows"));
+    let message = bad(&["fit", "codes.csv", "--target", "y", "--task", "regression"]);
+    assert!(message.contains("without zeros at their beginning"), "{message}");
+    let late: String = (0..3000).map(|i| format!("{i},{}\n", if i < 2000 { "7" } else { "08" })).collect();
+    write("late.csv", &format!("x,y\n{late}"));
+    let message = bad(&["fit", "late.csv", "--target", "y"]);
+    assert!(message.contains("late.csv: line 2002, column 2 (y): the class \"08\" would become 8"), "{message}");
+    let numbers: String = (0..60).map(|i| format!("{},{}.5\n", i % 10, i % 10)).collect();
+    write("bare.csv", &numbers);
+    let told = fit("bare.csv", &["--target", "2", "--model", "gp"]);
+    assert!(told.starts_with("bare.csv: 60 rows of 1 column, target 2 (without a header"), "{told}");
+    // No rows, no predictions.
+    write("none.csv", "x\n");
+    assert_eq!(run(&["predict", "codes.bochner", "none.csv"]), "y\n");
+    let probabilities = run(&["predict", "codes.bochner", "none.csv", "--probabilities"]);
+    assert_eq!(probabilities, "y,probability of 007,probability of 030\n");
+    write("zero.csv", "1\n");
+    let std = run(&["predict", "bare.bochner", "zero.csv", "--header", "--std"]);
+    assert_eq!(std, "2,2_std\n");
+    for out in ["out.csv", "out.npy", "out.parquet", "out.tsv"] {
+        assert!(run(&["predict", "codes.bochner", "none.csv", "--out", out]).starts_with("Wrote 0 predictions"));
+        assert!(folder.join(out).exists());
+    }
+    assert_eq!(std::fs::read_to_string(folder.join("out.tsv")).unwrap(), "y\n");
+    let message = bad(&["predict", "codes.bochner", "out.parquet"]);
+    assert!(message.contains("there is no column x"), "an empty Parquet file is read: {message}");
+    write("none.csv", "x,y\n");
+    assert!(bad(&["predict", "codes.bochner", "none.csv", "--score"]).contains("there are no rows"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn codes_are_words_where_the_user_says_so() {
     let selection = Selection { words: vec!["code".into()], ..targets(&["y"]) };
     let (rows, _) = read_with("code,y\n10,1\n20,2\n10,3\n", &selection, &Options::default()).unwrap();
@@ -667,10 +945,22 @@ fn bad_archives_get_one_sentence() {
         for at in 0..bytes.len() {
             let mut flipped = bytes.clone();
             flipped[at] ^= 0x10;
-            if let Ok((rows, _)) = read_bytes(flipped) {
-                assert_eq!(rows, matrix(), "{name} flipped at {at}");
+            match read_bytes(flipped) {
+                Ok((rows, _)) => assert_eq!(rows, matrix(), "{name} flipped at {at}"),
+                Err(_) if at < 4 => {}
+                Err(message) => {
+                    assert!(
+                        message.to_string().contains("the archive is damaged"),
+                        "{name} flipped at {at}: {message}"
+                    );
+                }
             }
         }
+        // The bytes of X, in the middle of the file, are told by its name.
+        let at = bytes.len() / 4;
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 0x10;
+        assert!(complaint(flipped).starts_with("data: the archive is damaged, in its member "), "{name}");
     }
 }
 
@@ -779,6 +1069,15 @@ fn bad_libsvm_files_get_one_sentence() {
         ("1 1:-inf\n", "data: line 1: \"1:-inf\" is not finite"),
         ("1 4000000000:1\n", "data: the index 4000000000 makes rows of 4000000000 numbers, which is too long"),
         ("1 1:2 # fine\n\n# comment\n2 -1:3\n", "data: line 4: expected index:value, found \"-1:3\""),
+        (
+            "1 qid:1 1:1 2:2\n2 qid:1 1:2 2:2\n",
+            "data: line 1: expected index:value, found \"qid:1\": queries, as rankings have them, are not supported",
+        ),
+        ("1,2 1:1\n2 1:3\n", "data: line 1: expected a label, found \"1,2\": rows of several labels are not supported"),
+        (
+            "2 1:3\n# comment\n1,-2,3 1:1\n",
+            "data: line 3: expected a label, found \"1,-2,3\": rows of several labels are not supported",
+        ),
     ] {
         assert_eq!(complaint(text), sentence, "{text:?}");
     }

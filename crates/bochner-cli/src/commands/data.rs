@@ -17,7 +17,7 @@ use std::path::PathBuf;
 Examples:
   bochner data list
   bochner data check                          compares sizes and checksums of all files
-  bochner data fetch mnist --data ~/data      downloads over HTTPS; the same command continues after a break")]
+  bochner data fetch mnist --data ~/data      downloads over HTTPS, continues after a break")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,

@@ -35,12 +35,15 @@ Examples:
   bochner fit houses.csv --target price
   bochner fit irises.csv --target species --out irises.bochner --report page.html
   bochner fit train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz --features 8192
-  bochner fit table.tsv --target y --drop id,name --impute median --preprocess scale --kernel matern --alpha 0.1
-  bochner fit wind.csv --target u,v --kernel divergence_free --plot wind.svg       # a vector field
-  bochner fit large.csv --target y --memory 2GB --checkpoint large.checkpoint    # after a power cut: the same with --resume
+  bochner fit table.tsv --target y --drop id,name --impute median --kernel matern --alpha 0.1
+  bochner fit wind.csv --target u,v --kernel divergence_free --plot wind.svg    # a vector field
+  bochner fit large.csv --target y --memory 2GB --checkpoint large.checkpoint
+  bochner fit large.csv --target y --memory 2GB --checkpoint large.checkpoint --resume
 
-The time of --budget is counted in operations, so that the same command gives the same model on every machine. Reading the
-file and the iterations of svm, kernel-svm, svi, --solver cg and sgd are not counted.")]
+The last two are one fit, begun and, after a power cut, continued.
+
+The time of --budget is counted in operations, so that the same command gives the same model on \
+every machine. Reading the file and the iterations of svm, kernel-svm, svi, --solver cg and sgd are not counted.")]
 pub(crate) struct Args {
     /// A CSV, TSV, Parquet, NPY, NPZ, IDX or LIBSVM file, plain or gzip; - for standard input
     #[serde(skip)]
@@ -84,7 +87,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "single")]
     precision: Precision,
     /// Save what has been learned so far to FILE now and then, and continue from it with --resume: choices, sums over rows,
-    /// passes of --solver cg, sgd and of --model svi, svm and kernel-svm, centres of local-gp
+    /// passes of --solver cg, sgd and of --model svi, svm and kernel-svm, centres of local-gp. A file that is there already
+    /// is refused without --resume, and removed when the fit has ended
     #[serde(skip)]
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
@@ -94,7 +98,7 @@ pub(crate) struct Args {
     resume: bool,
     /// Seconds between checkpoints
     #[serde(skip)]
-    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = human::parse_non_negative)]
     checkpoint_every: f64,
     /// A page with what was chosen and how good it is
     #[serde(skip)]
@@ -157,6 +161,8 @@ const MANY_FEATURES: usize = 8192;
 /// Everything a finished fit can tell.
 pub(crate) struct Fitted {
     pub(crate) data: String,
+    /// Whether the file is text without a header.
+    no_header: bool,
     pub(crate) rows: usize,
     pub(crate) kind: &'static Kind,
     pub(crate) reason: String,
@@ -254,7 +260,8 @@ impl Args {
         let inputs: Vec<_> = std::iter::once(("the data file", self.data.as_path())).chain(labels).collect();
         output::check_apart(&outputs, &inputs)?;
         self.plot.as_deref().map_or(Ok(()), file::check)?;
-        outputs.iter().filter(|(option, _)| *option != "--plot").try_for_each(|(_, path)| output::check_file(path))
+        outputs.iter().filter(|(option, _)| *option != "--plot").try_for_each(|(_, path)| output::check_file(path))?;
+        self.checkpoint.as_deref().filter(|_| !self.resume).map_or(Ok(()), Checkpoint::check_new)
     }
 
     /// The family asked for, or the one that the kernel belongs to.
@@ -445,6 +452,7 @@ fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family
     }
     let fitted = Fitted {
         data: data.input().name.clone(),
+        no_header: data.lacks_header(),
         rows: scan.rows,
         kind,
         reason,
@@ -575,19 +583,18 @@ fn summary(fitted: &Fitted, context: &Context) -> String {
     let targets: Vec<&str> = pipeline.schema.targets.iter().map(|c| c.name.as_str()).collect();
     let mut lines = vec![
         format!(
-            "{}: {} of {}, target {}",
+            "{}: {} of {}, target {}{}",
             fitted.data,
             human::things(fitted.rows, "row"),
             human::things(pipeline.schema.inputs.len(), "column"),
-            targets.join(", ")
+            targets.join(", "),
+            if fitted.no_header { " (without a header: the first row is data)" } else { "" }
         ),
         format!("  task          {}, because {}", task_words(fitted.kind.task), fitted.reason),
     ];
     if fitted.kind.task == Task::Classification {
         let names: Vec<String> = pipeline.class_names().iter().map(models::plain).collect();
-        let shown = names.iter().take(12).cloned().collect::<Vec<_>>().join(", ");
-        let more = if names.len() > 12 { ", …" } else { "" };
-        lines.push(format!("  classes       {shown}{more}"));
+        lines.push(format!("  classes       {}", human::some_of(&names)));
     }
     for (i, words) in pipeline.in_words().iter().enumerate() {
         lines.push(format!("  {:<14}{words}", if i == 0 { "rows" } else { "" }));

@@ -2,7 +2,7 @@ use crate::cli::Context;
 use crate::commands::fit::{figure_words, task_words};
 use crate::failure::{Failure, Outcome};
 use crate::human;
-use crate::models::Model;
+use crate::models::{self, Model};
 use crate::pipeline::Task;
 use crate::read::Kind;
 use crate::score::Figure;
@@ -34,6 +34,10 @@ pub(crate) fn load(path: &Path) -> Outcome<Model> {
         std::io::ErrorKind::NotFound => told(&"there is no such file"),
         _ => told(&e),
     })?;
+    if !models::is_file(&bytes) {
+        let head = &bytes[..bytes.len().min(64)];
+        return Err(Failure::Failed(models::not_a_model(&path.display().to_string(), head)));
+    }
     Stored::from_bytes(&bytes).and_then(Model::new).map_err(|e| told(&e))
 }
 
@@ -65,9 +69,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
             add("predicts", targets.join(", "));
             if model.kind.task == Task::Classification {
                 let names = model.class_names();
-                let shown: Vec<&str> = names.iter().take(12).map(String::as_str).collect();
-                let more = if names.len() > 12 { ", …" } else { "" };
-                add("classes", format!("{}: {}{more}", names.len(), shown.join(", ")));
+                add("classes", format!("{}: {}", names.len(), human::some_of(&names)));
             }
             let categories = pipeline.schema.inputs.iter().filter(|c| matches!(c.kind, Kind::Words { .. })).count();
             let count = human::things(pipeline.schema.inputs.len(), "column");

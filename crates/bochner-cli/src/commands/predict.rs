@@ -3,7 +3,7 @@ use crate::commands::fit::figure_words;
 use crate::commands::inspect;
 use crate::failure::{Failure, Outcome};
 use crate::human;
-use crate::models::Model;
+use crate::models::{self, Model};
 use crate::output;
 use crate::pipeline::{Pipeline, Task};
 use crate::progress::Progress;
@@ -15,6 +15,7 @@ use bochner::random::Seed;
 use bochner::rows::RowSource;
 use bochner::scalar::Real;
 use ndarray::{Array2, concatenate};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// Apply a model to new rows
@@ -26,7 +27,8 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   bochner predict houses.bochner new.csv --out prices.csv
-  bochner predict irises.bochner new.csv --score          # how many are right, if the file has the answers
+  bochner predict irises.bochner new.csv --score      # how many are right, if answers are there
+  bochner predict irises.bochner new.csv --score --json | jq '.figures[0].value'
   cat new.csv | bochner predict houses.bochner - > prices.csv")]
 pub(crate) struct Args {
     /// The model file
@@ -45,6 +47,9 @@ pub(crate) struct Args {
     /// Compare with the targets in the file and print how good the predictions are; writes them only with --out
     #[arg(long)]
     score: bool,
+    /// Print the result of --score as JSON
+    #[arg(long, requires = "score")]
+    json: bool,
     /// File with the targets of an NPY or IDX file, for --score
     #[arg(long, value_name = "FILE", requires = "score")]
     labels: Option<PathBuf>,
@@ -169,6 +174,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let inputs = [("the model", args.model.as_path()), ("the data file", args.data.as_path())];
     let inputs: Vec<_> = inputs.into_iter().chain(labels).collect();
     args.out.iter().try_for_each(|out| output::check_apart(&[("--out", out)], &inputs))?;
+    check_order(args)?;
     let model = inspect::load(&args.model)?;
     let manners = Manners { fill: args.impute, drop: false, words: args.words };
     let data = open(&model, &args.data, args.labels.as_deref(), &args.text, args.score, manners)?;
@@ -211,11 +217,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         progress.read().map_err(crate::pipeline::stopped)
     })?;
     drop(progress);
+    if args.score && rows_before == 0 {
+        return Err(Failure::Failed(format!("{}: there are no rows to compare with predictions", data.input().name)));
+    }
     tell_unknown_words(&data, context);
     if let Some(sheet) = sheet {
         let rows = sheet.rows();
         sheet.finish()?;
-        if let (Some(path), false) = (&args.out, context.global.quiet) {
+        if let (Some(path), false) = (&args.out, context.global.quiet || args.json) {
             context.print(&format!("Wrote {} predictions to {}\n", human::count(rows), path.display()))?;
         }
     }
@@ -227,9 +236,27 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         answers.predicted = Array2::from_shape_vec(shape, predicted).map_err(broken)?;
         let names: Vec<String> = data.schema().targets.iter().map(|c| c.name.clone()).collect();
         let figures = answers.figures(Seed::new(context.global.seed), &names);
+        if args.json {
+            let value = json!({
+                "data": data.input().name, "model": args.model.display().to_string(), "task": model.kind.task,
+                "rows": rows_before, "figures": figures, "file": args.out.as_ref().map(|path| path.display().to_string()),
+            });
+            return context.print(&format!("{value:#}\n"));
+        }
         let words: Vec<String> =
             figures.iter().map(|f: &Figure| format!("  {}", context.bold(&figure_words(f)))).collect();
         context.print(&format!("On {} rows:\n{}\n", human::count(rows_before), words.join("\n")))?;
+    }
+    Ok(())
+}
+
+/// Refuses the data before the model, which is easily written.
+fn check_order(args: &Args) -> Outcome {
+    let is_model = |path: &Path| path.is_file() && models::head(path).is_ok_and(|head| models::is_file(&head));
+    if args.model.is_file() && !is_model(&args.model) && is_model(&args.data) {
+        let (first, second) = (args.model.display(), args.data.display());
+        let message = format!("{first} is not a model file of bochner, but {second} is; the model comes first");
+        return Err(Failure::Usage(message));
     }
     Ok(())
 }

@@ -28,8 +28,8 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   bochner transform data.csv --drop id,label --features 1024 --out features.npy
-  bochner transform data.npy --map polynomial --set degree=3 --features 4096 --preprocess unit --out features.npy
-  bochner transform new.csv --model houses.bochner --out features.npy    # the features that model sees")]
+  bochner transform data.npy --map polynomial --set degree=3 --preprocess unit --out features.npy
+  bochner transform new.csv --model houses.bochner --out features.npy   # the features that it sees")]
 pub(crate) struct Args {
     /// A CSV, TSV, Parquet, NPY, NPZ, IDX or LIBSVM file, plain or gzip; - for standard input
     data: PathBuf,
@@ -123,9 +123,17 @@ fn from_options(args: &Args, context: &Context) -> Outcome<(Data, Vec<Preprocess
     let sample = &scan.sample.rows;
     let mut sample = sample.slice(s![..sample.nrows().min(2000), ..]).to_owned();
     steps.iter().try_for_each(|step| step.apply(sample.view_mut()))?;
-    let spec = spec.resolve(sample.view()).map_err(|error| match error {
-        bochner::Error::Interrupted => Failure::Interrupted,
-        error => Failure::Failed(format!("{}: {error}; --length-scale NUMBER is taken as it is", data.input().name)),
+    let spec = spec.resolve(sample.view()).map_err(|error| {
+        // No median distance; what else there is has nothing to do with the length scale.
+        let median = matches!(
+            error,
+            bochner::Error::Unsupported { .. } | bochner::Error::Parameter { name: "number of rows", .. }
+        );
+        let advice = if median { "; --length-scale NUMBER is taken as it is" } else { "" };
+        match Failure::from(error) {
+            Failure::Failed(why) => Failure::Failed(format!("{}: {why}{advice}", data.input().name)),
+            other => other,
+        }
     })?;
     Ok((data, steps, spec))
 }
@@ -143,6 +151,10 @@ fn transform<R: Real>(args: &Args, context: &Context, data: &Data, steps: &[Prep
             steps.iter().try_for_each(|step| step.apply(rows.view_mut()))?;
             let mut features = features.slice_mut(s![..range.len(), ..]);
             map.transform_into(rows.mapv(R::from_f64).view(), features.view_mut())?;
+            if let Some(at) = features.iter().position(|value| !value.is_finite()) {
+                let (row, column) = (start + at / map.output_dim(), at % map.output_dim());
+                return Err(bochner::Error::NonFinite { what: "features", row, column });
+            }
             let wide = features.mapv(Real::to_f64);
             sheet.push(Block { words: None, numbers: wide.view() }).map_err(pipeline::stopped)?;
         }

@@ -14,15 +14,17 @@ pub(crate) struct Arrow {
 
 const SIDE: f64 = 300.0;
 const GAP: f64 = 24.0;
-const TOP: f64 = 34.0;
+const TOP: f64 = 38.0;
 /// Room for the numbers and the name of the axis on the left, and of the axis below.
-const LEFT: f64 = 52.0;
-const BELOW: f64 = 46.0;
+const LEFT: f64 = 64.0;
+const BELOW: f64 = 56.0;
+/// Least distance of arrows from the frame.
+const MARGIN: f64 = 8.0;
 
 /// Fields side by side, such as the true one, the fitted one and the difference: one scale for places, one for lengths.
 /// `axes` name the coordinates of places.
 ///
-/// The longest arrow is as long as points are apart. Arrows that are not finite are left out.
+/// The longest arrow is as long as points are apart, and frames are as wide as all arrows need. Arrows that are not finite are left out.
 pub(crate) fn quiver(axes: [&str; 2], panels: &[(&str, Vec<Arrow>)]) -> String {
     let finite = |arrow: &&Arrow| arrow.at.iter().chain(&arrow.by).all(|v| v.is_finite());
     let all = || panels.iter().flat_map(|(_, arrows)| arrows.iter().filter(finite));
@@ -40,16 +42,20 @@ pub(crate) fn quiver(axes: [&str; 2], panels: &[(&str, Vec<Arrow>)]) -> String {
     let most = panels.iter().map(|(_, arrows)| arrows.len()).max().unwrap_or(0).max(1) as f64;
     let longest = all().map(|a| a.by[0].hypot(a.by[1])).fold(0.0, f64::max);
     let stretch = if longest > 0.0 { SIDE / most.sqrt() / longest } else { 0.0 };
-    // Half an arrow's room on every side, so that those at the border stay inside the frame.
-    let margin = 0.5 * SIDE / most.sqrt();
-    let (across, up) =
-        (unit * (ranges[0].1 - ranges[0].0) + 2.0 * margin, unit * (ranges[1].1 - ranges[1].0) + 2.0 * margin);
+    // How far arrows reach beyond the places where they begin: those at the border stay inside the frame.
+    let beyond = |axis: usize| {
+        let length = unit * (ranges[axis].1 - ranges[axis].0);
+        let tips = all().map(|a| unit * (a.at[axis] - ranges[axis].0) + stretch * a.by[axis]);
+        let (low, high) = tips.fold((0.0, length), |(l, h): (f64, f64), tip| (l.min(tip), h.max(tip)));
+        (MARGIN - low, length + 2.0 * MARGIN + (high - length - low))
+    };
+    let ((before, across), (below, up)) = (beyond(0), beyond(1));
     let width = LEFT + panels.len().max(1) as f64 * (across + GAP);
     let height = TOP + up + BELOW + GAP;
     let mut svg = String::new();
     let _ = write!(
         svg,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="{FONT}" role="img">"#
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" class="plot fields" font-family="{FONT}" role="img">"#
     );
     let axis = axes.map(Axis::linear);
     let ticks = [0, 1].map(|k| {
@@ -60,46 +66,46 @@ pub(crate) fn quiver(axes: [&str; 2], panels: &[(&str, Vec<Arrow>)]) -> String {
     for (number, (name, arrows)) in panels.iter().enumerate() {
         let left = LEFT + number as f64 * (across + GAP);
         let at =
-            |x: f64, y: f64| (left + margin + unit * (x - ranges[0].0), TOP + up - margin - unit * (y - ranges[1].0));
+            |x: f64, y: f64| (left + before + unit * (x - ranges[0].0), TOP + up - below - unit * (y - ranges[1].0));
         let _ = write!(
             svg,
-            r#"<g class="field"><text x="{}" y="{}" text-anchor="middle" font-size="14" fill="{INK}">{}</text>"#,
+            r#"<g class="field"><text x="{}" y="{}" text-anchor="middle" font-size="17" class="ink" fill="{INK}">{}</text>"#,
             left + across / 2.0,
             TOP - 12.0,
             escape(name)
         );
         let _ = write!(
             svg,
-            r#"<rect class="frame" x="{left:.1}" y="{TOP}" width="{across:.1}" height="{up:.1}" fill="none" stroke="{GRID}"/>"#
+            r#"<rect class="grid" x="{left:.1}" y="{TOP}" width="{across:.1}" height="{up:.1}" fill="none" stroke="{GRID}"/>"#
         );
         for tick in &ticks[0] {
             let (x, _) = at(*tick, ranges[1].0);
-            let y = TOP + up + 14.0;
+            let y = TOP + up + 17.0;
             let text = axis[0].text(*tick);
             let _ = write!(
                 svg,
-                r#"<text x="{x:.1}" y="{y:.1}" text-anchor="middle" font-size="11" fill="{SOFT}">{text}</text>"#
+                r#"<text x="{x:.1}" y="{y:.1}" text-anchor="middle" font-size="14" class="soft" fill="{SOFT}">{text}</text>"#
             );
         }
-        let (x, y) = (left + across / 2.0, TOP + up + 30.0);
+        let (x, y) = (left + across / 2.0, TOP + up + 37.0);
         let _ = write!(
             svg,
-            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="middle" font-size="12" fill="{INK}">{}</text>"#,
+            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="middle" font-size="15" class="ink" fill="{INK}">{}</text>"#,
             escape(axes[0])
         );
         if number == 0 {
             for tick in &ticks[1] {
                 let (_, y) = at(ranges[0].0, *tick);
-                let (x, y, text) = (left - 5.0, y + 4.0, axis[1].text(*tick));
+                let (x, y, text) = (left - 5.0, y + 5.0, axis[1].text(*tick));
                 let _ = write!(
                     svg,
-                    r#"<text x="{x:.1}" y="{y:.1}" text-anchor="end" font-size="11" fill="{SOFT}">{text}</text>"#
+                    r#"<text x="{x:.1}" y="{y:.1}" text-anchor="end" font-size="14" class="soft" fill="{SOFT}">{text}</text>"#
                 );
             }
             let (x, y) = (14.0, TOP + up / 2.0);
             let _ = write!(
                 svg,
-                r#"<text x="{x}" y="{y:.1}" text-anchor="middle" font-size="12" fill="{INK}" transform="rotate(-90 {x} {y:.1})">{}</text>"#,
+                r#"<text x="{x}" y="{y:.1}" text-anchor="middle" font-size="15" class="ink" fill="{INK}" transform="rotate(-90 {x} {y:.1})">{}</text>"#,
                 escape(axes[1])
             );
         }
@@ -117,12 +123,14 @@ pub(crate) fn quiver(axes: [&str; 2], panels: &[(&str, Vec<Arrow>)]) -> String {
                 arrow.by[0], arrow.by[1], arrow.at[0], arrow.at[1]
             );
         }
+        let own = arrows.iter().filter(finite).map(|a| a.by[0].hypot(a.by[1])).fold(0.0, f64::max);
         let _ = write!(
             svg,
-            r#"<text x="{}" y="{}" text-anchor="middle" font-size="11" fill="{SOFT}">{} arrows, longest of all {longest:.3}</text></g>"#,
+            r#"<text x="{}" y="{}" text-anchor="middle" font-size="14" class="soft" fill="{SOFT}">{}, the longest {}</text></g>"#,
             left + across / 2.0,
             height - 8.0,
-            human::count(arrows.len())
+            human::things(arrows.len(), "arrow"),
+            human::significant(own, 3)
         );
     }
     svg.push_str("</svg>");
@@ -157,6 +165,24 @@ mod tests {
         // Up is towards smaller ordinates.
         assert_eq!(numbers[0], numbers[2]);
         assert!(numbers[3] < numbers[1]);
+    }
+
+    #[test]
+    fn arrows_stay_inside_their_panel() {
+        let field = vec![arrow(0.0, 0.0, -3.0, -1.0), arrow(1.0, 1.0, 3.0, 2.0), arrow(0.0, 1.0, 0.1, 5.0)];
+        let svg = quiver(["x", "y"], &[("one", field.clone()), ("other", field)]);
+        let number = |text: &str, name: &str| -> f64 {
+            text.split(&format!(" {name}=\"")).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+        };
+        for panel in svg.split("<rect class=\"grid\"").skip(1) {
+            let [x, y, width, height] = ["x", "y", "width", "height"].map(|name| number(panel, name));
+            for path in panel.split("d=\"M").skip(1).map(|path| path.split('"').next().unwrap()) {
+                let places: Vec<f64> = path.split(['L', 'M', ' ']).map(|n| n.parse().unwrap()).collect();
+                for place in places.chunks(2) {
+                    assert!((x..x + width).contains(&place[0]) && (y..y + height).contains(&place[1]), "{path}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -34,6 +34,14 @@ pub(super) fn absent(target: bool, missing: Missing, advice: Option<&'static str
     }
 }
 
+/// What is said about a column without a single value; `option` is the column as options call it.
+pub(super) fn empty(target: bool, option: &str) -> String {
+    match target {
+        true => "the target is missing in all rows: there is nothing to learn".into(),
+        false => format!("the column is empty in all rows; --drop {option} leaves it out"),
+    }
+}
+
 /// What is said about a word that nobody has seen before; inputs may be `let_pass`.
 pub(super) fn unknown_word(word: &str, target: bool, let_pass: bool) -> String {
     match (target, let_pass) {
@@ -130,6 +138,14 @@ pub(super) enum Facts {
 }
 
 impl Facts {
+    /// Whether no cell of the column has a value.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Facts::Words(_, n) | Facts::Mean(_, n) => *n == 0,
+            Facts::Median(values) => values.is_empty(),
+        }
+    }
+
     /// Nothing yet about any of the chosen columns.
     pub(super) fn of_all(chosen: &Chosen, words: &[usize], missing: Missing) -> HashMap<usize, Facts> {
         let fact = |j: &usize| match missing {
@@ -170,6 +186,23 @@ pub(super) fn names_among(names: &[String], chosen: &Chosen, facts: &HashMap<usi
         }
         _ => None,
     })
+}
+
+/// The first column without a single value, unless zeros are to fill it, and what is said about it.
+pub(super) fn empty_among(
+    names: &[String],
+    chosen: &Chosen,
+    missing: Missing,
+    facts: &HashMap<usize, Facts>,
+) -> Option<(usize, String)> {
+    let mut columns = chosen.inputs.iter().chain(&chosen.targets);
+    let j = *columns.find(|j| match facts.get(j) {
+        // A column of no words would be none at all.
+        Some(fact @ Facts::Words(..)) => fact.is_empty(),
+        Some(fact) => fact.is_empty() && missing != Missing::Zero,
+        None => false,
+    })?;
+    Some((j, empty(chosen.targets.contains(&j), &option_name(names, j))))
 }
 
 /// The chosen columns with what was learned about them.
@@ -221,6 +254,10 @@ impl Thinned {
             });
             self.halvings += 1;
         }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.seen == 0
     }
 
     /// The middle value, or the mean of the two; 0 of nothing.

@@ -6,17 +6,17 @@
 use super::Result;
 use super::chunks::{Buffer, Chunks, parse_in_order};
 use super::columns::{
-    Facts, MOST_WORDS, Place, Role, Strangers, absent, merge, names_among, option_name, roles, schema_from,
-    too_many_words, unknown_word,
+    Facts, MOST_WORDS, Place, Role, Strangers, absent, empty, empty_among, merge, names_among, option_name, roles,
+    schema_from, too_many_words, unknown_word,
 };
 use super::fault::{Fault, excerpt};
 use super::input::{Input, cannot_read};
-use super::schema::{Chosen, Column, Largest, Missing, Schema, Selection, Unknown};
+use super::schema::{Chosen, Column, Largest, Missing, Schema, Selection, Unknown, numbered};
 use super::{Element, Options, Visit, rows_of, words};
 use bochner::rows::RowBlock;
 use ndarray::ArrayView2;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Rows looked at before the kinds of columns are decided.
 const SAMPLE_ROWS: usize = 1000;
@@ -43,9 +43,14 @@ pub(super) struct Csv {
     options: Options,
     pub(super) schema: Schema,
     roles: Vec<Role>,
-    /// A column of names. Told when rows are asked for: who has not said what the target is has to hear that first.
+    /// A column of names, or of nothing. Told when rows are asked for: who has not said what the target is has to hear
+    /// that first.
     doubt: Option<(usize, String)>,
+    /// Whether the columns were known before: then there may be no rows.
+    known: bool,
     pub(super) strangers: Strangers,
+    /// Numbers of a target that are written otherwise than they would be printed.
+    pub(super) codes: Strangers,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,13 +65,25 @@ struct Dialect {
 
 impl Csv {
     fn new(input: Input, dialect: Dialect, names: Vec<String>, options: &Options, schema: Schema) -> Self {
-        let (roles, strangers) = (Vec::new(), Strangers::default());
-        Csv { input, dialect, names, options: options.clone(), schema, roles, doubt: None, strangers }
+        let (roles, strangers, codes) = (Vec::new(), Strangers::default(), Strangers::default());
+        let options = options.clone();
+        Csv { input, dialect, names, options, schema, roles, doubt: None, known: false, strangers, codes }
+    }
+
+    pub(super) fn lacks_header(&self) -> bool {
+        !self.dialect.header
     }
 
     pub(super) fn open(input: Input, options: &Options, selection: &Selection) -> Result<Self> {
-        let (dialect, names, sample) = look(&input, options)?;
-        let chosen = resolve(selection, &input, &names)?;
+        let asked_for = selection.inputs.iter().flatten();
+        let asked_for = || asked_for.clone().chain(&selection.targets).chain(&selection.drop).chain(&selection.words);
+        // Years, numbers of wavelengths: measurements are hardly ever all whole.
+        let named = |first: &FirstRow<'_>| {
+            first.cells.iter().all(|cell| parse_number(cell).is_none() || words::is_whole(cell))
+                && asked_for().any(|name| first.has(name))
+        };
+        let (dialect, names, sample) = look(&input, options, named)?;
+        let chosen = resolve(selection, &input, &names, dialect, options)?;
         let wanted = || chosen.inputs.iter().chain(&chosen.targets).copied();
         let mut csv = Csv::new(input, dialect, names, options, Schema::default());
         let mut words = Vec::new();
@@ -75,12 +92,30 @@ impl Csv {
                 words.push(j);
             }
         }
-        let facts = if words.is_empty() && !matches!(options.missing, Missing::Mean | Missing::Median) {
-            HashMap::new()
-        } else {
-            csv.scan(&chosen, &words)?
-        };
-        csv.doubt = names_among(&csv.names, &chosen, &facts);
+        let mut codes = csv.code_target(&chosen, &sample).filter(|j| !words.contains(j));
+        words.extend(codes);
+        let mut facts = HashMap::new();
+        while !words.is_empty() || matches!(options.missing, Missing::Mean | Missing::Median) {
+            match csv.scan(&chosen, &words)? {
+                Ok(found) => {
+                    facts = found;
+                    break;
+                }
+                Err(column) if codes == Some(column) => {
+                    codes = None;
+                    words.retain(|j| *j != column);
+                }
+                Err(column) => return Err(csv.too_many_words(column)),
+            }
+        }
+        // So many different ones are no classes: numbers filled up with zeros to the same length.
+        if let Some(j) = codes
+            && matches!(facts.get(&j), Some(Facts::Words(values, n)) if words::are_names(values.len(), *n))
+        {
+            facts.remove(&j);
+        }
+        csv.doubt = names_among(&csv.names, &chosen, &facts)
+            .or_else(|| empty_among(&csv.names, &chosen, options.missing, &facts).filter(|_| sample.len() > 1));
         csv.schema = schema_from(&csv.names, &chosen, options.missing, &facts);
         csv.assign_roles(&chosen);
         Ok(csv)
@@ -88,7 +123,11 @@ impl Csv {
 
     /// Opens a file with the columns of a known schema: by name where there is a header, else by position.
     pub(super) fn open_with(input: Input, options: &Options, schema: &Schema, with_targets: bool) -> Result<Self> {
-        let (dialect, names, _) = look(&input, options)?;
+        let known = |first: &FirstRow<'_>| {
+            let mut names = schema.inputs.iter().map(|c| &c.name);
+            names.clone().any(|name| first.has(name)) && names.all(|name| first.cells.contains(name.as_bytes()))
+        };
+        let (dialect, names, _) = look(&input, options, known)?;
         let mut schema = schema.clone();
         if !with_targets {
             schema.targets.clear();
@@ -97,7 +136,8 @@ impl Csv {
         let selection = |columns: &[Column]| columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
         let chosen = if dialect.header || columns.clone().any(|c| c.name.parse::<usize>().is_ok()) {
             let (inputs, targets) = (selection(&schema.inputs), selection(&schema.targets));
-            resolve(&Selection { inputs: Some(inputs), targets, ..Selection::default() }, &input, &names)?
+            let selection = Selection { inputs: Some(inputs), targets, ..Selection::default() };
+            resolve(&selection, &input, &names, dialect, options)?
         } else if names.len() == columns.count() {
             let inputs = schema.inputs.len();
             Chosen { inputs: (0..inputs).collect(), targets: (inputs..names.len()).collect(), words: Vec::new() }
@@ -105,9 +145,20 @@ impl Csv {
             let (found, expected) = (names.len(), schema.inputs.len() + schema.targets.len());
             return Err(input.fault(format!("it has no header and {found} columns, but {expected} are expected")));
         };
-        let mut csv = Csv::new(input, dialect, names, options, schema);
+        let mut csv = Csv { known: true, ..Csv::new(input, dialect, names, options, schema) };
         csv.assign_roles(&chosen);
         Ok(csv)
+    }
+
+    /// The only target, if it holds whole numbers of which some are written otherwise than they would be printed, as far as
+    /// the first rows tell: such numbers are the names of classes (007), which a model has to give back as they are.
+    ///
+    /// 1.0 for 1 says nothing that 1 does not, and +1 is a sign: these stay numbers. So do inputs: what their zeros at the
+    /// beginning say, the number says too.
+    fn code_target(&self, chosen: &Chosen, sample: &[Record]) -> Option<usize> {
+        let &[j] = &chosen.targets[..] else { return None };
+        let cells = || sample.iter().filter_map(|r| r.fields.get(j)).filter(|f| !is_missing(f));
+        (cells().any(|f| words::is_code(f)) && cells().all(|f| words::is_whole(f))).then_some(j)
     }
 
     /// Whether the first rows have words in column `j`; refuses a few words among many numbers, which are more likely slips
@@ -117,8 +168,7 @@ impl Csv {
         let is_number = |field: &[u8]| parse_number(field).is_some();
         let mut words = cells().filter(|(_, field)| !is_number(field));
         let Some((line, field)) = words.next() else { return Ok(false) };
-        let refused =
-            |line: u64, message: String| Err(self.locate(Trouble { line: Some(line), column: Some(j), message }, 0));
+        let refused = |line: u64, message: String| Err(self.locate(Trouble::new(Some(line), Some(j), message), 0));
         let name = option_name(&self.names, j);
         if let Some((first, look)) = words::look(cells().map(|(_, field)| (&field[..], is_number(field))))
             && let Some((line, field)) = cells().nth(first)
@@ -142,8 +192,8 @@ impl Csv {
         self.roles = roles(self.names.len(), chosen, &self.schema);
     }
 
-    /// Collects the words and means of all rows.
-    fn scan(&self, chosen: &Chosen, words: &[usize]) -> Result<HashMap<usize, Facts>> {
+    /// Collects the words and means of all rows; or gives a column that has too many words for a category.
+    fn scan(&self, chosen: &Chosen, words: &[usize]) -> Result<Result<HashMap<usize, Facts>, usize>> {
         let mut facts = Facts::of_all(chosen, words, self.options.missing);
         let empty = facts.clone();
         let parse = |bytes: &[u8], found: &mut Found| {
@@ -152,22 +202,65 @@ impl Csv {
             found.fault = self.scan_chunk(bytes, &mut found.facts).err();
         };
         let mut line = self.dialect.skipped_lines;
-        self.each_chunk(parse, |found| {
+        let mut too_many = None;
+        let ended = self.each_chunk(parse, |found| {
             if let Some(fault) = found.fault.take() {
                 return Err(self.locate(fault, line));
             }
             line += found.lines;
-            match merge(&mut facts, &mut found.facts) {
-                Some(column) => Err(self.too_many_words(column)),
-                None => Ok(()),
+            too_many = merge(&mut facts, &mut found.facts);
+            // Any error ends the pass.
+            too_many.map_or(Ok(()), |column| Err(self.too_many_words(column)))
+        });
+        match too_many {
+            Some(column) => Ok(Err(column)),
+            None => ended.map(|()| Ok(facts)),
+        }
+    }
+
+    /// Whether each of the columns has a value in any row, or cannot be told from others, and the number of rows.
+    fn filled(&self) -> Option<(Vec<bool>, u64)> {
+        let columns = self.roles.len();
+        let (mut filled, mut rows) = (vec![false; columns], 0);
+        let parse = |bytes: &[u8], found: &mut (Vec<bool>, u64)| {
+            *found = (vec![false; columns], 0);
+            let mut scanner = Scanner::new(bytes, self.dialect.separator);
+            while scanner.next_row() {
+                for j in 0..columns {
+                    let Ok(field) = scanner.field(j, columns) else { return found.0.fill(true) };
+                    found.0[j] |= !is_missing(&field);
+                }
+                found.1 += 1;
             }
-        })?;
-        Ok(facts)
+        };
+        let ended = self.each_chunk(parse, |found| {
+            filled.iter_mut().zip(&found.0).for_each(|(all, some)| *all |= some);
+            rows += found.1;
+            Ok(())
+        });
+        ended.is_ok().then_some((filled, rows))
+    }
+
+    /// What is said about a column without a single value: `column`, or the first such one. Nobody can leave out a column that
+    /// a model knows.
+    fn empty_column(&self, column: Option<usize>) -> Option<Trouble> {
+        if self.known || self.options.advice.is_some() {
+            return None;
+        }
+        let (filled, rows) = self.filled()?;
+        let place = |role: &Role| match role {
+            Role::Skip => None,
+            Role::Number { place, .. } | Role::Words { place, .. } => Some(*place),
+        };
+        let mut empty_ones =
+            self.roles.iter().enumerate().filter_map(|(j, role)| Some((j, place(role).filter(|_| !filled[j])?)));
+        let (j, place) = empty_ones.find(|(j, _)| column.is_none_or(|column| column == *j)).filter(|_| rows > 1)?;
+        Some(Trouble::new(None, Some(j), empty(place.is_target(), &option_name(&self.names, j))))
     }
 
     fn too_many_words(&self, column: usize) -> bochner::Error {
         let message = too_many_words(&option_name(&self.names, column));
-        self.locate(Trouble { line: None, column: Some(column), message }, 0)
+        self.locate(Trouble::new(None, Some(column), message), 0)
     }
 
     fn scan_chunk(&self, bytes: &[u8], facts: &mut HashMap<usize, Facts>) -> Result<(), Trouble> {
@@ -182,7 +275,7 @@ impl Csv {
                 match fact {
                     Facts::Words(set, n) => {
                         *n += 1;
-                        let word = std::str::from_utf8(&field).map_err(|_| scanner.trouble(j, not_utf8(&field)))?;
+                        let word = word(&field).map_err(|message| scanner.trouble(j, message))?;
                         if !set.contains(word) {
                             set.insert(word.to_owned());
                         }
@@ -209,7 +302,7 @@ impl Csv {
     /// Delivers all rows in blocks.
     pub(super) fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
         if let Some((column, message)) = self.doubt.clone() {
-            return Err(self.locate(Trouble { line: None, column: Some(column), message }, 0));
+            return Err(self.locate(Trouble::new(None, Some(column), message), 0));
         }
         let (d, t) = (self.schema.input_dim(), self.schema.targets.len());
         let parse = |bytes: &[u8], parsed: &mut Parsed<R>| {
@@ -217,14 +310,21 @@ impl Csv {
             parsed.fault = self.parse_chunk(bytes, parsed).err();
         };
         let mut line = self.dialect.skipped_lines;
-        let mut any = false;
+        let (mut any, mut dropped) = (false, false);
         self.each_chunk(parse, |parsed| {
             if let Some(fault) = parsed.fault.take() {
+                let fault = match fault.gap {
+                    true => self.empty_column(fault.column).unwrap_or(fault),
+                    false => fault,
+                };
                 return Err(self.locate(fault, line));
             }
             let first = parsed.stranger.take();
             self.strangers.add(parsed.strangers, || first.map(|first| self.fault_at(first, line)));
+            let first = parsed.code.take();
+            self.codes.add(u64::from(first.is_some()), || first.map(|first| self.fault_at(first, line)));
             line += parsed.lines;
+            dropped |= parsed.dropped;
             if parsed.rows == 0 {
                 return Ok(());
             }
@@ -235,7 +335,16 @@ impl Csv {
                 weights: None,
             })
         })?;
-        if any { Ok(()) } else { Err(self.input.fault("there are no rows")) }
+        if any || (self.known && !dropped) {
+            return Ok(());
+        }
+        if !dropped {
+            return Err(self.input.fault("there are no rows"));
+        }
+        Err(match self.empty_column(None) {
+            Some(trouble) => self.locate(trouble, 0),
+            None => self.input.fault("there are no rows without empty cells"),
+        })
     }
 
     fn each_chunk<T: Default + Send>(
@@ -252,8 +361,10 @@ impl Csv {
         let missing = self.options.missing;
         let largest = self.options.largest.map_or(f64::MAX, |largest| largest.value);
         let empty = |scanner: &Scanner<'_>, j: usize, place: Place| {
-            scanner.trouble(j, absent(place.is_target(), missing, self.options.advice).into())
+            let message = absent(place.is_target(), missing, self.options.advice).into();
+            Trouble { gap: true, ..scanner.trouble(j, message) }
         };
+        let may_be_class = t == 1 && !self.known;
         let mut scanner = Scanner::new(bytes, self.dialect.separator);
         while scanner.next_row() {
             let (base, target_base) = (out.inputs.len(), out.targets.len());
@@ -264,6 +375,7 @@ impl Csv {
                 match role {
                     Role::Skip => scanner.skip(j, columns)?,
                     Role::Number { place, fill } => {
+                        let start = scanner.at;
                         let value = match scanner.number(j, columns)? {
                             Some(value) => value,
                             None => match (fill, missing) {
@@ -284,7 +396,18 @@ impl Csv {
                         }
                         match place {
                             Place::Input(at) => out.inputs[base + at] = value,
-                            Place::Target(at) => out.targets[target_base + at] = value,
+                            Place::Target(at) => {
+                                out.targets[target_base + at] = value;
+                                if may_be_class && out.code.is_none() && words::is_code(scanner.taken_from(start)) {
+                                    let (code, name) =
+                                        (excerpt(scanner.taken_from(start)), option_name(&self.names, j));
+                                    let message = format!(
+                                        "the class {code} would become {value}; --categories {name} takes the column as \
+                                         words"
+                                    );
+                                    out.code = Some(scanner.trouble(j, message));
+                                }
+                            }
                         }
                     }
                     Role::Words { place, values } => {
@@ -316,6 +439,7 @@ impl Csv {
             if dropped {
                 out.inputs.truncate(base);
                 out.targets.truncate(target_base);
+                out.dropped = true;
                 continue;
             }
             out.rows += 1;
@@ -339,9 +463,20 @@ impl Csv {
     }
 }
 
-/// The columns asked for. Where all of a line is one column, it may be for want of the right separator.
-fn resolve(selection: &Selection, input: &Input, names: &[String]) -> Result<Chosen> {
-    selection.resolve(&input.name, names).map_err(|error| match names {
+/// The columns asked for. Where all of a line is one column, it may be for want of the right separator; where they have no
+/// names, for want of a header.
+fn resolve(
+    selection: &Selection,
+    input: &Input,
+    names: &[String],
+    dialect: Dialect,
+    options: &Options,
+) -> Result<Chosen> {
+    let hint = match dialect.header || options.header.is_some() {
+        true => "",
+        false => ", as no header was found; --header takes the first row for one",
+    };
+    selection.resolve_or(&input.name, names, hint).map_err(|error| match names {
         [_] => {
             let file = format!("{}: ", input.name);
             let told = error.to_string();
@@ -355,6 +490,7 @@ fn resolve(selection: &Selection, input: &Input, names: &[String]) -> Result<Cho
 fn not_a_number(field: &[u8]) -> String {
     let found = format!("expected a number, found {}", excerpt(field));
     match std::str::from_utf8(field) {
+        _ if field.contains(&0) => format!("{found} with {NUL_BYTE}"),
         Ok(text) if words::is_otherwise(text) => format!("{found}: {}", words::AS_NUMBERS_ARE),
         _ => found,
     }
@@ -366,8 +502,15 @@ fn too_large(value: f64, largest: Option<Largest>) -> String {
     format!("the number {value:e} is {}", largest.map_or("too large", |largest| largest.told))
 }
 
-fn not_utf8(field: &[u8]) -> String {
-    format!("the text {} is not UTF-8", excerpt(field))
+const NUL_BYTE: &str = "a NUL byte, which is no text: the file is damaged";
+
+/// A field as text, or what is wrong with it.
+fn word(field: &[u8]) -> Result<&str, String> {
+    match std::str::from_utf8(field) {
+        Ok(_) if field.contains(&0) => Err(format!("found {} with {NUL_BYTE}", excerpt(field))),
+        Ok(word) => Ok(word),
+        Err(_) => Err(format!("the text {} is not UTF-8", excerpt(field))),
+    }
 }
 
 #[derive(Default)]
@@ -386,12 +529,18 @@ struct Parsed<R> {
     /// Cells with words that did not occur in training, and the first of them.
     strangers: u64,
     stranger: Option<Trouble>,
+    /// The first number of a target that is written otherwise than it would be printed.
+    code: Option<Trouble>,
+    /// Whether rows with empty cells were left out.
+    dropped: bool,
     fault: Option<Trouble>,
 }
 
 impl<R> Default for Parsed<R> {
     fn default() -> Self {
-        Parsed { inputs: Vec::new(), targets: Vec::new(), rows: 0, lines: 0, strangers: 0, stranger: None, fault: None }
+        let (inputs, targets) = (Vec::new(), Vec::new());
+        let (stranger, code, fault) = (None, None, None);
+        Parsed { inputs, targets, rows: 0, lines: 0, strangers: 0, stranger, code, dropped: false, fault }
     }
 }
 
@@ -400,7 +549,7 @@ impl<R> Parsed<R> {
         self.inputs.clear();
         self.targets.clear();
         (self.rows, self.lines, self.fault) = (0, 0, None);
-        (self.strangers, self.stranger) = (0, None);
+        (self.strangers, self.stranger, self.code, self.dropped) = (0, None, None, false);
     }
 }
 
@@ -412,6 +561,14 @@ struct Trouble {
     /// Column, counted from 0.
     column: Option<usize>,
     message: String,
+    /// Whether it is about an empty cell.
+    gap: bool,
+}
+
+impl Trouble {
+    fn new(line: Option<u64>, column: Option<usize>, message: String) -> Self {
+        Trouble { line, column, message, gap: false }
+    }
 }
 
 /// Walks over the fields of a chunk of whole lines.
@@ -506,7 +663,7 @@ impl<'a> Scanner<'a> {
         } else {
             format!("the row has more than {columns} fields")
         };
-        Err(Trouble { line: Some(self.line), column: None, message })
+        Err(Trouble::new(Some(self.line), None, message))
     }
 
     /// Moves past the end of a field at `end`, if one can be there: a separator, or for the last field a line end.
@@ -534,7 +691,14 @@ impl<'a> Scanner<'a> {
     }
 
     fn trouble(&self, column: usize, message: String) -> Trouble {
-        Trouble { line: Some(self.line), column: Some(column), message }
+        Trouble::new(Some(self.line), Some(column), message)
+    }
+
+    /// The field that began at `start` and has just been passed, without quotes and blanks around it.
+    fn taken_from(&self, start: usize) -> &'a [u8] {
+        let field = &self.bytes[start..self.at];
+        let field = field.strip_suffix(&[self.separator]).unwrap_or(field).trim_ascii();
+        field.strip_prefix(b"\"").and_then(|f| f.strip_suffix(b"\"")).unwrap_or(field)
     }
 }
 
@@ -675,8 +839,66 @@ fn view<R>(data: &[R], rows: usize, columns: usize) -> ArrayView2<'_, R> {
     ArrayView2::from_shape((rows, columns), &data[..rows * columns]).expect("rows times columns numbers")
 }
 
-/// Separator, header, names and the first rows.
-fn look(input: &Input, options: &Options) -> Result<(Dialect, Vec<String>, Vec<Record>)> {
+/// The cells of a first row that may be a header although it looks like data.
+struct FirstRow<'a> {
+    cells: HashSet<&'a [u8]>,
+    columns: usize,
+}
+
+impl FirstRow<'_> {
+    /// Whether a column asked for is called by a cell of the row, and can be no number of a column.
+    fn has(&self, name: &str) -> bool {
+        self.cells.contains(name.as_bytes()) && numbered(name, self.columns).is_none()
+    }
+}
+
+/// The encoding of a text that is not UTF-8, if it is one of those with bytes of zero.
+fn wide_encoding(text: &[u8]) -> Option<&'static str> {
+    let marked = |marks: [&[u8]; 2]| marks.iter().any(|mark| text.starts_with(mark));
+    // The mark of one of them begins with that of the other.
+    if marked([&[0xff, 0xfe, 0, 0], &[0, 0, 0xfe, 0xff]]) {
+        return Some("UTF-32");
+    }
+    if marked([&[0xff, 0xfe], &[0xfe, 0xff]]) {
+        return Some("UTF-16");
+    }
+    // Without a mark: of every character, one byte is not zero.
+    let start = &text[..text.len().min(64) / 4 * 4];
+    let only =
+        |at: usize, of: usize| start.len() >= 8 && start.iter().enumerate().all(|(i, c)| (i % of == at) == (*c != 0));
+    if only(0, 4) || only(3, 4) {
+        return Some("UTF-32");
+    }
+    (only(0, 2) || only(1, 2)).then_some("UTF-16")
+}
+
+/// What is said about a text with a byte of zero at `nul`: where it is, unless nothing looks like text.
+fn not_text(input: &Input, options: &Options, text: &[u8], nul: usize) -> bochner::Error {
+    let start = &text[..text.len().min(4096)];
+    let strange = start.iter().filter(|c| matches!(c, 0..=8 | 14..=31)).count();
+    if strange > 1 + start.len() / 50 {
+        return input.fault("this is not a text file, and not one of the known binary formats");
+    }
+    let separator = options.separator.unwrap_or_else(|| guess_separator(text));
+    let line_start = memchr::memrchr(b'\n', &text[..nul]).map_or(0, |at| at + 1);
+    let mut scanner = Scanner { at: line_start, ..Scanner::new(text, separator) };
+    let mut column = 1;
+    while let Ok((_, end)) = take_field(text, scanner.at, separator)
+        && end <= nul
+        && scanner.close(end, false)
+    {
+        column += 1;
+    }
+    let line = Some(count_lines(&text[..nul]) + 1);
+    Fault { line, column: Some((column, None)), ..Fault::new(&input.name, format!("found {NUL_BYTE}")) }.into()
+}
+
+/// Separator, header, names and the first rows; `named` says whether a row of numbers is a header all the same.
+fn look(
+    input: &Input,
+    options: &Options,
+    named: impl FnOnce(&FirstRow<'_>) -> bool,
+) -> Result<(Dialect, Vec<String>, Vec<Record>)> {
     let mut first = Buffer::default();
     let mut chunks = Chunks::new(input.bytes()?, 0, true).eagerly(input.is_stream());
     chunks.next(&mut first).map_err(|e| input.fault(cannot_read(&e)))?;
@@ -690,11 +912,11 @@ fn look(input: &Input, options: &Options) -> Result<(Dialect, Vec<String>, Vec<R
     if text.is_empty() {
         return Err(input.fault("the file is empty"));
     }
-    if text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff]) {
-        return Err(input.fault("the text is UTF-16; save it as UTF-8"));
+    if let Some(encoding) = wide_encoding(text) {
+        return Err(input.fault(format!("the text is {encoding}; save it as UTF-8")));
     }
-    if text[..text.len().min(4096)].contains(&0) {
-        return Err(input.fault("this is not a text file, and not one of the known binary formats"));
+    if let Some(nul) = memchr::memchr(0, &text[..text.len().min(4096)]) {
+        return Err(not_text(input, options, text, nul));
     }
     let mut at = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
     let mut lines = 0;
@@ -730,7 +952,13 @@ fn look(input: &Input, options: &Options) -> Result<(Dialect, Vec<String>, Vec<R
         records.push(Record { fields, line, end: scanner.at });
     }
     let Some((first, rest)) = records.split_first() else { return Err(input.fault("there are no rows")) };
-    let header = options.header.unwrap_or_else(|| looks_like_header(&first.fields, rest));
+    let header = options.header.unwrap_or_else(|| {
+        looks_like_header(&first.fields, rest) || {
+            let columns = first.fields.len();
+            let cells: HashSet<&[u8]> = first.fields.iter().map(Vec::as_slice).collect();
+            cells.len() == columns && named(&FirstRow { cells, columns })
+        }
+    });
     let names = if header {
         let lines_of_header = count_lines(&text[at..first.end]);
         let names = header_names(input, lines + 1, &first.fields)?;
@@ -753,7 +981,7 @@ fn header_names(input: &Input, line: u64, fields: &[Vec<u8>]) -> Result<Vec<Stri
             column: Some((j + 1, None)),
             ..Fault::new(&input.name, message)
         };
-        let name = std::str::from_utf8(field).map_err(|_| fault(not_utf8(field)))?;
+        let name = word(field).map_err(fault)?;
         let name = if name.is_empty() { (j + 1).to_string() } else { name.to_owned() };
         if let Some(first) = places.insert(name.clone(), j) {
             return Err(fault(format!(

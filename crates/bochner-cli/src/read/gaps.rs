@@ -36,24 +36,28 @@ impl Gaps {
     }
 
     /// NaN becomes the mean or the median of its column: `rows` hands out all rows of `d` numbers each, block by block.
+    /// `empty` makes the error about a column that has neither.
     pub(super) fn learn(
         missing: Missing,
         d: usize,
         rows: impl FnOnce(&mut dyn FnMut(&[f64])) -> Result<()>,
+        empty: impl Fn(usize) -> Error,
     ) -> Result<Self> {
         let mut fills = vec![missing.fills().then_some(0.0); d];
         match missing {
             Missing::Mean => {
                 let mut sums = vec![(0.0, 0u64); d];
                 rows(&mut |block| each(block, d, |j, v| sums[j] = (sums[j].0 + v, sums[j].1 + 1)))?;
-                for (fill, (sum, n)) in fills.iter_mut().zip(sums).filter(|(_, (_, n))| *n > 0) {
-                    *fill = Some(sum / n as f64);
+                for (j, (fill, (sum, n))) in fills.iter_mut().zip(sums).enumerate() {
+                    *fill = if n > 0 { Some(sum / n as f64) } else { return Err(empty(j)) };
                 }
             }
             Missing::Median => {
                 let mut values = vec![Thinned::default(); d];
                 rows(&mut |block| each(block, d, |j, v| values[j].push(v)))?;
-                fills.iter_mut().zip(&values).for_each(|(fill, values)| *fill = Some(values.median()));
+                for (j, (fill, values)) in fills.iter_mut().zip(&values).enumerate() {
+                    *fill = if values.is_empty() { return Err(empty(j)) } else { Some(values.median()) };
+                }
             }
             Missing::Refuse | Missing::Zero | Missing::Drop => {}
         }
@@ -149,10 +153,11 @@ mod tests {
 
     fn mended(missing: Missing) -> std::result::Result<(usize, Vec<f64>, Vec<f64>), usize> {
         let rows = [1.0, 10.0, NAN, 20.0, 4.0, NAN, 4.0, 60.0];
-        let gaps = Gaps::learn(missing, 2, |visit| {
+        let blocks = |visit: &mut dyn FnMut(&[f64])| {
             rows.chunks(4).for_each(visit);
             Ok(())
-        });
+        };
+        let gaps = Gaps::learn(missing, 2, blocks, |j| panic!("column {j} has values"));
         let (mut inputs, mut targets) = (rows.to_vec(), vec![0.0, 1.0, 2.0, 3.0]);
         let kept = gaps.unwrap().mend((2, 1), &mut inputs, &mut targets)?;
         Ok((kept, inputs, targets))
@@ -172,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_missing_target_is_never_filled_in() {
-        let gaps = Gaps::learn(Missing::Zero, 1, |_| Ok(())).unwrap();
+        let gaps = Gaps::learn(Missing::Zero, 1, |_| Ok(()), |j| panic!("column {j} is filled with zeros")).unwrap();
         assert_eq!(gaps.mend((1, 1), &mut vec![1.0, 2.0], &mut vec![1.0, NAN]), Err(1));
     }
 }

@@ -3,9 +3,9 @@
 use super::Result;
 use super::fault::Fault;
 use bochner::Error;
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -174,8 +174,7 @@ impl Input {
     /// A file that has become unreadable.
     pub fn bytes(&self) -> Result<Bytes> {
         let raw = self.raw().map_err(|e| self.fault(cannot_read(&e)))?;
-        let plain: Bytes =
-            if self.gzip { Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, raw))) } else { raw };
+        let plain: Bytes = if self.gzip { Box::new(Gzip::new(raw)) } else { raw };
         Ok(if self.carriage_returns { Box::new(LineFeeds(plain)) } else { plain })
     }
 
@@ -324,6 +323,73 @@ impl<T: Read> Read for Counted<T> {
     }
 }
 
+/// What gzip members hold, one after the other.
+struct Gzip(Option<GzDecoder<BufReader<Bytes>>>);
+
+impl Gzip {
+    fn new(raw: Bytes) -> Self {
+        Gzip(Some(GzDecoder::new(BufReader::with_capacity(1 << 16, raw))))
+    }
+}
+
+impl Read for Gzip {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.0 {
+            let n = member.read(buffer)?;
+            if n > 0 || buffer.is_empty() {
+                return Ok(n);
+            }
+            let Some(mut raw) = self.0.take().map(GzDecoder::into_inner) else { break };
+            // Blocks of tapes and discs are filled up with zeros.
+            let next = loop {
+                match raw.fill_buf() {
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    Err(e) => return Err(e),
+                    Ok([]) => break None,
+                    Ok(bytes) => match bytes.iter().position(|c| *c != 0) {
+                        Some(at) => break Some((at, bytes[at])),
+                        None => {
+                            let n = bytes.len();
+                            raw.consume(n);
+                        }
+                    },
+                }
+            };
+            match next {
+                None => break,
+                Some((zeros, first)) if first == GZIP[0] => {
+                    raw.consume(zeros);
+                    self.0 = Some(GzDecoder::new(raw));
+                }
+                Some(_) => {
+                    return Err(Damage::told(
+                        "bytes that are not compressed follow those that are: the file is damaged",
+                    ));
+                }
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// What is wrong with bytes, as the end of a sentence.
+#[derive(Debug)]
+pub(super) struct Damage(String);
+
+impl Damage {
+    pub(super) fn told(what: impl Into<String>) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, Damage(what.into()))
+    }
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Damage {}
+
 /// Carriage returns as line feeds.
 struct LineFeeds<T>(T);
 
@@ -387,6 +453,9 @@ pub(super) fn read_up_to(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result
 
 /// The operating system's or the decompressor's word as the end of a sentence.
 pub(super) fn cannot_read(error: &io::Error) -> String {
+    if let Some(Damage(what)) = error.get_ref().and_then(|e| e.downcast_ref()) {
+        return what.clone();
+    }
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".into(),
         io::ErrorKind::UnexpectedEof => "the compressed file ends too early: it is truncated".into(),

@@ -2,6 +2,7 @@
 
 use super::Result;
 use super::chunks::parse_in_order;
+use super::columns::empty;
 use super::fault::{Fault, excerpt};
 use super::gaps::Gaps;
 use super::input::Input;
@@ -29,17 +30,28 @@ enum Places {
     Some(HashMap<u64, usize>),
 }
 
-/// Whether a line is `label index:value …`.
+/// Whether a line is `label index:value …`; or has several labels or a query before its pairs, which is then said.
 pub(super) fn looks_like(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
-    let label = words.next().is_some_and(|w| fast_float2::parse::<f64, _>(w).is_ok());
+    let label = words.next().is_some_and(|w| fast_float2::parse::<f64, _>(w).is_ok() || are_labels(w));
     let mut pairs = 0;
     label
         && words.take_while(|w| !w.starts_with(b"#")).all(|w| {
             pairs += 1;
-            split_pair(w).is_some()
+            split_pair(w).is_some() || is_query(w)
         })
         && pairs > 0
+}
+
+/// Whether a word is several labels of a row: `1,2`.
+fn are_labels(word: &[u8]) -> bool {
+    let is_whole = |label: &[u8]| std::str::from_utf8(label).is_ok_and(|label| label.parse::<i64>().is_ok());
+    word.contains(&b',') && word.split(|&c| c == b',').all(is_whole)
+}
+
+/// Whether a word says to which query of a ranking its row belongs: `qid:7`.
+fn is_query(word: &[u8]) -> bool {
+    word.strip_prefix(b"qid:").is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
 }
 
 fn split_pair(word: &[u8]) -> Option<(u64, f64)> {
@@ -109,11 +121,15 @@ impl Libsvm {
         let mut file = Libsvm { input, places, gaps, largest: options.largest, schema, rows: extent.rows };
         if missing != Missing::Refuse {
             let d = file.schema.inputs.len();
-            let learned = Gaps::learn(missing, d, |visit| {
+            let rows = |visit: &mut dyn FnMut(&[f64])| {
                 file.read_blocks::<f64>(&mut |inputs, _| {
                     visit(inputs);
                     Ok(())
                 })
+            };
+            let learned = Gaps::learn(missing, d, rows, |j| {
+                let name = &file.schema.inputs[j].name;
+                file.input.fault(format!("column {name}: {}", empty(false, name)))
             })?;
             file.gaps = Gaps { advice: options.advice, ..learned };
             for (j, column) in file.schema.inputs.iter_mut().enumerate() {
@@ -284,13 +300,23 @@ fn each_row(
         let mut words = line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
         let Some(first) = words.next() else { continue };
         let label = fast_float2::parse::<f64, _>(first).ok().filter(|l| l.is_finite());
-        let label = label.ok_or_else(|| (lines, format!("expected a label, found {}", excerpt(first))))?;
+        let label = label.ok_or_else(|| {
+            let found = format!("expected a label, found {}", excerpt(first));
+            (
+                lines,
+                if are_labels(first) { format!("{found}: rows of several labels are not supported") } else { found },
+            )
+        })?;
         let mut pairs = words.map(|word| match split_pair(word) {
             Some((_, value)) if value.is_nan() && !gaps.allowed() => {
                 Err(format!("{} is not a number: {}", excerpt(word), gaps.absent(false)))
             }
             Some((_, value)) if value.is_infinite() => Err(format!("{} is not finite", excerpt(word))),
             Some(pair) => Ok(pair),
+            None if is_query(word) => Err(format!(
+                "expected index:value, found {}: queries, as rankings have them, are not supported",
+                excerpt(word)
+            )),
             None => Err(format!("expected index:value, found {}", excerpt(word))),
         });
         each(lines, label, &mut pairs).map_err(|message| (lines, message))?;

@@ -135,13 +135,14 @@ impl Data {
             binary => Format::Matrix(open_matrix(input, binary, selection, true)?),
         };
         let format = match with_labels(format, labels)? {
+            Format::Matrix(matrix) if matrix.is_empty() => return Err(kept.fault("there are no rows")),
             Format::Matrix(matrix) => Format::Matrix(matrix.within(options).learn_gaps(options.missing)?),
             other => other,
         };
         Ok(Data { format, input: kept })
     }
 
-    /// Opens a file with the columns of a known schema, with or without its targets.
+    /// Opens a file with the columns of a known schema, with or without its targets; it may have no rows.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -224,6 +225,20 @@ impl Data {
             Format::Parquet(parquet) => parquet.len(),
             Format::Matrix(matrix) => matrix.len(),
             Format::Libsvm(libsvm) => libsvm.len(),
+        }
+    }
+
+    /// Whether this is text without a header: its first row is data, and its columns are called by their numbers.
+    pub fn lacks_header(&self) -> bool {
+        matches!(&self.format, Format::Csv(csv) if csv.lacks_header())
+    }
+
+    /// Where a target of numbers has one that is written otherwise than it would be printed (007), if such was read: as
+    /// the name of a class it would be changed.
+    pub fn code_among_targets(&self) -> Option<Fault> {
+        match &self.format {
+            Format::Csv(csv) => csv.codes.seen().map(|(_, first)| first),
+            _ => None,
         }
     }
 
@@ -432,24 +447,27 @@ fn open_matrix(input: Input, kind: Recognised, selection: &Selection, own_target
 fn open_npz(input: Input, selection: &Selection, own_targets: bool) -> Result<Matrix> {
     let members = npz::members(&input)?;
     let names = || members.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join(", ");
-    let open = |member: &npz::Member, selection: &Selection| {
+    let header = |member: &npz::Member| {
         let (numbers, offset) = npy::read_header(&input, &mut member.open(&input)?)?;
         numbers.check(&input, Some(member.len.saturating_sub(offset)))?;
+        Ok((numbers, offset))
+    };
+    let open = |member: &npz::Member, selection: &Selection| {
+        let (numbers, offset) = header(member).map_err(|e| member.blame(&input, e))?;
         Matrix::new(input.clone(), Body::Member(member.clone(), offset), numbers, selection)
     };
     let find = |wanted: &str| members.iter().find(|m| m.name.eq_ignore_ascii_case(wanted));
     let rows = ["X", "data", "rows", "features", "inputs"].iter().find_map(|n| find(n));
     let rows = rows.or(if members.len() == 1 { members.first() } else { None });
     // Under another name, the only array with columns is meant: a target beside it has none.
-    let has_columns = |member: &&npz::Member| {
-        let header = member.open(&input).and_then(|mut bytes| npy::read_header(&input, &mut bytes));
-        header.is_ok_and(|(numbers, _)| numbers.columns > 1)
-    };
+    let has_columns = |member: &&npz::Member| header(member).is_ok_and(|(numbers, _)| numbers.columns > 1);
     let rows = rows.or_else(|| {
         let mut tables = members.iter().filter(|m| !selection.targets.contains(&m.name)).filter(has_columns);
         tables.next().filter(|_| tables.next().is_none())
     });
     let Some(rows) = rows else {
+        // An array that is damaged may be the one.
+        members.iter().try_for_each(|member| member.verify(&input))?;
         let message = format!("expected an array called X, or a single one with columns, found {}", names());
         return Err(input.fault(message));
     };

@@ -4,7 +4,8 @@
 //! offset and length is checked against the file before it is used, and the checksum of a member when its end is reached.
 
 use super::Result;
-use super::input::{Bytes, Input, ReadSeek, cannot_read, read_up_to};
+use super::fault::short;
+use super::input::{Bytes, Damage, Input, ReadSeek, cannot_read, read_up_to};
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -31,7 +32,7 @@ impl Member {
     pub(super) fn open(&self, input: &Input) -> Result<Bytes> {
         let mut file = open_archive(input)?;
         let told = |e: io::Error| input.fault(cannot_read(&e));
-        let broken = || input.fault(format!("the archive's member {} is damaged", self.name));
+        let broken = || input.fault(damaged(&self.name, "it is not where the directory says"));
         file.seek(SeekFrom::Start(self.header_at)).map_err(told)?;
         let mut header = [0; 30];
         if read_up_to(&mut file, &mut header).map_err(told)? < 30 || !header.starts_with(MAGIC) {
@@ -50,6 +51,21 @@ impl Member {
             if self.deflated { Box::new(DeflateDecoder::new(io::BufReader::new(stored))) } else { Box::new(stored) };
         Ok(Box::new(Checked { inner, crc: Crc::new(), left: self.len, expected: self.crc, name: self.name.clone() }))
     }
+
+    /// Why an array cannot be read: if its bytes are not those that were stored, that, whatever else they led to.
+    pub(super) fn blame(&self, input: &Input, error: bochner::Error) -> bochner::Error {
+        self.verify(input).err().unwrap_or(error)
+    }
+
+    /// Refuses bytes that are not those that were stored.
+    pub(super) fn verify(&self, input: &Input) -> Result<()> {
+        let copied = io::copy(&mut self.open(input)?, &mut io::sink());
+        copied.map(|_| ()).map_err(|e| input.fault(cannot_read(&e)))
+    }
+}
+
+fn damaged(member: &str, why: &str) -> String {
+    format!("the archive is damaged, in its member {}: {why}", short(member))
 }
 
 /// Stops after the announced length and compares the checksum there.
@@ -64,12 +80,22 @@ struct Checked {
 impl Read for Checked {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let want = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        let n = self.inner.read(&mut buffer[..want])?;
+        let broken = |why: &str| Err(Damage::told(damaged(&self.name, why)));
+        let n = match self.inner.read(&mut buffer[..want]) {
+            Ok(n) => n,
+            Err(e) => match e.kind() {
+                io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => return broken(&e.to_string()),
+                io::ErrorKind::UnexpectedEof => return broken("it ends too early"),
+                _ => return Err(e),
+            },
+        };
         self.crc.update(&buffer[..n]);
         self.left -= n as u64;
         if n > 0 && self.left == 0 && self.crc.sum() != self.expected {
-            let message = format!("the checksum of {} does not fit", self.name);
-            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            return broken("it does not match its checksum");
+        }
+        if n == 0 && want > 0 {
+            return broken("it ends too early");
         }
         Ok(n)
     }

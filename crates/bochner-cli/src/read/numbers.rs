@@ -2,6 +2,7 @@
 
 use super::Result;
 use super::ahead::Ahead;
+use super::columns::empty;
 use super::gaps::Gaps;
 use super::input::{Anywhere, Bytes, Input, cannot_read, read_up_to};
 use super::npz::Member;
@@ -203,9 +204,6 @@ impl Numbers {
         if columns == 0 {
             return Err(input.fault("there are no columns"));
         }
-        if rows == 0 {
-            return Err(input.fault("there are no rows"));
-        }
         let promise =
             |follow: &str| format!("the header promises {rows} x {columns} numbers in {needed} bytes, but {follow}");
         match available {
@@ -268,11 +266,15 @@ impl Matrix {
         self.gaps.missing = missing;
         let advice = self.gaps.advice;
         let d = self.chosen.inputs.len();
-        let gaps = Gaps::learn(missing, d, |visit| {
+        let rows = |visit: &mut dyn FnMut(&[f64])| {
             self.read_blocks::<f64>(&mut |_, inputs, _| {
                 visit(inputs);
                 Ok(())
             })
+        };
+        let gaps = Gaps::learn(missing, d, rows, |j| {
+            let name = &self.schema.inputs[j].name;
+            self.input.fault(format!("column {name} (counted from 1): {}", empty(false, name)))
         })?;
         for (j, column) in self.schema.inputs.iter_mut().enumerate() {
             column.kind = Kind::Number { fill: gaps.fill(j) };
@@ -336,6 +338,11 @@ impl Matrix {
         )
     }
 
+    /// Whether the array has no rows.
+    pub(super) fn is_empty(&self) -> bool {
+        self.numbers.rows == 0
+    }
+
     /// Number of rows, where none is left out.
     pub(super) fn len(&self) -> Option<usize> {
         (self.gaps.missing != Missing::Drop).then_some(self.numbers.rows)
@@ -347,6 +354,9 @@ impl Matrix {
 
     /// Delivers all rows in blocks.
     pub(super) fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         let shape = (self.chosen.inputs.len(), self.schema.targets.len());
         let mut any = false;
         self.read_blocks(&mut |start, inputs, targets| {
@@ -466,6 +476,14 @@ impl<'a> Pass<'a> {
 
     /// Reads the rows from number `start` on, NaN included if `gaps` are allowed; calls follow each other.
     fn fill<R: Element>(&mut self, start: usize, out: &mut [R], gaps: bool) -> Result<()> {
+        let matrix = self.matrix;
+        self.try_fill(start, out, gaps).map_err(|error| match &matrix.body {
+            Body::Member(member, _) => member.blame(&matrix.input, error),
+            Body::At(_) => error,
+        })
+    }
+
+    fn try_fill<R: Element>(&mut self, start: usize, out: &mut [R], gaps: bool) -> Result<()> {
         let Numbers { kind, big_endian, column_major, rows, columns } = self.matrix.numbers;
         let matrix = self.matrix;
         let input = &matrix.input;

@@ -145,28 +145,48 @@ pub(super) struct Chosen {
 impl Selection {
     /// Finds the columns among `names`; `file` is for messages.
     pub(super) fn resolve(&self, file: &str, names: &[String]) -> Result<Chosen> {
-        let find = |wanted: &String| position(file, names, wanted);
-        let targets = self.targets.iter().map(find).collect::<Result<Vec<_>>>()?;
-        let drop = self.drop.iter().map(find).collect::<Result<Vec<_>>>()?;
-        let words = self.words.iter().map(find).collect::<Result<Vec<_>>>()?;
+        self.resolve_or(file, names, "")
+    }
+
+    /// The same; `hint` is added to what is said about a column that is not there.
+    pub(super) fn resolve_or(&self, file: &str, names: &[String], hint: &str) -> Result<Chosen> {
+        let refused = |j: usize, what: &str| {
+            let message = format!("column {} is {what}", short(&names[j]));
+            Error::from(Fault::new(file, message))
+        };
+        // Marks, not searches: LIBSVM files have tens of thousands of columns.
+        let all = |wanted: &[String], option: &str| {
+            let mut seen = vec![false; names.len()];
+            let mut found = Vec::with_capacity(wanted.len());
+            for wanted in wanted {
+                let j = position(file, names, wanted, hint)?;
+                if std::mem::replace(&mut seen[j], true) {
+                    return Err(refused(j, &format!("named twice in {option}")));
+                }
+                found.push(j);
+            }
+            Ok((found, seen))
+        };
+        let (targets, is_target) = all(&self.targets, "--target")?;
+        let (drop, is_dropped) = all(&self.drop, "--drop")?;
+        let (words, _) = all(&self.words, "--categories")?;
+        if let Some(j) = targets.iter().find(|j| is_dropped[**j]) {
+            return Err(refused(*j, "named both in --target and in --drop"));
+        }
         let inputs = match &self.inputs {
-            Some(inputs) => inputs.iter().map(find).collect::<Result<Vec<_>>>()?,
+            Some(inputs) => all(inputs, "--columns")?.0,
             None => {
                 let mut kept = vec![true; names.len()];
                 targets.iter().chain(&drop).for_each(|j| kept[*j] = false);
                 (0..names.len()).filter(|j| kept[*j]).collect()
             }
         };
-        // Marks, not searches: LIBSVM files have tens of thousands of columns.
-        let (mut seen, mut predicted) = (vec![false; names.len()], vec![false; names.len()]);
-        targets.iter().for_each(|j| predicted[*j] = true);
         for j in &inputs {
-            if std::mem::replace(&mut seen[*j], true) {
-                return Err(Fault::new(file, format!("column {} is asked for twice", short(&names[*j]))).into());
+            if is_target[*j] {
+                return Err(refused(*j, "both an input and a target"));
             }
-            if predicted[*j] {
-                let message = format!("column {} is both an input and a target", short(&names[*j]));
-                return Err(Fault::new(file, message).into());
+            if is_dropped[*j] {
+                return Err(refused(*j, "named both in --columns and in --drop"));
             }
         }
         if inputs.is_empty() {
@@ -176,21 +196,26 @@ impl Selection {
     }
 }
 
-fn position(file: &str, names: &[String], wanted: &str) -> Result<usize> {
+fn position(file: &str, names: &[String], wanted: &str, hint: &str) -> Result<usize> {
     if let Some(j) = names.iter().position(|n| n == wanted) {
         return Ok(j);
     }
-    match wanted.parse::<i64>() {
-        Ok(n) if n >= 1 && n as usize <= names.len() => return Ok(n as usize - 1),
-        Ok(n) if n < 0 && n.unsigned_abs() as usize <= names.len() => {
-            return Ok(names.len() - n.unsigned_abs() as usize);
-        }
-        _ => {}
+    if let Some(j) = numbered(wanted, names.len()) {
+        return Ok(j);
     }
     let known: Vec<_> = names.iter().take(12).map(|name| short(name)).collect();
     let more = if names.len() > known.len() { ", …" } else { "" };
-    let message = format!("there is no column {}; the columns are {}{more}", short(wanted), known.join(", "));
+    let message = format!("there is no column {}; the columns are {}{more}{hint}", short(wanted), known.join(", "));
     Err(Error::from(Fault::new(file, message)))
+}
+
+/// The column that a number stands for: 1 is the first of `columns`, -1 the last.
+pub(super) fn numbered(wanted: &str, columns: usize) -> Option<usize> {
+    match wanted.parse::<i64>().ok()? {
+        0 => None,
+        n if n > 0 => usize::try_from(n).ok().filter(|n| *n <= columns).map(|n| n - 1),
+        n => columns.checked_sub(usize::try_from(n.unsigned_abs()).ok()?),
+    }
 }
 
 #[cfg(test)]
@@ -221,6 +246,24 @@ mod tests {
         }
         let both = Selection { targets: targets(&["age"]), inputs: Some(targets(&["age"])), ..Selection::default() };
         assert_eq!(message(both), "f.csv: column age is both an input and a target");
+        let twice = |targets, inputs, drop, words| message(Selection { targets, inputs, drop, words });
+        let (none, age) = (Vec::new(), targets(&["age"]));
+        for (sentence, option) in [
+            (twice(targets(&["age", "1"]), None, none.clone(), none.clone()), "--target"),
+            (twice(none.clone(), Some(targets(&["age", "age"])), none.clone(), none.clone()), "--columns"),
+            (twice(none.clone(), None, targets(&["-3", "age"]), none.clone()), "--drop"),
+            (twice(none.clone(), None, none.clone(), targets(&["age", "age"])), "--categories"),
+        ] {
+            assert_eq!(sentence, format!("f.csv: column age is named twice in {option}"));
+        }
+        assert_eq!(
+            twice(age.clone(), None, age.clone(), none.clone()),
+            "f.csv: column age is named both in --target and in --drop"
+        );
+        assert_eq!(
+            twice(none.clone(), Some(age.clone()), age, none),
+            "f.csv: column age is named both in --columns and in --drop"
+        );
         let none = Selection { drop: targets(&["1", "2", "3"]), ..Selection::default() };
         assert_eq!(message(none), "f.csv: no column is left to learn from");
     }

@@ -86,6 +86,21 @@ impl Tally {
     }
 }
 
+/// Whether a cell is a whole number, however it is written.
+pub(super) fn is_whole(cell: &[u8]) -> bool {
+    let digits = cell.strip_prefix(b"-").or_else(|| cell.strip_prefix(b"+")).unwrap_or(cell);
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+}
+
+/// Whether a cell is a whole number that is not printed as it is written: with zeros at the beginning, or with more digits
+/// than a number of double precision keeps. It is rather the name of something (a postcode, a product).
+pub(super) fn is_code(cell: &[u8]) -> bool {
+    /// Decimal digits that double precision always keeps.
+    const KEPT: usize = 15;
+    let digits = cell.strip_prefix(b"-").unwrap_or(cell);
+    digits.len() > 1 && (digits[0] == b'0' || digits.len() > KEPT) && digits.iter().all(u8::is_ascii_digit)
+}
+
 /// Whether so many different words in so many rows are names, not categories.
 pub(super) fn are_names(different: usize, rows: u64) -> bool {
     rows >= FEW_ROWS && 2 * different as u64 > rows
@@ -250,6 +265,19 @@ mod tests {
         }
         for text in ["", "1.2.3", "1-2", "2020", "a-b-c", "10-19", "2020-13", "99:99", "T", " ", "1:2:3:4", "-", "/"] {
             assert!(!is_date(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn codes_are_whole_numbers_that_are_not_printed_as_they_are_written() {
+        for code in ["007", "00", "-07", "01234", "1234567890123456", "99999999999999999999"] {
+            assert!(is_code(code.as_bytes()) && is_whole(code.as_bytes()), "{code}");
+        }
+        for number in ["0", "-0", "7", "-7", "+7", "10", "123456789012345"] {
+            assert!(!is_code(number.as_bytes()) && is_whole(number.as_bytes()), "{number}");
+        }
+        for other in ["", "-", "0.5", "1.0", "00.5", "1e3", "0x7", "seven"] {
+            assert!(!is_code(other.as_bytes()) && !is_whole(other.as_bytes()), "{other}");
         }
     }
 

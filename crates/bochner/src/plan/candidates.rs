@@ -1,4 +1,4 @@
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::feature::{
     AllocationRule, CompressiveSpec, Directions, FourierKernel, FourierSpec, MaclaurinKernel, MaclaurinSpec,
     OpticalProjection, OpticalSpec, PolynomialSpec, PositiveSpec, SketchKind, Spec, SphericalSpec, Statistics,
@@ -37,7 +37,7 @@ const UNIT: f64 = 1e-6;
 /// where all rows have length 1.
 ///
 /// # Errors
-/// None so far: every kernel has features.
+/// A polynomial of degree 0, which is the same for all rows.
 ///
 /// ```
 /// use bochner::kernel::{Any, Gaussian};
@@ -85,6 +85,9 @@ pub fn candidates(kernel: &Any, rows: ArrayView2<'_, f64>) -> Result<Vec<Candida
         }
         Any::Polynomial(k) => {
             let (degree, gamma, coef0) = (k.degree(), k.gamma(), k.coef0());
+            if degree == 0 {
+                return Err(Error::parameter("degree", "at least 1", degree));
+            }
             let mut list = polynomial(PolynomialSpec { degree, gamma, coef0, ..PolynomialSpec::default() });
             list.extend(maclaurin(MaclaurinSpec {
                 kernel: MaclaurinKernel::Polynomial,
@@ -95,7 +98,7 @@ pub fn candidates(kernel: &Any, rows: ArrayView2<'_, f64>) -> Result<Vec<Candida
             }));
             // Homogeneous kernels (A = √2) have no density of radii worth trying.
             let unit = |row: ArrayView1<'_, f64>| (row.dot(&row) - 1.0).abs() <= UNIT;
-            if degree > 0 && coef0 > 0.0 && rows.rows().into_iter().all(unit) {
+            if coef0 > 0.0 && rows.rows().into_iter().all(unit) {
                 let sum = gamma + coef0;
                 list.extend(spherical(degree, (2.0 * sum / gamma).sqrt(), sum.powi(degree as i32)));
             }

@@ -35,6 +35,8 @@ pub struct Sample<'a> {
     single: Array2<f32>,
     exact: Array2<f64>,
     norm_sq: f64,
+    /// Parameters of the kernel, for sentences about what has become too large.
+    parameters: &'static str,
 }
 
 impl<'a> Sample<'a> {
@@ -49,11 +51,15 @@ impl<'a> Sample<'a> {
         check_count("number of columns of rows", rows.ncols())?;
         let exact = kernel_matrix(kernel, rows, rows)?;
         let norm_sq: f64 = exact.iter().map(|k| k * k).sum();
-        if norm_sq == 0.0 || !norm_sq.is_finite() {
-            let found = if norm_sq == 0.0 { "all are 0" } else { "some are beyond the range of f64" };
-            return Err(Error::parameter("rows", "rows with finite kernel values that are not all 0", found));
+        let parameters = parameters(kernel);
+        if !norm_sq.is_finite() {
+            let expected = "such that kernel values of the rows are finite";
+            return Err(Error::parameter(parameters, expected, "some beyond the range of f64"));
         }
-        Ok(Sample { rows, single: rows.mapv(|v| v as f32), exact, norm_sq })
+        if norm_sq == 0.0 {
+            return Err(Error::parameter("rows", "rows with finite kernel values that are not all 0", "all are 0"));
+        }
+        Ok(Sample { rows, single: rows.mapv(|v| v as f32), exact, norm_sq, parameters })
     }
 
     /// The same rows with the kernel over a constant ([`Candidate::factor`]); relative errors stay what they are.
@@ -63,6 +69,7 @@ impl<'a> Sample<'a> {
             single: self.single.clone(),
             exact: &self.exact / factor,
             norm_sq: self.norm_sq / (factor * factor),
+            parameters: self.parameters,
         }
     }
 
@@ -89,7 +96,11 @@ impl<'a> Sample<'a> {
                 add(self.rows.slice(s![..range.start, ..]), 2.0)?;
             }
         }
-        Ok(((sum / self.norm_sq).sqrt(), closed_form))
+        let error = (sum / self.norm_sq).sqrt();
+        if !error.is_finite() {
+            return Err(beyond_range("predicted error", "doubles", self.parameters));
+        }
+        Ok((error, closed_form))
     }
 
     /// The rows in slabs: both orders of a pair have the same error, so that a slab meets itself and the rows before it.
@@ -123,6 +134,7 @@ impl<'a> Sample<'a> {
             let start = Instant::now();
             map.transform_into(self.single.view(), features.view_mut())?;
             times.push(start.elapsed().as_secs_f64());
+            check_estimates(features.view(), self.parameters)?;
             let tile = Tile::new(features.as_slice().expect("fresh arrays are contiguous"), n, features.ncols());
             let mut error = FrobeniusError::default();
             for (range, _) in self.slabs() {
@@ -145,6 +157,30 @@ impl<'a> Sample<'a> {
         }
         times.sort_by(f64::total_cmp);
         Ok(Measured { seconds: times[draws / 2], errors })
+    }
+}
+
+/// The parameters that decide how large a kernel's values and features become.
+fn parameters(kernel: &Any) -> &'static str {
+    match kernel {
+        Any::Gaussian(_) | Any::Laplacian(_) | Any::Exponential(_) | Any::Compressive(_) => "length_scale",
+        Any::Matern(_) => "nu and length_scale",
+        Any::Polynomial(_) => "degree, gamma and coef0",
+        Any::Spherical(_) => "degree and a",
+        Any::Optical(_) => "exponent and bias",
+    }
+}
+
+fn beyond_range(what: &'static str, precision: &str, parameters: &str) -> Error {
+    let reason = format!("beyond the range of {precision} on these rows; change {parameters} of the kernel");
+    Error::Unsupported { what, reason }
+}
+
+/// Refuses features whose inner products are not all finite: none is larger than the squared length of a row.
+fn check_estimates(features: ArrayView2<'_, f32>, parameters: &'static str) -> Result<()> {
+    match features.rows().into_iter().all(|row| row.dot(&row).is_finite()) {
+        true => Ok(()),
+        false => Err(beyond_range("features", "single precision", parameters)),
     }
 }
 
@@ -244,7 +280,8 @@ pub struct Plan {
 /// nothing is drawn but for timing and for the verification of the winner. `tick` hears what is being done.
 ///
 /// # Errors
-/// Parameters out of range, samples without kernel values, and what `tick` reports.
+/// Parameters out of range, samples without kernel values, features beyond the range of single precision whatever the map,
+/// and what `tick` reports.
 ///
 /// ```
 /// use bochner::kernel::{Any, Gaussian};
@@ -268,15 +305,24 @@ pub fn plan(
     let step = rows.nrows().div_ceil(SEARCH_ROWS).max(1);
     let few = Sample::new(kernel, rows.slice(s![..;step, ..]))?;
     let mut plan = Plan { choices: Vec::new(), shortfalls: Vec::new(), verified: None };
+    let mut refused = Vec::new();
     for Candidate { name, spec, factor } in candidates(kernel, rows)? {
         tick(&name)?;
         match reach(&spec, &few.over(factor), &sample.over(factor), request) {
             Ok(Reach::With(spec, predicted, closed_form)) => {
                 let total_rows = request.total_rows.max(rows.nrows());
                 let map = spec.build::<f32>(rows.ncols())?;
+                let seconds = match seconds_per_row(&*map, &sample) {
+                    Err(error @ Error::Unsupported { .. }) => {
+                        plan.shortfalls.push(Shortfall { name, reason: error.to_string() });
+                        refused.push(error);
+                        continue;
+                    }
+                    seconds => seconds?,
+                };
                 plan.choices.push(Choice {
                     name,
-                    seconds: total_rows as f64 * seconds_per_row(&*map, sample.single.view())?,
+                    seconds: total_rows as f64 * seconds,
                     map_bytes: map_bytes(&spec, rows.ncols()),
                     feature_bytes: 4 * (total_rows as u64).saturating_mul(map.output_dim() as u64),
                     spec: *spec,
@@ -294,6 +340,10 @@ pub fn plan(
             }
             Err(error) => return Err(error),
         }
+    }
+    // More features would help none of them.
+    if plan.choices.is_empty() && refused.len() == plan.shortfalls.len() && !refused.is_empty() {
+        return Err(refused.swap_remove(0));
     }
     plan.choices.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
     if let Some(first) = plan.choices.first().filter(|_| request.draws > 0) {
@@ -366,11 +416,12 @@ fn smallest(request: &Request, error_of: impl Fn(usize) -> Result<f64>) -> Resul
 }
 
 /// Seconds per row, from as many passes over some rows as a short time allows.
-fn seconds_per_row(map: &dyn FeatureMap<Real = f32, Output = f32>, rows: ArrayView2<'_, f32>) -> Result<f64> {
-    let count = (TIMING_BYTES / (4 * map.output_dim())).clamp(1, rows.nrows());
-    let rows = rows.slice(s![..count, ..]);
+fn seconds_per_row(map: &dyn FeatureMap<Real = f32, Output = f32>, sample: &Sample<'_>) -> Result<f64> {
+    let count = (TIMING_BYTES / (4 * map.output_dim())).clamp(1, sample.rows.nrows());
+    let rows = sample.single.slice(s![..count, ..]);
     let mut out = Array2::zeros((count, map.output_dim()));
     map.transform_into(rows, out.view_mut())?;
+    check_estimates(out.view(), sample.parameters)?;
     let (start, mut best) = (Instant::now(), f64::INFINITY);
     while start.elapsed().as_secs_f64() < TIMING_SECONDS {
         let pass = Instant::now();
@@ -402,7 +453,7 @@ fn map_bytes(spec: &Spec, input_dim: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Gaussian, Polynomial};
+    use crate::kernel::{Gaussian, Matern, Polynomial};
     use crate::metrics::relative_frobenius_error;
     use crate::random::{Role, fill_normals};
 
@@ -525,6 +576,39 @@ mod tests {
         let plan = plan(&kernel, rows.view(), &request, |_| Ok(())).unwrap();
         assert!(plan.choices.is_empty() && plan.verified.is_none());
         assert!(plan.shortfalls.iter().all(|s| s.reason.contains("with 64 features")), "{:?}", plan.shortfalls);
+    }
+
+    #[test]
+    fn what_is_not_finite_is_refused_with_the_parameters_of_the_kernel() {
+        let rows = rows(40, 4) * 3.0;
+        let all = |kernel: Any| {
+            let list = candidates(&kernel, rows.view()).unwrap();
+            let plan = plan(&kernel, rows.view(), &Request::default(), |_| Ok(()));
+            if let Ok(plan) = &plan {
+                assert_eq!(plan.choices.len() + plan.shortfalls.len(), list.len());
+                assert!(plan.choices.iter().all(|choice| choice.predicted.is_finite()), "{plan:?}");
+                assert!(
+                    plan.shortfalls.iter().all(|s| !s.reason.contains("NaN") && !s.reason.contains("inf")),
+                    "{plan:?}"
+                );
+            }
+            let sample = Sample::new(&kernel, rows.view()).unwrap();
+            let measured = list.iter().map(|c| sample.measure(&c.spec.redrawn(64, 0), 2, Seed::new(1), || Ok(())));
+            let (good, bad): (Vec<_>, Vec<_>) = measured.partition(Result::is_ok);
+            assert!(good.into_iter().all(|m| m.unwrap().errors.iter().all(|e| e.is_finite())));
+            (plan.err().map(|e| e.to_string()), bad.into_iter().map(|e| e.unwrap_err().to_string()).collect::<Vec<_>>())
+        };
+        let (plan, told) = all(Any::from(Matern::new(0.01, 1.0).unwrap()));
+        assert_eq!((plan.as_ref(), told.len()), (told.first(), 3), "no map has features");
+        let expected = "features: beyond the range of single precision on these rows; change nu and length_scale";
+        assert!(told.iter().all(|t| t.starts_with(expected)), "{told:?}");
+        let (plan, told) = all(Any::from(Polynomial::new(60, 1.0, 1.0).unwrap()));
+        assert!(plan.is_none() && told.iter().any(|t| t.contains("change degree, gamma and coef0")), "{told:?}");
+        let huge = Any::from(Polynomial::new(400, 10.0, 10.0).unwrap());
+        let told = Sample::new(&huge, rows.view()).unwrap_err().to_string();
+        assert!(told.starts_with("degree, gamma and coef0 must be such that kernel values"), "{told}");
+        let constant = Any::from(Polynomial::new(0, 1.0, 1.0).unwrap());
+        assert_eq!(candidates(&constant, rows.view()).unwrap_err().to_string(), "degree must be at least 1, got 0");
     }
 
     #[test]

@@ -7,8 +7,8 @@ mod pages;
 mod thrift;
 
 use super::columns::{
-    Facts, MOST_WORDS, Place, Role, Strangers, absent, merge, names_among, option_name, roles, schema_from,
-    too_many_words, unknown_word,
+    Facts, MOST_WORDS, Place, Role, Strangers, absent, empty, empty_among, merge, names_among, option_name, roles,
+    schema_from, too_many_words, unknown_word,
 };
 use super::fault::{Fault, excerpt};
 use super::input::Input;
@@ -41,8 +41,10 @@ pub(super) struct Parquet {
     options: Options,
     pub(super) schema: Schema,
     roles: Vec<Role>,
-    /// A column of names, told when rows are asked for.
+    /// A column of names, or of nothing, told when rows are asked for.
     doubt: Option<(usize, String)>,
+    /// Whether the columns were known before: then there may be no rows.
+    known: bool,
     pub(super) strangers: Strangers,
 }
 
@@ -66,7 +68,12 @@ impl Parquet {
         } else {
             file.scan(&chosen, &words)?
         };
-        file.doubt = names_among(&names, &chosen, &facts);
+        let rows: usize = file.groups.iter().map(|g| g.rows).sum();
+        if rows == 0 {
+            return Err(file.input.fault("there are no rows"));
+        }
+        file.doubt = names_among(&names, &chosen, &facts)
+            .or_else(|| empty_among(&names, &chosen, options.missing, &facts).filter(|_| rows > 1));
         file.schema = schema_from(&names, &chosen, options.missing, &facts);
         file.roles = roles(names.len(), &chosen, &file.schema);
         Ok(file)
@@ -95,6 +102,7 @@ impl Parquet {
         }
         file.roles = roles(names.len(), &chosen, &schema);
         file.schema = schema;
+        file.known = true;
         Ok(file)
     }
 
@@ -126,9 +134,6 @@ impl Parquet {
         let groups: Option<Vec<Group>> =
             metadata.list(4).unwrap_or(&[]).iter().map(|g| group(g.fields()?, leaves.len(), len)).collect();
         let groups = groups.ok_or_else(|| broken("its row groups cannot be understood"))?;
-        if groups.iter().all(|g| g.rows == 0) {
-            return Err(input.fault("there are no rows"));
-        }
         let mut names = HashMap::new();
         for (j, leaf) in leaves.iter().enumerate() {
             if let Some(first) = names.insert(leaf.name.as_str(), j) {
@@ -146,6 +151,7 @@ impl Parquet {
             schema,
             roles: Vec::new(),
             doubt: None,
+            known: false,
             strangers,
         })
     }
@@ -196,9 +202,26 @@ impl Parquet {
         option_name(&names, column)
     }
 
-    /// Refuses numbers and dates that are words only because of how they are written, by the first cells of a column.
-    fn check_words(&self, j: usize, cells: &Cells) -> Result<()> {
+    /// Whether no cell of a column has a value in any of several rows; of a column that a model knows, nobody asks.
+    fn is_empty(&self, column: usize) -> bool {
+        let is_missing = |cells: &Cells| (0..cells.len()).all(|i| word(cells, i).is_none());
+        let mut groups = self.groups.iter();
+        !self.known
+            && self.options.advice.is_none()
+            && self.groups.iter().map(|g| g.rows).sum::<usize>() > 1
+            && groups.all(|group| self.cells(group, &[column]).is_ok_and(|cells| cells.iter().all(is_missing)))
+    }
+
+    /// Refuses numbers and dates that are words only because of how they are written, by the first cells of a column; the
+    /// names of classes may be whole numbers with zeros at the beginning.
+    fn check_words(&self, j: usize, cells: &Cells, target: bool) -> Result<()> {
         let sample: Vec<_> = (0..cells.len().min(SAMPLE_ROWS)).filter_map(|i| Some((i, word(cells, i)?))).collect();
+        if target
+            && sample.iter().any(|(_, word)| words::is_code(word))
+            && sample.iter().all(|(_, word)| words::is_whole(word))
+        {
+            return Ok(());
+        }
         match words::look(sample.iter().map(|(_, word)| (&word[..], false))) {
             Some((at, look)) => {
                 let (row, word) = &sample[at];
@@ -221,7 +244,7 @@ impl Parquet {
             for (&j, cells) in columns.iter().zip(self.cells(group, &columns)?) {
                 let Some(fact) = found.get_mut(&j) else { continue };
                 if before == 0 && words.contains(&j) && !chosen.words.contains(&j) {
-                    self.check_words(j, &cells)?;
+                    self.check_words(j, &cells, chosen.targets == [j])?;
                 }
                 for i in 0..cells.len() {
                     match fact {
@@ -266,7 +289,7 @@ impl Parquet {
         let block_rows = (BLOCK_NUMBERS / (d + t).max(1)).max(1);
         let (mut inputs, mut targets): (Vec<R>, Vec<R>) = (Vec::new(), Vec::new());
         let (mut before, mut any) = (0, false);
-        for group in &self.groups {
+        for group in self.groups.iter().filter(|group| group.rows > 0) {
             let cells = self.cells(group, &columns)?;
             for start in (0..group.rows).step_by(block_rows) {
                 if interrupt::requested() {
@@ -292,7 +315,20 @@ impl Parquet {
             }
             before += group.rows;
         }
-        if any { Ok(()) } else { Err(self.input.fault("there are no rows")) }
+        if any || (self.known && before == 0) {
+            return Ok(());
+        }
+        Err(match columns.iter().find(|j| self.is_empty(**j)) {
+            Some(&j) => self.fault(j, None, empty(self.is_target(j), &self.option_name(j))),
+            None => self.input.fault("there are no rows without empty cells"),
+        })
+    }
+
+    fn is_target(&self, column: usize) -> bool {
+        match &self.roles[column] {
+            Role::Skip => false,
+            Role::Number { place, .. } | Role::Words { place, .. } => place.is_target(),
+        }
     }
 
     /// Appends row `i` of a group; `false` if it is left out.
@@ -355,11 +391,11 @@ impl Parquet {
             };
             if missing {
                 if self.options.missing != Missing::Drop {
-                    let target = matches!(
-                        &self.roles[j],
-                        Role::Number { place: Place::Target(_), .. } | Role::Words { place: Place::Target(_), .. }
-                    );
-                    return Err(refused(absent(target, self.options.missing, self.options.advice).into()));
+                    let target = self.is_target(j);
+                    return Err(match self.is_empty(j) {
+                        true => self.fault(j, None, empty(target, &self.option_name(j))),
+                        false => refused(absent(target, self.options.missing, self.options.advice).into()),
+                    });
                 }
                 inputs.truncate(base);
                 targets.truncate(target_base);

@@ -2,6 +2,7 @@
 
 use super::codec::decompress;
 use super::thrift;
+use flate2::Crc;
 
 /// Type of the stored values.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,6 +73,7 @@ impl Cells {
 }
 
 const DAMAGED: &str = "a page is damaged";
+const OTHER_BYTES: &str = "a page does not match its checksum: the file is damaged";
 /// A page larger than this is taken for a mistake.
 const LARGEST_PAGE: usize = 1 << 30;
 
@@ -88,6 +90,14 @@ pub(super) fn decode(leaf: &Leaf, chunk: &Chunk, bytes: &[u8]) -> Result<Cells, 
         let (full, stored) = (size(2).ok_or(DAMAGED)?, size(3).ok_or(DAMAGED)?);
         let body = bytes.get(at..at + stored).ok_or(DAMAGED)?;
         at += stored;
+        // Of the bytes as they are stored, levels included; most writers leave it out unless they are asked for it.
+        if let Some(expected) = header.int(4) {
+            let mut found = Crc::new();
+            found.update(body);
+            if found.sum() != expected as u32 {
+                return Err(OTHER_BYTES.into());
+            }
+        }
         match header.int(1) {
             Some(0) => {
                 let head = header.fields(5).ok_or(DAMAGED)?;
@@ -395,6 +405,61 @@ fn delta_with_end(bytes: &[u8], count: usize) -> Option<(Vec<i64>, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Fields of a structure of small numbers: that of `id` is a structure itself.
+    fn structure(numbers: &[i32], last: Option<(u8, &[u8])>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for number in numbers {
+            bytes.push(0x15);
+            let mut rest = (number << 1 ^ number >> 31) as u32;
+            while rest >= 0x80 {
+                bytes.push(rest as u8 | 0x80);
+                rest >>= 7;
+            }
+            bytes.push(rest as u8);
+        }
+        if let Some((step, inner)) = last {
+            bytes.push(step << 4 | 0x0c);
+            bytes.extend(inner);
+        }
+        bytes.push(0);
+        bytes
+    }
+
+    /// A page of `kind` with its checksum, `head` being field `id` of its header.
+    fn page(kind: i32, id: u8, head: &[i32], body: &[u8]) -> Vec<u8> {
+        let mut crc = Crc::new();
+        crc.update(body);
+        let len = body.len() as i32;
+        let head = structure(head, None);
+        [&structure(&[kind, len, len, crc.sum() as i32], Some((id - 4, &head)))[..], body].concat()
+    }
+
+    #[test]
+    fn pages_of_every_kind_are_compared_with_their_checksums() {
+        let leaf =
+            Leaf { name: "a".into(), kind: Ok(Physical::Int32 { unsigned: false }), optional: false, divisor: 1.0 };
+        let numbers: Vec<u8> = [7i32, -1, 300].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let plain = page(0, 5, &[3, 0, 3, 3], &numbers);
+        let second = page(3, 8, &[3, 0, 3, 0, 0, 0], &numbers);
+        let dictionary = page(2, 7, &[3, 0], &numbers);
+        // Indices of two bits: 0, 1, 2.
+        let indices = page(0, 5, &[3, 8, 3, 3], &[2, 0b11, 0b10_0100, 0]);
+        for bytes in [plain, second, [dictionary, indices].concat()] {
+            let chunk = Chunk { start: 0, len: bytes.len() as u64, codec: 0, values: 3 };
+            let read = |bytes: &[u8]| match decode(&leaf, &chunk, bytes)? {
+                Cells::Numbers(numbers) => Ok(numbers),
+                Cells::Words(_) => Err("words".to_owned()),
+            };
+            assert_eq!(read(&bytes), Ok(vec![7.0, -1.0, 300.0]));
+            let at = bytes.windows(numbers.len()).position(|w| w == numbers).unwrap();
+            for flipped in at..at + numbers.len() {
+                let mut damaged = bytes.clone();
+                damaged[flipped] ^= 1;
+                assert_eq!(read(&damaged), Err(OTHER_BYTES.to_owned()));
+            }
+        }
+    }
 
     #[test]
     fn runs_and_packed_groups_are_told_apart() {
