@@ -121,17 +121,23 @@ impl MapArgs {
         if let Some(scale) = &self.length_scale {
             map.insert("length_scale".into(), length_scale(scale)?);
         }
-        for pair in &self.set {
-            let Some((name, text)) = pair.split_once('=') else {
-                return Err(Failure::Usage(format!("--set takes NAME=VALUE, got {pair:?}")));
-            };
-            if ["map", "n_components"].contains(&name) {
+        for (name, value) in settings(&self.set)? {
+            if ["map", "n_components"].contains(&name.as_str()) {
                 return Err(Failure::Usage(format!("--set {name}: this one is --map or --features")));
             }
-            map.insert(name.into(), value(text));
+            map.insert(name, value);
         }
         Ok(map)
     }
+}
+
+/// What `--set` says.
+pub(crate) fn settings(set: &[String]) -> Outcome<Vec<(String, Value)>> {
+    let read = |pair: &String| match pair.split_once('=') {
+        Some((name, text)) => Ok((name.to_owned(), value(text))),
+        None => Err(Failure::Usage(format!("--set takes NAME=VALUE, got {pair:?}"))),
+    };
+    set.iter().map(read).collect()
 }
 
 /// A positive number, a list of them, or `median`.
