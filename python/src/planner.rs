@@ -3,7 +3,7 @@
 use crate::arrays::{Rows, in_precision};
 use crate::detached::detached;
 use crate::kernels::PyKernel;
-use bochner::plan::{Request, plan as plan_maps};
+use bochner::plan::{Request, Sample, plan as plan_maps};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -25,7 +25,8 @@ fn plan(
     let kernel = &kernel.get().kernel;
     let request = Request { error, total_rows, most_features, draws, seed };
     let plan = in_precision!(x, |x: R| detached(py, n_jobs, None, |watch| {
-        plan_maps(kernel, x.wide()?.view(), &request, |_| watch.checkpoint())
+        let rows = x.wide()?;
+        plan_maps(&Sample::new(kernel, rows.view())?, &request, |_| watch.checkpoint())
     }))?;
     let choices = plan.choices.iter().map(|choice| {
         json!({

@@ -100,13 +100,12 @@ impl Description {
             }
             Description::Operator(_) => {
                 let kernel = &value["kernel"];
-                let name = format!("{} kernel", operator_in_words(kernel));
-                let details = joined(std::iter::once(name).chain(base_in_words(kernel)));
+                let details = joined(std::iter::once(operator_in_words(kernel)).chain(base_in_words(kernel)));
                 format!("operator-valued fourier features ({details})")
             }
             Description::OperatorKernel(_) => {
                 let base = base_in_words(&value).map_or(String::new(), |base| format!(" ({base})"));
-                format!("none: the exact {} kernel{base}", operator_in_words(&value))
+                format!("none: the exact {}{base}", operator_in_words(&value))
             }
             Description::Kernel(_) => {
                 let details = joined(named(&value, KERNEL_PARAMETERS));
@@ -150,15 +149,15 @@ fn base_in_words(kernel: &Value) -> Option<String> {
 }
 
 /// An operator-valued kernel as files write it.
-fn operator_in_words(kernel: &Value) -> String {
+pub(crate) fn operator_in_words(kernel: &Value) -> String {
     match kernel["kernel"].as_str() {
-        Some("div_free") => "divergence-free".to_owned(),
-        Some("curl_free") => "curl-free".to_owned(),
+        Some("div_free") => "divergence-free kernel".to_owned(),
+        Some("curl_free") => "curl-free kernel".to_owned(),
         Some("helmholtz") => {
             let share = kernel["curl_free"].as_f64().unwrap_or(0.0);
-            format!("Helmholtz, {:.0} % curl-free", 100.0 * share)
+            format!("Helmholtz kernel, {:.0} % curl-free", 100.0 * share)
         }
-        other => other.unwrap_or("operator-valued").to_owned(),
+        other => format!("{} kernel", other.unwrap_or("operator-valued")),
     }
 }
 
@@ -203,6 +202,15 @@ const OPERATORS: [(&str, &str); 5] = [
 pub(crate) fn operator_name(name: &str) -> Option<&'static str> {
     let name = name.replace('-', "_");
     OPERATORS.iter().find(|(known, _)| *known == name).map(|(_, written)| *written)
+}
+
+/// Parameters of an operator-valued kernel beside its length scale, by its name in files.
+pub(crate) fn operator_parameters(name: &str) -> &'static [&'static str] {
+    match name {
+        "helmholtz" => &["curl_free"],
+        "decomposable" => &["base", "nu", "norm", "matrix"],
+        _ => &[],
+    }
 }
 
 /// An operator-valued kernel as the command line describes it, without its number of features and its length scale.
@@ -271,7 +279,8 @@ impl OperatorWish {
         if matches!(self.name, "div_free" | "helmholtz") { input_dim } else { 1 }
     }
 
-    fn kernel(&self, length_scale: f64) -> Outcome<OperatorKernel> {
+    /// The kernel, for every way to draw features of it.
+    pub(crate) fn kernel(&self, length_scale: f64) -> Outcome<OperatorKernel> {
         Ok(match self.name {
             "curl_free" => OperatorKernel::curl_free(length_scale)?,
             "div_free" => OperatorKernel::div_free(length_scale)?,

@@ -105,14 +105,14 @@ impl MapArgs {
 
     /// Refuses a parameter that has been given before, by its own option or by another `--set`: one of the two would be
     /// ignored.
-    fn check_once(&self, name: &str, pair: &str, seed: u64, before: &[&str]) -> Outcome {
+    fn check_once(&self, name: &str, pair: &str, seed: u64, before: &[String]) -> Outcome {
         let given = match name {
             "length_scale" => self.length_scale.as_ref().map(|scale| format!("--length-scale {scale}")),
             "kernel" => self.kernel.as_ref().map(|kernel| format!("--kernel {kernel}")),
             "seed" => (seed != 0).then(|| format!("--seed {seed}")),
             _ => None,
         };
-        let given = given.or_else(|| before.contains(&name).then(|| format!("another --set {name}")));
+        let given = given.or_else(|| before.iter().any(|known| known == name).then(|| format!("another --set {name}")));
         match given {
             None => Ok(()),
             Some(other) => Err(Failure::Usage(format!("--set {pair} and {other} set the same; leave one of them out"))),
@@ -139,22 +139,28 @@ impl MapArgs {
             map.insert("length_scale".into(), length_scale(scale)?);
         }
         let mut before = Vec::new();
-        for pair in &self.set {
-            let Some((name, text)) = pair.split_once('=') else {
-                return Err(Failure::Usage(format!("--set takes NAME=VALUE, got {pair:?}")));
-            };
-            self.check_once(name, pair, seed, &before)?;
-            before.push(name);
-            if ["map", "n_components"].contains(&name) {
+        for ((name, value), pair) in settings(&self.set)?.into_iter().zip(&self.set) {
+            self.check_once(&name, pair, seed, &before)?;
+            before.push(name.clone());
+            if ["map", "n_components"].contains(&name.as_str()) {
                 return Err(Failure::Usage(format!("--set {name}: this one is --map or --features")));
             }
-            map.insert(name.into(), value(text));
+            map.insert(name, value);
         }
         if map.get("degree").is_some_and(|degree| degree.as_f64() == Some(0.0)) {
             return Err(Failure::Usage("--set degree=0: the degree must be 1 or more".into()));
         }
         Ok(map)
     }
+}
+
+/// What `--set` says.
+pub(crate) fn settings(set: &[String]) -> Outcome<Vec<(String, Value)>> {
+    let read = |pair: &String| match pair.split_once('=') {
+        Some((name, text)) => Ok((name.to_owned(), value(text))),
+        None => Err(Failure::Usage(format!("--set takes NAME=VALUE, got {pair:?}"))),
+    };
+    set.iter().map(read).collect()
 }
 
 /// A positive number, a list of them, or `median`.

@@ -37,6 +37,48 @@ pub(crate) enum Preparation {
     NonNegative,
 }
 
+impl Preparation {
+    /// What rows of a vector field may go through without becoming another kind of field.
+    pub(crate) fn of_field(self) -> Outcome<Self> {
+        match self {
+            Preparation::Auto => Ok(Preparation::Centre),
+            Preparation::None | Preparation::Centre => Ok(self),
+            _ => Err(Failure::Usage(
+                "--preprocess: a field without curl or divergence has some after its columns are scaled apart; use centre \
+                 or none"
+                    .into(),
+            )),
+        }
+    }
+}
+
+/// Refuses targets that are no vectors in the space of the rows.
+pub(crate) fn check_field(data: &Data) -> Outcome {
+    let (inputs, targets) = (data.schema().input_dim(), data.schema().targets.len());
+    if inputs == targets {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "a vector field has as many targets as columns to learn from; there are {targets} targets (--target) and {inputs} \
+         columns (--columns chooses some)"
+    )))
+}
+
+/// Refuses targets that are words.
+pub(crate) fn check_numbers(data: &Data) -> Outcome {
+    let words = data.schema().targets.iter().find_map(|column| match &column.kind {
+        Kind::Words { values } => Some((&column.name, values)),
+        Kind::Number { .. } => None,
+    });
+    let Some((name, values)) = words else { return Ok(()) };
+    let advice = match values.iter().all(|v| v.parse::<f64>().is_ok()) {
+        true => "; they are numbers without --categories, and without zeros at their beginning",
+        false => "",
+    };
+    let file = &data.input().name;
+    Err(Failure::Usage(format!("{file}: {name} holds words, which a regression cannot predict{advice}")))
+}
+
 /// What a model predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -338,18 +380,7 @@ impl Scan {
         let mut pipeline = Pipeline { schema, missing, steps, targets: Vec::new(), labels: Vec::new() };
         match task {
             Task::Regression => {
-                let words = data.schema().targets.iter().find_map(|c| match &c.kind {
-                    Kind::Words { values } => Some((&c.name, values)),
-                    Kind::Number { .. } => None,
-                });
-                if let Some((name, values)) = words {
-                    let advice = match values.iter().all(|v| v.parse::<f64>().is_ok()) {
-                        true => "; they are numbers without --categories, and without zeros at their beginning",
-                        false => "",
-                    };
-                    let message = format!("{file}: {name} holds words, which a regression cannot predict{advice}");
-                    return Err(Failure::Usage(message));
-                }
+                check_numbers(data)?;
                 // Vector fields may have constant components.
                 let scale = |j: usize| {
                     let deviation = self.targets.variance(j).sqrt();

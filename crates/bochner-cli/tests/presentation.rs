@@ -134,13 +134,204 @@ fn one_draw_has_no_deviation_and_parameters_belong_to_their_kernel() {
             ("--coef0", "1", "matern", "polynomial"),
             ("--nu", "1.5", "laplacian", "matern"),
             ("--exponent", "2", "polynomial", "optical"),
-            ("--length-scale", "2", "polynomial", "gaussian, laplacian, matern, exponential"),
+            (
+                "--length-scale",
+                "2",
+                "polynomial",
+                "gaussian, laplacian, matern, exponential, curl_free, divergence_free, helmholtz, decomposable",
+            ),
+            ("--nu", "1.5", "curl_free", "matern"),
+            ("--set", "curl_free=0.3", "gaussian", "curl_free, divergence_free, helmholtz, decomposable"),
         ] {
             let message = refused(&folder, &[command, "t.csv", "--kernel", kernel, option, value]);
             let expected = format!("bochner: {option} goes with --kernel {needed}; the kernel is {kernel}\n");
             assert_eq!(message, expected);
         }
     }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+const FIELDS: [&str; 3] = ["curl_free", "divergence_free", "helmholtz"];
+
+/// A folder with a flow around the origin: places whose coordinates have different spreads, and its velocity there.
+fn flow(name: &str) -> PathBuf {
+    let folder = tables(name);
+    let mut text = String::from("x,y,u,v\n");
+    for i in 0..150u32 {
+        let (x, y) = (3.0 * (f64::from(i) * 0.7).sin(), (f64::from(i) * 0.3).cos());
+        writeln!(text, "{x},{y},{},{}", -y * (-x * x / 4.0).exp(), x * (-y * y).exp() + y).unwrap();
+    }
+    std::fs::write(folder.join("flow.csv"), text).unwrap();
+    folder
+}
+
+#[test]
+fn operator_valued_kernels_are_compared_and_planned_for_like_others() {
+    let folder = flow("operators");
+    let number =
+        |value: &serde_json::Value, field: &str| value[field].as_f64().unwrap_or_else(|| panic!("{field}: {value}"));
+    for kernel in [&FIELDS[..], &["decomposable"]].concat() {
+        let is_field = kernel != "decomposable";
+        let asked = ["flow.csv", "--target", "u,v", "--kernel", kernel, "--draws", "40"];
+        let compared = |features: &str| json(&folder, &[&["compare"], &asked[..], &["--features", features]].concat());
+        let answer = compared("32,64");
+        let written = if kernel == "divergence_free" { "div_free" } else { kernel };
+        assert_eq!((&answer["kernel"], &answer["columns"]), (&written.into(), &2.into()), "{answer}");
+        assert_eq!((&answer["sample_rows"], &answer["total_rows"]), (&150.into(), &150.into()));
+        let steps = answer["preparation"].as_str().unwrap();
+        assert!(steps.contains("column means are subtracted") && steps.contains("divided") != is_field, "{steps}");
+        let maps = answer["maps"].as_array().unwrap();
+        let order: Vec<String> = maps.iter().map(|row| format!("{} {}", row["map"], row["features"])).collect();
+        let ways = ["dense", "orthogonal", "SORF"];
+        let expected = ways.iter().flat_map(|way| [32, 64].map(|n| format!("\"Fourier, {way}\" {n}")));
+        assert_eq!(order, expected.collect::<Vec<_>>());
+        // What is predicted is a root mean square over draws; by how much that of 40 draws may be off follows from their
+        // deviation. Six standard errors.
+        let root_mean_square = |row: &serde_json::Value| {
+            let (mean, deviation) = (number(row, "error"), number(row, "deviation"));
+            ((mean * mean + deviation * deviation * 39.0 / 40.0).sqrt(), 6.0 * deviation / 40f64.sqrt())
+        };
+        for (i, row) in maps.iter().enumerate() {
+            if is_field && i >= 2 {
+                assert!(row["predicted"].is_null() && row["prediction"] == "none", "{kernel}: {row}");
+            } else if i < 2 {
+                assert_eq!(row["prediction"], "closed form");
+                let (measured, allowed) = root_mean_square(row);
+                assert!(
+                    (measured - number(row, "predicted")).abs() < allowed,
+                    "{kernel}: {measured} ± {allowed}, {row}"
+                );
+            }
+            assert!(number(row, "error") > 0.0 && number(row, "seconds") > 0.0);
+        }
+        let plan = [&["plan"], &asked[..], &["--error", "20%"]].concat();
+        let answer = json(&folder, &plan);
+        assert_eq!((&answer["kernel"], number(&answer, "target_error")), (&written.into(), 0.2));
+        let choices = answer["maps"].as_array().unwrap();
+        assert_eq!(choices.len(), if is_field { 1 } else { 3 }, "{answer}");
+        assert!(choices.iter().all(|choice| number(choice, "predicted") <= 0.2), "{answer}");
+        let dense = choices.iter().find(|choice| choice["map"] == "Fourier, dense").unwrap();
+        // Variances fall like one over the number of frequencies. Scalar kernels are searched to one percent.
+        let features = number(dense, "features");
+        let needed = 2.0 * (16.0 * (number(&maps[0], "predicted") / 0.2).powi(2)).ceil();
+        assert!(features == needed || (!is_field && (features / needed - 1.0).abs() < 0.02), "{features}, {needed}");
+        let bytes = if is_field { 2.0 * 4.0 + 4.0 * 8.0 } else { 2.0 * 4.0 };
+        assert_eq!(number(dense, "map_bytes"), bytes * (features / 2.0).floor());
+        assert_eq!(number(dense, "feature_bytes"), 150.0 * 4.0 * 2.0 * (features / 2.0).floor());
+        // The same seeds are drawn by both commands.
+        let first = &choices[0];
+        let again = compared(&first["features"].to_string());
+        let row = again["maps"].as_array().unwrap().iter().find(|row| row["map"] == first["map"]).unwrap();
+        let (measured, _) = root_mean_square(row);
+        assert!((number(first, "measured") / measured - 1.0).abs() < 1e-9, "{kernel}: {first}, {row}");
+
+        let words = told(&folder, &plan);
+        assert!(words.contains(": 150 rows of 2 columns to a relative error of 20.0 %"), "{words}");
+        let left_out = words.matches(" was left out: ").count();
+        assert_eq!(left_out, if is_field { 2 } else { 0 }, "{words}");
+        let few = told(&folder, &[&plan[..], &["--most-features", "4"]].concat());
+        assert!(few.contains("Fourier, dense does not get there: ") && few.contains(" % with 4 features."), "{few}");
+        let csv = told(&folder, &[&plan[..], &["--csv"]].concat());
+        assert_eq!(csv.lines().count(), 1 + choices.len(), "{csv}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn operator_valued_kernels_are_drawn_and_put_on_pages() {
+    let folder = flow("operator-plots");
+    let compare = ["compare", "flow.csv", "--target", "u,v", "--kernel", "helmholtz", "--set", "curl_free=0.25"];
+    let words =
+        told(&folder, &[&compare[..], &SMALL, &["--out", "out", "--plots", "png", "--report", "page.html"]].concat());
+    assert!(
+        words.starts_with("Helmholtz kernel, 25 % curl-free, length scale ") && words.contains("not known"),
+        "{words}"
+    );
+    let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
+    assert!(page.contains("Helmholtz kernel, 25 % curl-free") && page.contains("Fourier, SORF"));
+    let results = std::fs::read_to_string(folder.join("out/results.json")).unwrap();
+    let results: serde_json::Value = serde_json::from_str(&results).unwrap();
+    assert_eq!((&results["curl_free"], results["maps"].as_array().unwrap().len()), (&0.25.into(), 3));
+    for name in ["out/error-features.png", "out/error-time.png"] {
+        assert!(std::fs::read(folder.join(name)).unwrap().starts_with(b"\x89PNG"), "{name}");
+    }
+    let plan = ["plan", "flow.csv", "--target", "u,v", "--kernel", "div-free", "--error", "0.3", "--plot", "costs.svg"];
+    assert!(told(&folder, &plan).starts_with("divergence-free kernel, length scale "));
+    assert!(std::fs::read_to_string(folder.join("costs.svg")).unwrap().contains("Fourier, dense"));
+    // Places alone are enough for a field.
+    let alone =
+        json(&folder, &[&["compare", "flow.csv", "--columns", "x,y", "--kernel", "curl-free"], &SMALL[..]].concat());
+    assert_eq!((&alone["kernel"], &alone["columns"]), (&"curl_free".into(), &2.into()));
+    // Blocks of 30 x 30 for all pairs of 120 rows are more than 64 MB.
+    let wide: String =
+        (0..120).map(|i| (0..30).map(|j| format!("{},", (i * j) % 17)).collect::<String>() + "0\n").collect();
+    std::fs::write(folder.join("wide.csv"), wide).unwrap();
+    let wide = ["compare", "wide.csv", "--drop", "31", "--kernel", "curl_free", "--features", "8", "--draws", "1"];
+    let (words, answer) = (told(&folder, &wide), json(&folder, &wide));
+    assert!(
+        words.contains(" on 60 rows of 30 columns") && words.contains("Of the 120 in the sample 60 are"),
+        "{words}"
+    );
+    assert_eq!((&answer["sample_rows"], &answer["total_rows"]), (&60.into(), &120.into()));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn related_outputs_have_the_matrix_that_a_fit_would_give_them() {
+    let folder = flow("matrix");
+    let asked = ["flow.csv", "--target", "u,v", "--kernel", "decomposable"];
+    let matrix = |set: &[&str]| -> Vec<Vec<f64>> {
+        let answer = json(&folder, &[&["compare"], &asked[..], &SMALL, set].concat());
+        serde_json::from_value(answer["matrix"].clone()).unwrap_or_else(|e| panic!("{e}: {answer}"))
+    };
+    // A fit leaves the rows out that it scores, and their correlations are others by a little.
+    let fit = [&["fit"], &asked[..], &["--features", "16", "--alpha", "1", "--length-scale", "1", "--json"]].concat();
+    let fitted: serde_json::Value = serde_json::from_str(&told(&folder, &fit)).unwrap();
+    let fitted: Vec<Vec<f64>> = serde_json::from_value(fitted["map"]["kernel"]["matrix"].clone()).unwrap();
+    let found = matrix(&[]);
+    for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        // 135 rows of 150: a correlation has a standard deviation of at most 1/√135 around the true one.
+        assert!(
+            (found[i][j] - fitted[i][j]).abs() < if i == j { 1e-9 } else { 2.0 / 135f64.sqrt() },
+            "{found:?} {fitted:?}"
+        );
+    }
+    assert_eq!(matrix(&["--set", "matrix=identity"]), [[1.0, 0.0], [0.0, 1.0]]);
+    let given = ["--set", "matrix=[[2,1],[1,3]]", "--set", "base=matern", "--set", "nu=2.5"];
+    assert_eq!(matrix(&given), [[2.0, 1.0], [1.0, 3.0]]);
+    let words = told(&folder, &[&["compare"], &asked[..], &SMALL, &given].concat());
+    assert!(words.starts_with("decomposable kernel of 2 outputs on a Matérn kernel, nu 2.5, length scale "), "{words}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_does_not_belong_to_an_operator_valued_kernel_is_told_in_a_sentence() {
+    let folder = flow("operator-mistakes");
+    for command in ["compare", "plan"] {
+        for (more, part) in [
+            (&["--kernel", "curl_free", "--set", "curl_free=0.3"][..], "--kernel curl_free are --length-scale only"),
+            (&["--kernel", "helmholtz", "--set", "projection=sorf"], "--set projection: the parameters of"),
+            (&["--kernel", "helmholtz", "--set", "curl_free"], "--set takes NAME=VALUE"),
+            (&["--kernel", "helmholtz", "--set", "curl_free=1.5", "--target", "u,v"], "a share from 0 to 1"),
+            (&["--kernel", "helmholtz", "--target", "u"], "as many targets as columns"),
+            (&["--kernel", "div_free", "--target", "u,v", "--preprocess", "scale"], "scaled apart"),
+            (&["--kernel", "decomposable"], "which columns does --kernel decomposable relate?"),
+            (&["--kernel", "decomposable", "--set", "matrix=identity"], "which columns does"),
+            (
+                &["--kernel", "decomposable", "--set", "matrix=[[1]]", "--target", "u,v"],
+                "relates 1 output, and there are 2",
+            ),
+            (&["--kernel", "decomposable", "--set", "base=tanh", "--target", "u,v"], "--set base"),
+        ] {
+            let message = refused(&folder, &[&[command, "flow.csv"], more].concat());
+            assert!(message.starts_with("bochner: ") && message.contains(part), "{more:?}: {message}");
+            assert_eq!(message.trim_end().lines().count(), 1, "{message}");
+        }
+        let message = refused(&folder, &[command, "t.csv", "--kernel", "decomposable", "--target", "a,kind"]);
+        assert!(message.contains("kind holds words"), "{message}");
+    }
+    let message = refused(&folder, &["plan", "flow.csv", "--sparse", "--kernel", "curl_free"]);
+    assert_eq!(message, "bochner: --sparse: the bounds are those of the Gaussian kernel\n");
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -8,24 +8,24 @@ use crate::plot::{Axis, Plot, Point, Series, Style};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::table::{Cell, Format, Table};
-use crate::target::{KernelArgs, SampleArgs, Sampled, scaled, title};
-use bochner::feature::Describe;
-use bochner::kernel::Any;
-use bochner::plan::{Candidate, Measured, Sample, candidates};
+use crate::target::{Kernel, KernelArgs, SampleArgs, Sampled, scaled};
+use bochner::plan::{Candidate, FieldSample, Measured, Sample, Trial};
 use bochner::random::Seed;
 use std::path::PathBuf;
 
 /// Which map approximates a kernel best on your data, and at what cost
 ///
 /// Draws every applicable map several times on a sample of the rows and prints the relative Frobenius error of the
-/// estimated kernel matrix, its standard deviation over draws, the error predicted from closed-form variances, and the
-/// time to transform the sample. Rows are prepared as fit would prepare them.
+/// estimated kernel matrix (of all blocks, where values of the kernel are matrices), its standard deviation over draws, the
+/// error predicted from closed-form variances, and the time to transform the sample. Rows are prepared as fit would
+/// prepare them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   bochner compare data.csv --target label --kernel gaussian
   bochner compare data.npy --kernel polynomial --degree 3 --features 256,1024,4096 --out comparison --plots png
-  bochner compare train-images-idx3-ubyte.gz --kernel polynomial --degree 6 --report page.html")]
+  bochner compare train-images-idx3-ubyte.gz --kernel polynomial --degree 6 --report page.html
+  bochner compare wind.csv --target u,v --kernel divergence_free --out comparison       # a vector field")]
 pub(crate) struct Args {
     /// Numbers of features, separated by commas
     #[arg(long, value_delimiter = ',', value_parser = human::parse_count, default_values_t = [256, 512, 1024, 2048, 4096])]
@@ -85,19 +85,24 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
     output::check_apart(&outputs, &[args.sample.named()])?;
     let seed = Seed::new(context.global.seed);
-    let sampled = args.sample.read(context, Preparation::Auto)?;
-    let rows = &sampled.rows;
-    let kernel = args.kernel.resolve(rows.view(), seed)?;
-    let sample = Sample::new(&kernel, rows.view())?;
-    let candidates = candidates(&kernel, rows.view())?;
+    let sampled = args.sample.read(context, &args.kernel, Preparation::Auto)?;
+    let (kernel, rows) = (args.kernel.resolve(&sampled, seed)?, sampled.rows.view());
+    match &kernel {
+        Kernel::Scalar(values) => compare(args, context, &kernel, &sampled, &Sample::new(values, rows)?),
+        Kernel::Operator(values) => compare(args, context, &kernel, &sampled, &FieldSample::new(values, rows)?),
+    }
+}
+
+fn compare<T: Trial>(args: &Args, context: &Context, kernel: &Kernel, sampled: &Sampled, sample: &T) -> Outcome {
+    let seed = Seed::new(context.global.seed);
+    let candidates = sample.candidates()?;
     let draws: usize = args.features.iter().map(|&features| args.draws(features)).sum();
     let progress = Progress::new(context, (candidates.len() * draws) as u64);
     let (mut entries, mut left_out) = (Vec::new(), Vec::new());
     for (index, candidate) in candidates.iter().enumerate() {
-        let sample = sample.over(candidate.factor);
         for &features in &args.features {
             progress.at(format!("{}, {} features", candidate.name, human::count(features)))?;
-            match entry(args, &sample, candidate, features, seed, &progress) {
+            match entry(args, sample, candidate, features, seed, &progress) {
                 Ok((measured, predicted)) => entries.push(Entry { candidate: index, features, measured, predicted }),
                 // A map may not suit these rows (an exponent beyond range, rows off the sphere): the others still do.
                 Err(bochner::Error::Unsupported { what, reason }) => {
@@ -109,44 +114,46 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         }
     }
     drop(progress);
-    show(args, context, &kernel, &candidates, &entries, &sampled)?;
+    let names: Vec<&str> = candidates.iter().map(|candidate| candidate.name.as_str()).collect();
+    show(args, context, kernel, &names, &entries, sampled, sample.rows().nrows())?;
     if !args.format.for_programs() {
-        context.print(&format!("\n{}\n", sampled.prepared()))?;
+        context.print(&format!("\n{}\n", sampled.prepared(sample.rows().nrows())))?;
         left_out.iter().try_for_each(|line| context.print(&format!("{line}\n")))?;
         context.print(&scaled(candidates.iter().map(|candidate| candidate.factor)))?;
     }
     Ok(())
 }
 
-fn entry(
+fn entry<T: Trial>(
     args: &Args,
-    sample: &Sample<'_>,
-    candidate: &Candidate,
+    sample: &T,
+    candidate: &Candidate<T::Spec>,
     features: usize,
     seed: Seed,
     progress: &Progress,
 ) -> bochner::Result<(Measured, Option<(f64, bool)>)> {
-    let spec = candidate.spec.redrawn(features, seed.number()).resolve(sample.rows())?;
-    let predicted = match sample.predict(&spec) {
+    let candidate = sample.sized(candidate, features, seed)?;
+    let predicted = match sample.expected(&candidate) {
         Ok(predicted) => Some(predicted),
         Err(bochner::Error::Unsupported { .. }) => None,
         Err(error) => return Err(error),
     };
-    let tick = || progress.done(1).map_err(|_| bochner::Error::Interrupted);
-    Ok((sample.measure(&spec, args.draws(features), seed, tick)?, predicted))
+    let mut tick = || progress.done(1).map_err(|_| bochner::Error::Interrupted);
+    Ok((sample.measured(&candidate, args.draws(features), seed, &mut tick)?, predicted))
 }
 
 fn show(
     args: &Args,
     context: &Context,
-    kernel: &Any,
-    candidates: &[Candidate],
+    kernel: &Kernel,
+    names: &[&str],
     entries: &[Entry],
     sampled: &Sampled,
+    rows: usize,
 ) -> Outcome {
-    let (facts, kernel) = (sampled.facts(kernel)?, title(kernel));
-    let (rows, columns) = (human::things(sampled.rows.nrows(), "row"), human::things(sampled.rows.ncols(), "column"));
-    let mut table = Table::new(format!("{kernel} on {rows} of {columns}"))
+    let (facts, kernel) = (sampled.facts(kernel, rows)?, kernel.title());
+    let columns = human::things(sampled.rows.ncols(), "column");
+    let mut table = Table::new(format!("{kernel} on {} of {columns}", human::things(rows, "row")))
         .with_facts("maps", facts)
         .words("map", "map")
         .numbers("features", "features")
@@ -161,7 +168,7 @@ fn show(
             table.start_group();
         }
         table.push(vec![
-            Cell::text(&*candidates[entry.candidate].name),
+            Cell::text(names[entry.candidate]),
             Cell::count(entry.features),
             Cell::percent(entry.measured.mean(), 2),
             entry.deviation().map_or(Cell::missing("–"), |deviation| Cell::percent(deviation, 2)),
@@ -175,7 +182,7 @@ fn show(
             Cell::duration(entry.measured.seconds),
         ]);
     }
-    let plots = [("error-features", by_features(args, candidates, entries)), ("error-time", by_time(candidates, entries))];
+    let plots = [("error-features", by_features(args, names, entries)), ("error-time", by_time(names, entries))];
     if let Some(folder) = &args.out {
         output::create_folder(folder)?;
         for (name, plot) in &plots {
@@ -188,30 +195,30 @@ fn show(
             &format!("Comparison of random features: {kernel}"),
             "Relative error of the estimated kernel matrix, measured and predicted from closed-form variances.",
         );
-        report.paragraph(&sampled.prepared());
+        report.paragraph(&sampled.prepared(rows));
         report.plot(&plots[0].1).plot(&plots[1].1).table(&table);
         output::write_whole(path, report.to_html().as_bytes())?;
     }
     table.print(context, args.format)
 }
 
-fn tip(candidate: &Candidate, entry: &Entry) -> String {
+fn tip(name: &str, entry: &Entry) -> String {
     let time = human::duration(entry.measured.seconds);
-    format!("{}, {} features\n{:.2} %, {time}", candidate.name, human::count(entry.features), 100.0 * entry.measured.mean())
+    format!("{name}, {} features\n{:.2} %, {time}", human::count(entry.features), 100.0 * entry.measured.mean())
 }
 
-fn by_features(args: &Args, candidates: &[Candidate], entries: &[Entry]) -> Plot {
+fn by_features(args: &Args, names: &[&str], entries: &[Entry]) -> Plot {
     let mut series = Vec::new();
-    for (index, candidate) in candidates.iter().enumerate() {
-        let mut measured = Series::new(&*candidate.name, Style::Scatter, index);
-        let mut predicted = Series::new(&*candidate.name, Style::Dashed, index).unlabelled();
+    for (index, &name) in names.iter().enumerate() {
+        let mut measured = Series::new(name, Style::Scatter, index);
+        let mut predicted = Series::new(name, Style::Dashed, index).unlabelled();
         for entry in entries.iter().filter(|e| e.candidate == index) {
             let (x, mean) = (entry.features as f64, entry.measured.mean());
             let point = Point::new(x, mean);
             let bar = |spread: f64| point.with_range(mean - spread, mean + spread);
-            measured.push(entry.deviation().map_or(point, bar), tip(candidate, entry));
+            measured.push(entry.deviation().map_or(point, bar), tip(name, entry));
             if let Some((p, _)) = entry.predicted {
-                predicted.push(Point::new(x, p), format!("{}\npredicted {:.2} %", candidate.name, 100.0 * p));
+                predicted.push(Point::new(x, p), format!("{name}\npredicted {:.2} %", 100.0 * p));
             }
         }
         series.extend([predicted, measured]);
@@ -228,11 +235,11 @@ fn by_features(args: &Args, candidates: &[Candidate], entries: &[Entry]) -> Plot
     }
 }
 
-fn by_time(candidates: &[Candidate], entries: &[Entry]) -> Plot {
-    let series = candidates.iter().enumerate().map(|(index, candidate)| {
-        let mut line = Series::new(&*candidate.name, Style::Marks, index);
+fn by_time(names: &[&str], entries: &[Entry]) -> Plot {
+    let series = names.iter().enumerate().map(|(index, &name)| {
+        let mut line = Series::new(name, Style::Marks, index);
         for entry in entries.iter().filter(|e| e.candidate == index) {
-            line.push(Point::new(1e3 * entry.measured.seconds, entry.measured.mean()), tip(candidate, entry));
+            line.push(Point::new(1e3 * entry.measured.seconds, entry.measured.mean()), tip(name, entry));
         }
         line
     });

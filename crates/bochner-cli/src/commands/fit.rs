@@ -313,26 +313,6 @@ impl Args {
     }
 }
 
-/// What rows and targets of a vector field may go through without becoming another kind of field.
-fn field_preparation(preparation: Preparation, data: &Data) -> Outcome<Preparation> {
-    let (inputs, targets) = (data.schema().input_dim(), data.schema().targets.len());
-    if inputs != targets {
-        return Err(Failure::Usage(format!(
-            "a vector field has as many targets as columns to learn from; there are {targets} targets (--target) and \
-             {inputs} columns (--columns chooses some)"
-        )));
-    }
-    match preparation {
-        Preparation::Auto => Ok(Preparation::Centre),
-        Preparation::None | Preparation::Centre => Ok(preparation),
-        _ => Err(Failure::Usage(
-            "--preprocess: a field without curl or divergence has some after its columns are scaled apart; use centre or \
-             none"
-                .into(),
-        )),
-    }
-}
-
 fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family) -> Outcome<(Stored, Fitted)> {
     let seed = Seed::new(context.global.seed);
     let progress = Progress::reading(context, data.input(), "looking at the rows")?;
@@ -359,7 +339,8 @@ fn train<R: Precise>(args: &Args, context: &Context, data: &Data, family: Family
         let targets = scan.sample.targets.slice(s![split.scored.., ..]);
         let wish = OperatorWish::new(&wishes.map, || pipeline::correlations(targets))?;
         if wish.is_field() {
-            preparation = field_preparation(preparation, data)?;
+            pipeline::check_field(data)?;
+            preparation = preparation.of_field()?;
         }
         wishes.operator = Some(wish);
     }

@@ -6,9 +6,9 @@ use crate::pipeline::Preparation;
 use crate::plot::{Axis, Plot, Point, Series, Style, file};
 use crate::progress::Progress;
 use crate::table::{Cell, Format, Table};
-use crate::target::{KernelArgs, KernelName, SampleArgs, Sampled, scaled, title};
+use crate::target::{Kernel, KernelArgs, KernelName, SampleArgs, Sampled, scaled};
 use bochner::kernel::Any;
-use bochner::plan::{Measured, Plan, Request, plan};
+use bochner::plan::{FieldSample, Measured, Plan, Request, Sample, Trial};
 use bochner::preprocess::{Basis, Shape, SparseTransform, sparsity_at_energy};
 use bochner::random::Seed;
 use bochner::variance::bounds::{CompressiveFourier, SparseFourier};
@@ -19,7 +19,8 @@ use std::path::PathBuf;
 ///
 /// Computes, from closed-form variances and biases on a sample of the rows, how many features each applicable map needs
 /// for a relative error of the kernel matrix, what that costs in time and memory for the whole file, and verifies the
-/// fastest by drawing it. Rows are prepared as fit would prepare them. With --sparse it measures instead how sparse the
+/// fastest by drawing it. Rows are prepared as fit would prepare them. Features of kernels whose values are matrices are
+/// cosines and sines; the error is that of all blocks. With --sparse it measures instead how sparse the
 /// rows are in several bases and prints how many features the theorems about sparse rows ask for.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -28,6 +29,7 @@ Examples:
   bochner plan train-images-idx3-ubyte.gz --kernel polynomial --degree 3 --error 2%
   bochner plan data.npy --kernel matern --nu 2.5 --error 0.1 --json | jq .maps
   bochner plan data.npy --error 0.05 --plot costs.png
+  bochner plan wind.csv --target u,v --kernel helmholtz --set curl_free=0.3 --error 0.1      # a vector field
   bochner plan train-images-idx3-ubyte.gz --sparse --error 0.1 --energy 99%")]
 pub(crate) struct Args {
     /// Relative error of the kernel matrix to reach, as a number or in percent
@@ -95,8 +97,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     if args.sparse {
         return sparse(args, context, seed);
     }
-    let sampled = args.sample.read(context, Preparation::Auto)?;
-    let kernel = args.kernel.resolve(sampled.rows.view(), seed)?;
+    let sampled = args.sample.read(context, &args.kernel, Preparation::Auto)?;
+    let (kernel, rows) = (args.kernel.resolve(&sampled, seed)?, sampled.rows.view());
+    match &kernel {
+        Kernel::Scalar(values) => plan(args, context, &kernel, &sampled, &Sample::new(values, rows)?),
+        Kernel::Operator(values) => plan(args, context, &kernel, &sampled, &FieldSample::new(values, rows)?),
+    }
+}
+
+fn plan<T: Trial>(args: &Args, context: &Context, kernel: &Kernel, sampled: &Sampled, sample: &T) -> Outcome {
     let request = Request {
         error: args.error,
         total_rows: sampled.total,
@@ -104,15 +113,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         draws: args.draws,
         seed: context.global.seed,
     };
-    let steps = bochner::plan::candidates(&kernel, sampled.rows.view())?.len() + args.draws;
+    let steps = sample.candidates()?.len() + args.draws;
     let progress = Progress::new(context, steps as u64);
-    let plan = plan(&kernel, sampled.rows.view(), &request, |what| {
+    let plan = bochner::plan::plan(sample, &request, |what| {
         progress.at(what.to_owned()).and_then(|()| progress.done(1)).map_err(|_| bochner::Error::Interrupted)
     })?;
     drop(progress);
     let heading = format!(
         "{}: {} of {} to a relative error of {} %",
-        title(&kernel),
+        kernel.title(),
         human::things(sampled.total, "row"),
         human::things(sampled.rows.ncols(), "column"),
         human::significant(100.0 * args.error, 3)
@@ -120,17 +129,17 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     if let Some(path) = &args.plot {
         file::write(path, &costs(&heading, &plan).to_svg())?;
     }
-    let facts = facts(args, &sampled, &kernel)?;
+    let facts = facts(args, sampled, kernel, sample.rows().nrows())?;
     table(&heading, &plan).with_facts("maps", facts).print(context, args.format)?;
     if args.format.for_programs() {
         return Ok(());
     }
-    context.print(&format!("\n{}\n{}", sampled.prepared(), remarks(&plan)))
+    context.print(&format!("\n{}\n{}", sampled.prepared(sample.rows().nrows()), remarks(&plan)))
 }
 
 /// What was asked, for programs.
-fn facts(args: &Args, sampled: &Sampled, kernel: &Any) -> Outcome<Vec<(String, Value)>> {
-    let mut facts = sampled.facts(kernel)?;
+fn facts(args: &Args, sampled: &Sampled, kernel: &Kernel, rows: usize) -> Outcome<Vec<(String, Value)>> {
+    let mut facts = sampled.facts(kernel, rows)?;
     facts.push(("target_error".into(), args.error.into()));
     Ok(facts)
 }
@@ -147,15 +156,17 @@ fn sparse(args: &Args, context: &Context, seed: Seed) -> Outcome {
         return Err(Failure::Usage("--sparse: the bounds are those of the Gaussian kernel".into()));
     }
     // Centred pixels are not sparse any more.
-    let sampled = args.sample.read(context, Preparation::None)?;
-    let kernel = args.kernel.resolve(sampled.rows.view(), seed)?;
-    let Any::Gaussian(gaussian) = &kernel else { return Err(Failure::Failed("expected the Gaussian kernel".into())) };
+    let sampled = args.sample.read(context, &args.kernel, Preparation::None)?;
+    let kernel = args.kernel.resolve(&sampled, seed)?;
+    let Kernel::Scalar(Any::Gaussian(gaussian)) = &kernel else {
+        return Err(Failure::Failed("expected the Gaussian kernel".into()));
+    };
     let (d, scale) = (sampled.rows.ncols(), gaussian.length_scale());
     let radius = sampled.rows.rows().into_iter().map(|row| row.dot(&row).sqrt()).fold(0.0, f64::max);
     let shape = args.shape.unwrap_or_else(|| guessed_shape(&sampled));
     let mut table = Table::new(format!(
         "{} on rows of {}: every pair within {} with probability {}",
-        title(&kernel),
+        kernel.title(),
         human::things(d, "column"),
         human::significant(args.error, 3),
         human::significant(1.0 - args.failure, 4)
@@ -200,7 +211,7 @@ fn sparse(args: &Args, context: &Context, seed: Seed) -> Outcome {
             after,
         ]);
     }
-    let mut facts = facts(args, &sampled, &kernel)?;
+    let mut facts = facts(args, &sampled, &kernel, sampled.rows.nrows())?;
     facts.push(("failure".into(), args.failure.into()));
     facts.push(("energy".into(), args.energy.into()));
     table.with_facts("bases", facts).print(context, args.format)?;
@@ -221,13 +232,13 @@ fn sparse(args: &Args, context: &Context, seed: Seed) -> Outcome {
         "\n{}\nA row, taken for {shape} of length up to {}, is k-sparse if its k largest coefficients hold {share} % of its energy.\n\
          M  frequencies (twice as many features) for k-sparse rows, by the theorem and with the constants of a proof without gaps\n\
          m  measurements that rows may be compressed to, and the frequencies that are needed afterwards{verdict}\n",
-        sampled.prepared(),
+        sampled.prepared(sampled.rows.nrows()),
         human::significant(radius, 3)
     ))
 }
 
 /// Measured errors are root mean squares over draws: that is what is predicted.
-fn table(heading: &str, plan: &Plan) -> Table {
+fn table<S>(heading: &str, plan: &Plan<S>) -> Table {
     let mut table = Table::new(heading)
         .words("map", "map")
         .numbers("features", "features")
@@ -241,7 +252,7 @@ fn table(heading: &str, plan: &Plan) -> Table {
         let measured = plan.verified.as_ref().filter(|_| i == 0);
         table.push(vec![
             Cell::text(&*choice.name),
-            Cell::count(choice.spec.n_components()),
+            Cell::count(choice.features),
             Cell::percent(choice.predicted, 2),
             Cell::text(if choice.closed_form { "closed form" } else { "approximate" }),
             measured.map_or(Cell::missing(""), |m| Cell::percent(m.root_mean_square(), 2)),
@@ -254,10 +265,10 @@ fn table(heading: &str, plan: &Plan) -> Table {
 }
 
 /// What the maps that reach the error take.
-fn costs(heading: &str, plan: &Plan) -> Plot {
+fn costs<S>(heading: &str, plan: &Plan<S>) -> Plot {
     let series = plan.choices.iter().enumerate().map(|(index, choice)| {
         let mut mark = Series::new(&*choice.name, Style::Scatter, index);
-        let features = choice.spec.n_components();
+        let features = choice.features;
         let error = human::significant(100.0 * choice.predicted, 3);
         let (count, time) = (human::count(features), human::duration(choice.seconds));
         mark.push(
@@ -287,7 +298,7 @@ fn measured_words(measured: &Measured) -> String {
     }
 }
 
-fn remarks(plan: &Plan) -> String {
+fn remarks<S>(plan: &Plan<S>) -> String {
     let mut text = String::new();
     if let (Some(first), Some(measured)) = (plan.choices.first(), &plan.verified) {
         text += &format!(
@@ -302,7 +313,8 @@ fn remarks(plan: &Plan) -> String {
         text += "No map gets there; a larger --error or more --most-features would let one.\n";
     }
     for shortfall in &plan.shortfalls {
-        text += &format!("{} does not get there: {}.\n", shortfall.name, shortfall.reason);
+        let verdict = if shortfall.error.is_some() { "does not get there" } else { "was left out" };
+        text += &format!("{} {verdict}: {}.\n", shortfall.name, shortfall.reason);
     }
     text
 }

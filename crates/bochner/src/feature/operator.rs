@@ -220,12 +220,7 @@ impl<R: Real> OperatorFeatures<R> {
     pub fn estimate(&self, x: ArrayView2<'_, R>, z: ArrayView2<'_, R>) -> Result<Array4<f64>> {
         let (fx, fz) = (self.map.transform(x)?.mapv(Real::to_f64), self.map.transform(z)?.mapv(Real::to_f64));
         let (n, m, features, p) = (x.nrows(), z.nrows(), self.map.output_dim(), self.output_dim());
-        let mut weights = Array2::zeros((features, p * p));
-        let mut block = Array2::zeros((p, p));
-        for (j, mut row) in weights.rows_mut().into_iter().enumerate() {
-            self.spread.outer(j, &mut block);
-            row.iter_mut().zip(&block).for_each(|(to, from)| *to = *from);
-        }
+        let weights = self.spread.outer_products(features);
         let right = Tile::new(fz.as_slice().expect("fresh features"), m, features);
         let mut out = Array4::zeros((n, m, p, p));
         // Entry (a, b) of all blocks is one product of features, of which one side has the entries of A(ω) as factors.
@@ -351,6 +346,17 @@ impl Spread {
             }
         }
         out
+    }
+
+    /// `A(ωⱼ) = B(ωⱼ)B(ωⱼ)ᵀ` of so many features, one row of `p²` entries each.
+    pub(crate) fn outer_products(&self, features: usize) -> Array2<f64> {
+        let p = self.outputs();
+        let (mut products, mut block) = (Array2::zeros((features, p * p)), Array2::zeros((p, p)));
+        for (j, mut row) in products.rows_mut().into_iter().enumerate() {
+            self.outer(j, &mut block);
+            row.iter_mut().zip(&block).for_each(|(to, from)| *to = *from);
+        }
+        products
     }
 
     /// `B(ωⱼ)B(ωⱼ)ᵀ`.

@@ -11,11 +11,11 @@ use ndarray::{ArrayView1, ArrayView2};
 
 /// A map that estimates a kernel, under the name tables show.
 #[derive(Debug, Clone)]
-pub struct Candidate {
+pub struct Candidate<S = Spec> {
     /// Name for people.
     pub name: String,
-    /// The map; its budget and seed are to be replaced ([`Spec::redrawn`]).
-    pub spec: Spec,
+    /// The map; its budget and seed are to be replaced ([`Trial::sized`](super::Trial::sized)).
+    pub spec: S,
     /// The constant by which the kernel is the one the map estimates: 1 but for spherical features, whose kernel is 1 at
     /// distance 0.
     pub factor: f64,
@@ -156,17 +156,21 @@ fn maclaurin(base: MaclaurinSpec) -> Vec<Candidate> {
 }
 
 fn fourier(base: FourierSpec) -> Vec<Candidate> {
+    let named = |&(name, projection): &_| Candidate::new(name, FourierSpec { projection, ..base.clone() });
+    frequencies(&base).iter().map(named).collect()
+}
+
+/// Ways to draw the frequencies of a kernel.
+pub(super) fn frequencies(base: &FourierSpec) -> &'static [(&'static str, Directions)] {
     let coordinatewise = base.kernel == FourierKernel::Laplacian && base.norm == 1;
-    let forms: &[(&str, Directions)] = if coordinatewise {
-        &[("Fourier", Directions::Gaussian)]
-    } else {
-        &[
+    match coordinatewise {
+        true => &[("Fourier", Directions::Gaussian)],
+        false => &[
             ("Fourier, dense", Directions::Gaussian),
             ("Fourier, orthogonal", Directions::Orthogonal),
             ("Fourier, SORF", Directions::Sorf),
-        ]
-    };
-    forms.iter().map(|&(name, projection)| Candidate::new(name, FourierSpec { projection, ..base.clone() })).collect()
+        ],
+    }
 }
 
 fn polynomial(base: PolynomialSpec) -> Vec<Candidate> {

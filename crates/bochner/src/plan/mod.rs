@@ -2,12 +2,14 @@
 
 mod candidates;
 mod field;
+mod trial;
 
 pub use candidates::{Candidate, candidates};
 pub use field::FieldSample;
+pub use trial::{Reach, Trial};
 
 use crate::error::{Error, Result, check_count, check_positive};
-use crate::feature::{Describe, Directions, FeatureMap, SketchKind, Spec};
+use crate::feature::{Describe, Directions, DynMap, FeatureMap, SketchKind, Spec};
 use crate::kernel::{Any, kernel_matrix};
 use crate::linalg::gemm::matmul_nt;
 use crate::linalg::{Tile, TileMut};
@@ -31,6 +33,7 @@ const TIMING_SECONDS: f64 = 0.03;
 /// Sample rows with their exact kernel matrix.
 #[derive(Debug)]
 pub struct Sample<'a> {
+    kernel: Any,
     rows: ArrayView2<'a, f64>,
     single: Array2<f32>,
     exact: Array2<f64>,
@@ -59,12 +62,14 @@ impl<'a> Sample<'a> {
         if norm_sq == 0.0 {
             return Err(Error::parameter("rows", "rows with finite kernel values that are not all 0", "all are 0"));
         }
-        Ok(Sample { rows, single: rows.mapv(|v| v as f32), exact, norm_sq, parameters })
+        let single = rows.mapv(|v| v as f32);
+        Ok(Sample { kernel: kernel.clone(), rows, single, exact, norm_sq, parameters })
     }
 
     /// The same rows with the kernel over a constant ([`Candidate::factor`]); relative errors stay what they are.
     pub fn over(&self, factor: f64) -> Self {
         Sample {
+            kernel: self.kernel.clone(),
             rows: self.rows,
             single: self.single.clone(),
             exact: &self.exact / factor,
@@ -84,7 +89,8 @@ impl<'a> Sample<'a> {
     /// Parameters out of range, and maps about which nothing is known.
     pub fn predict(&self, spec: &Spec) -> Result<(f64, bool)> {
         let (mut sum, mut closed_form) = (0.0, true);
-        for (range, rows) in self.slabs() {
+        for range in slabs(self.rows.nrows()) {
+            let rows = self.rows.slice(s![range.clone(), ..]);
             let mut add = |others: ArrayView2<'_, f64>, times: f64| {
                 let prediction = spec.prediction(rows, others)?;
                 sum += times * prediction.squared_error();
@@ -103,16 +109,6 @@ impl<'a> Sample<'a> {
         Ok((error, closed_form))
     }
 
-    /// The rows in slabs: both orders of a pair have the same error, so that a slab meets itself and the rows before it.
-    fn slabs(&self) -> impl Iterator<Item = (Range<usize>, ArrayView2<'a, f64>)> {
-        let (rows, n) = (self.rows, self.rows.nrows());
-        let step = n.div_ceil(SLABS).max(SLAB_ROWS);
-        (0..n).step_by(step).map(move |start| {
-            let range = start..(start + step).min(n);
-            (range.clone(), rows.slice_move(s![range, ..]))
-        })
-    }
-
     /// Draws a map `draws` times and measures; `tick` is called after every draw and may end the work.
     ///
     /// # Errors
@@ -124,39 +120,138 @@ impl<'a> Sample<'a> {
         seed: Seed,
         mut tick: impl FnMut() -> Result<()>,
     ) -> Result<Measured> {
-        check_count("draws", draws)?;
-        let (n, mut errors, mut times) = (self.rows.nrows(), Vec::with_capacity(draws), Vec::with_capacity(draws));
         let spec = spec.resolve(self.rows)?;
-        for draw in 0..draws {
-            let map =
-                spec.redrawn(spec.n_components(), seed.child(draw as u64).number()).build::<f32>(self.rows.ncols())?;
-            let mut features = Array2::zeros((n, map.output_dim()));
-            let start = Instant::now();
-            map.transform_into(self.single.view(), features.view_mut())?;
-            times.push(start.elapsed().as_secs_f64());
-            check_estimates(features.view(), self.parameters)?;
-            let tile = Tile::new(features.as_slice().expect("fresh arrays are contiguous"), n, features.ncols());
+        let draw = |seed| spec.redrawn(spec.n_components(), seed).build::<f32>(self.rows.ncols()).map(|map| (map, ()));
+        measure(self.single.view(), self.parameters, draws, seed, &mut tick, draw, |features, ()| {
             let mut error = FrobeniusError::default();
-            for (range, _) in self.slabs() {
-                let mut estimate = Array2::from_elem((range.len(), range.end), 0.0f32);
-                let out = estimate.as_slice_mut().expect("fresh arrays are contiguous");
-                matmul_nt(
-                    tile.rows_in(range.clone()),
-                    tile.rows_in(0..range.end),
-                    TileMut::new(out, range.len(), range.end),
-                )?;
-                let exact = self.exact.slice(s![range.clone(), ..range.end]);
-                let (before, own) = (s![.., ..range.start], s![.., range.start..]);
-                error.add(exact.slice(own), estimate.slice(own))?;
-                for _ in 0..2 {
-                    error.add(exact.slice(before), estimate.slice(before))?;
-                }
+            add_products(&mut error, self.exact.view(), features, features, 1)?;
+            Ok(error.value())
+        })
+    }
+}
+
+/// Rows in slabs: both orders of a pair have the same error, so that a slab meets itself and the rows before it.
+fn slabs(rows: usize) -> impl Iterator<Item = Range<usize>> {
+    let step = rows.div_ceil(SLABS).max(SLAB_ROWS);
+    (0..rows).step_by(step).map(move |start| start..(start + step).min(rows))
+}
+
+/// Draws maps, times them on `rows` and asks `error_of` about their features; `draw` makes a map of a seed, and what else
+/// `error_of` must know.
+fn measure<T>(
+    rows: ArrayView2<'_, f32>,
+    parameters: &'static str,
+    draws: usize,
+    seed: Seed,
+    tick: &mut dyn FnMut() -> Result<()>,
+    draw: impl Fn(u64) -> Result<(DynMap<f32>, T)>,
+    error_of: impl Fn(Tile<'_, f32>, T) -> Result<f64>,
+) -> Result<Measured> {
+    check_count("draws", draws)?;
+    let (mut errors, mut times) = (Vec::with_capacity(draws), Vec::with_capacity(draws));
+    for number in 0..draws {
+        let (map, more) = draw(seed.child(number as u64).number())?;
+        let mut features = Array2::zeros((rows.nrows(), map.output_dim()));
+        let start = Instant::now();
+        map.transform_into(rows, features.view_mut())?;
+        times.push(start.elapsed().as_secs_f64());
+        check_estimates(features.view(), parameters)?;
+        let (n, columns) = features.dim();
+        errors.push(error_of(Tile::new(features.as_slice().expect("fresh arrays are contiguous"), n, columns), more)?);
+        tick()?;
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(Measured { seconds: times[draws / 2], errors })
+}
+
+/// Adds what the products of `left` and `right` miss of a symmetric matrix, so many times.
+fn add_products(
+    error: &mut FrobeniusError,
+    exact: ArrayView2<'_, f64>,
+    left: Tile<'_, f32>,
+    right: Tile<'_, f32>,
+    times: usize,
+) -> Result<()> {
+    for range in slabs(exact.nrows()) {
+        let mut estimate = Array2::from_elem((range.len(), range.end), 0.0f32);
+        let out = estimate.as_slice_mut().expect("fresh arrays are contiguous");
+        let out = TileMut::new(out, range.len(), range.end);
+        matmul_nt(left.rows_in(range.clone()), right.rows_in(0..range.end), out)?;
+        let exact = exact.slice(s![range.clone(), ..range.end]);
+        let (before, own) = (s![.., ..range.start], s![.., range.start..]);
+        for _ in 0..times {
+            error.add(exact.slice(own), estimate.slice(own))?;
+            for _ in 0..2 {
+                error.add(exact.slice(before), estimate.slice(before))?;
             }
-            errors.push(error.value());
-            tick()?;
         }
-        times.sort_by(f64::total_cmp);
-        Ok(Measured { seconds: times[draws / 2], errors })
+    }
+    Ok(())
+}
+
+impl Trial for Sample<'_> {
+    type Spec = Spec;
+
+    fn rows(&self) -> ArrayView2<'_, f64> {
+        self.rows
+    }
+
+    fn parameters(&self) -> &'static str {
+        self.parameters
+    }
+
+    fn candidates(&self) -> Result<Vec<Candidate>> {
+        candidates(&self.kernel, self.rows)
+    }
+
+    fn sized(&self, candidate: &Candidate, features: usize, seed: Seed) -> Result<Candidate> {
+        let spec = candidate.spec.redrawn(features, seed.number()).resolve(self.rows)?;
+        Ok(Candidate { spec, ..candidate.clone() })
+    }
+
+    fn expected(&self, candidate: &Candidate) -> Result<(f64, bool)> {
+        let (error, closed_form) = self.predict(&candidate.spec)?;
+        Ok((candidate.factor * error, closed_form))
+    }
+
+    fn measured(
+        &self,
+        candidate: &Candidate,
+        draws: usize,
+        seed: Seed,
+        tick: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Measured> {
+        self.over(candidate.factor).measure(&candidate.spec, draws, seed, tick)
+    }
+
+    fn reach(&self, candidate: &Candidate, request: &Request) -> Result<Reach<Spec>> {
+        let at = |sample: &Sample<'_>, features: usize| {
+            let sized = sample.sized(candidate, features, Seed::new(request.seed))?;
+            let (expected, closed_form) = sample.expected(&sized)?;
+            Ok::<_, Error>(Reach { spec: sized.spec, features, expected, closed_form })
+        };
+        // Every so-many-th row: files are often sorted.
+        let step = self.rows.nrows().div_ceil(SEARCH_ROWS).max(1);
+        let few = Sample::new(&self.kernel, self.rows.slice(s![..;step, ..]))?;
+        let most = request.most_features;
+        let limit = at(&few, most)?;
+        if limit.expected > request.error {
+            return Ok(limit);
+        }
+        let mut features = smallest(request, |features| Ok(at(&few, features)?.expected))?;
+        for _ in 0..8 {
+            let found = at(self, features)?;
+            if found.expected <= request.error || features == most {
+                return Ok(found);
+            }
+            let ratio = found.expected / request.error;
+            features = ((features as f64 * ratio.powi(2) * 1.01).ceil() as usize).clamp(features + 1, most);
+        }
+        at(self, most)
+    }
+
+    fn map(&self, spec: &Spec) -> Result<Spec> {
+        Ok(spec.clone())
     }
 }
 
@@ -235,11 +330,13 @@ impl Default for Request {
 
 /// A map that reaches the error, with the number of features it takes.
 #[derive(Debug, Clone)]
-pub struct Choice {
+pub struct Choice<S = Spec> {
     /// Name for people.
     pub name: String,
     /// The map with its number of features.
-    pub spec: Spec,
+    pub spec: S,
+    /// That number.
+    pub features: usize,
     /// The constant by which the kernel is the one the map estimates; a penalty absorbs it.
     pub factor: f64,
     /// The error predicted on the sample.
@@ -259,84 +356,84 @@ pub struct Choice {
 pub struct Shortfall {
     /// Name for people.
     pub name: String,
-    /// Why: the error it reaches with all features allowed, or what keeps it from these rows.
+    /// The error that it reaches with all features allowed; `None` for one of which nothing is known on these rows.
+    pub error: Option<f64>,
+    /// Why, in words.
     pub reason: String,
 }
 
 /// The maps that reach an error, fastest first.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct Plan<S = Spec> {
     /// Those that do.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<Choice<S>>,
     /// Those that do not.
     pub shortfalls: Vec<Shortfall>,
     /// What draws of the first choice gave.
     pub verified: Option<Measured>,
 }
 
-/// Ranks the maps that estimate `kernel` by the time they take to reach an error on rows like those of the sample.
+/// Ranks the maps that estimate a kernel by the time they take to reach an error on rows like those of the sample.
 ///
 /// The error of every map follows from closed-form variances and biases (leading-order figures for structured maps), so
 /// nothing is drawn but for timing and for the verification of the winner. `tick` hears what is being done.
 ///
 /// # Errors
-/// Parameters out of range, samples without kernel values, features beyond the range of single precision whatever the map,
-/// and what `tick` reports.
+/// Parameters out of range, features beyond the range of single precision whatever the map, and what `tick` reports.
 ///
 /// ```
 /// use bochner::kernel::{Any, Gaussian};
-/// use bochner::plan::{Request, plan};
+/// use bochner::plan::{Request, Sample, plan};
 /// let rows = ndarray::Array2::from_shape_fn((40, 8), |(i, j)| ((i * 7 + j * 3) % 11) as f64 / 11.0);
-/// let kernel = Any::from(Gaussian::new(1.0)?);
-/// let plan = plan(&kernel, rows.view(), &Request { error: 0.05, ..Request::default() }, |_| Ok(()))?;
+/// let sample = Sample::new(&Any::from(Gaussian::new(1.0)?), rows.view())?;
+/// let plan = plan(&sample, &Request { error: 0.05, ..Request::default() }, |_| Ok(()))?;
 /// assert!(plan.choices.iter().all(|choice| choice.predicted <= 0.05));
 /// # Ok::<(), bochner::Error>(())
 /// ```
-pub fn plan(
-    kernel: &Any,
-    rows: ArrayView2<'_, f64>,
+pub fn plan<T: Trial>(
+    sample: &T,
     request: &Request,
     mut tick: impl FnMut(&str) -> Result<()>,
-) -> Result<Plan> {
+) -> Result<Plan<T::Spec>> {
     check_positive("error", request.error)?;
     check_count("most_features", request.most_features)?;
-    let sample = Sample::new(kernel, rows)?;
-    // Every so-many-th row: files are often sorted.
-    let step = rows.nrows().div_ceil(SEARCH_ROWS).max(1);
-    let few = Sample::new(kernel, rows.slice(s![..;step, ..]))?;
+    let rows = sample.rows();
+    let (single, total_rows) = (rows.mapv(|v| v as f32), request.total_rows.max(rows.nrows()));
     let mut plan = Plan { choices: Vec::new(), shortfalls: Vec::new(), verified: None };
     let mut refused = Vec::new();
-    for Candidate { name, spec, factor } in candidates(kernel, rows)? {
-        tick(&name)?;
-        match reach(&spec, &few.over(factor), &sample.over(factor), request) {
-            Ok(Reach::With(spec, predicted, closed_form)) => {
-                let total_rows = request.total_rows.max(rows.nrows());
-                let map = spec.build::<f32>(rows.ncols())?;
-                let seconds = match seconds_per_row(&*map, &sample) {
+    for candidate in sample.candidates()? {
+        tick(&candidate.name)?;
+        match sample.reach(&candidate, request) {
+            Ok(Reach { spec, features, expected, closed_form }) if expected <= request.error => {
+                let map = sample.map(&spec)?.build::<f32>(rows.ncols())?;
+                let seconds = match seconds_per_row(&*map, single.view(), sample.parameters()) {
                     Err(error @ Error::Unsupported { .. }) => {
-                        plan.shortfalls.push(Shortfall { name, reason: error.to_string() });
+                        let reason = error.to_string();
+                        plan.shortfalls.push(Shortfall { name: candidate.name, reason, error: None });
                         refused.push(error);
                         continue;
                     }
                     seconds => seconds?,
                 };
                 plan.choices.push(Choice {
-                    name,
+                    name: candidate.name,
+                    features,
                     seconds: total_rows as f64 * seconds,
-                    map_bytes: map_bytes(&spec, rows.ncols()),
+                    map_bytes: sample.map_bytes(&spec)?,
                     feature_bytes: 4 * (total_rows as u64).saturating_mul(map.output_dim() as u64),
-                    spec: *spec,
-                    factor,
-                    predicted,
+                    spec,
+                    factor: candidate.factor,
+                    predicted: expected,
                     closed_form,
                 });
             }
-            Ok(Reach::Not(error)) => plan.shortfalls.push(Shortfall {
-                name,
-                reason: format!("{:.2} % with {} features", 100.0 * error, request.most_features),
+            Ok(Reach { expected, .. }) => plan.shortfalls.push(Shortfall {
+                name: candidate.name,
+                error: Some(expected),
+                reason: format!("{:.2} % with {} features", 100.0 * expected, request.most_features),
             }),
             Err(error @ (Error::Unsupported { .. } | Error::Parameter { .. })) => {
-                plan.shortfalls.push(Shortfall { name, reason: error.to_string() });
+                plan.shortfalls.push(Shortfall { name: candidate.name, error: None, reason: error.to_string() });
             }
             Err(error) => return Err(error),
         }
@@ -348,42 +445,11 @@ pub fn plan(
     plan.choices.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
     if let Some(first) = plan.choices.first().filter(|_| request.draws > 0) {
         let what = format!("verifying {}", first.name);
-        let seed = Seed::new(request.seed);
-        plan.verified = Some(sample.over(first.factor).measure(&first.spec, request.draws, seed, || tick(&what))?);
+        let winner = Candidate { name: first.name.clone(), spec: first.spec.clone(), factor: first.factor };
+        let verified = sample.measured(&winner, request.draws, Seed::new(request.seed), &mut || tick(&what))?;
+        plan.verified = Some(verified);
     }
     Ok(plan)
-}
-
-enum Reach {
-    With(Box<Spec>, f64, bool),
-    Not(f64),
-}
-
-/// The smallest budget, to about one percent, whose predicted error is at most the one asked for.
-fn reach(spec: &Spec, few: &Sample<'_>, all: &Sample<'_>, request: &Request) -> Result<Reach> {
-    let at = |sample: &Sample<'_>, features: usize| {
-        let spec = spec.redrawn(features, request.seed).resolve(sample.rows)?;
-        let (error, closed_form) = sample.predict(&spec)?;
-        Ok::<_, Error>((spec, error, closed_form))
-    };
-    let most = request.most_features;
-    let limit = at(few, most)?.1;
-    if limit > request.error {
-        return Ok(Reach::Not(limit));
-    }
-    let mut features = smallest(request, |features| Ok(at(few, features)?.1))?;
-    for _ in 0..8 {
-        let (spec, error, closed_form) = at(all, features)?;
-        if error <= request.error {
-            return Ok(Reach::With(Box::new(spec), error, closed_form));
-        }
-        if features == most {
-            return Ok(Reach::Not(error));
-        }
-        features =
-            ((features as f64 * (error / request.error).powi(2) * 1.01).ceil() as usize).clamp(features + 1, most);
-    }
-    Ok(Reach::Not(at(all, most)?.1))
 }
 
 /// The smallest budget, to about one percent, whose error is at most the one asked for; that of all features is.
@@ -416,12 +482,16 @@ fn smallest(request: &Request, error_of: impl Fn(usize) -> Result<f64>) -> Resul
 }
 
 /// Seconds per row, from as many passes over some rows as a short time allows.
-fn seconds_per_row(map: &dyn FeatureMap<Real = f32, Output = f32>, sample: &Sample<'_>) -> Result<f64> {
-    let count = (TIMING_BYTES / (4 * map.output_dim())).clamp(1, sample.rows.nrows());
-    let rows = sample.single.slice(s![..count, ..]);
+fn seconds_per_row(
+    map: &dyn FeatureMap<Real = f32, Output = f32>,
+    rows: ArrayView2<'_, f32>,
+    parameters: &'static str,
+) -> Result<f64> {
+    let count = (TIMING_BYTES / (4 * map.output_dim())).clamp(1, rows.nrows());
+    let rows = rows.slice(s![..count, ..]);
     let mut out = Array2::zeros((count, map.output_dim()));
     map.transform_into(rows, out.view_mut())?;
-    check_estimates(out.view(), sample.parameters)?;
+    check_estimates(out.view(), parameters)?;
     let (start, mut best) = (Instant::now(), f64::INFINITY);
     while start.elapsed().as_secs_f64() < TIMING_SECONDS {
         let pass = Instant::now();
@@ -469,7 +539,7 @@ mod tests {
         for kernel in [Any::from(Gaussian::new(1.0).unwrap()), Any::from(Polynomial::new(3, 1.0, 1.0).unwrap())] {
             let request = Request { error: 0.06, draws: 0, ..Request::default() };
             let sample = Sample::new(&kernel, rows.view()).unwrap();
-            let plan = plan(&kernel, rows.view(), &request, |_| Ok(())).unwrap();
+            let plan = plan(&sample, &request, |_| Ok(())).unwrap();
             assert!(plan.choices.len() + plan.shortfalls.len() == candidates(&kernel, rows.view()).unwrap().len());
             assert!(plan.choices.len() > 2, "{:?}", plan.shortfalls);
             for choice in plan.choices {
@@ -491,7 +561,7 @@ mod tests {
         for kernel in [Any::from(Gaussian::new(1.0).unwrap()), Any::from(Polynomial::new(3, 1.0, 1.0).unwrap())] {
             let request = Request { error: 0.1, draws: 0, ..Request::default() };
             let sample = Sample::new(&kernel, rows.view()).unwrap();
-            for choice in plan(&kernel, rows.view(), &request, |_| Ok(())).unwrap().choices {
+            for choice in plan(&sample, &request, |_| Ok(())).unwrap().choices {
                 let measured = sample.measure(&choice.spec, 40, Seed::new(3), || Ok(())).unwrap();
                 let squares: Vec<f64> = measured.errors.iter().map(|e| e * e).collect();
                 let mean = squares.iter().sum::<f64>() / 40.0;
@@ -510,7 +580,7 @@ mod tests {
         let rows = rows(2 * SLAB_ROWS + 9, 6);
         let kernel = Any::from(Gaussian::new(0.8).unwrap());
         let sample = Sample::new(&kernel, rows.view()).unwrap();
-        assert_eq!(sample.slabs().map(|(range, _)| range.len()).collect::<Vec<_>>(), [64, 64, 9]);
+        assert_eq!(slabs(rows.nrows()).map(|range| range.len()).collect::<Vec<_>>(), [64, 64, 9]);
         for candidate in candidates(&kernel, rows.view()).unwrap() {
             let spec = candidate.spec.redrawn(48, 5).resolve(rows.view()).unwrap();
             let all = spec.prediction(rows.view(), rows.view()).unwrap();
@@ -573,7 +643,8 @@ mod tests {
         let rows = rows(30, 4);
         let kernel = Any::from(Gaussian::new(1.0).unwrap());
         let request = Request { error: 1e-3, most_features: 64, ..Request::default() };
-        let plan = plan(&kernel, rows.view(), &request, |_| Ok(())).unwrap();
+        let sample = Sample::new(&kernel, rows.view()).unwrap();
+        let plan = plan(&sample, &request, |_| Ok(())).unwrap();
         assert!(plan.choices.is_empty() && plan.verified.is_none());
         assert!(plan.shortfalls.iter().all(|s| s.reason.contains("with 64 features")), "{:?}", plan.shortfalls);
     }
@@ -583,7 +654,8 @@ mod tests {
         let rows = rows(40, 4) * 3.0;
         let all = |kernel: Any| {
             let list = candidates(&kernel, rows.view()).unwrap();
-            let plan = plan(&kernel, rows.view(), &Request::default(), |_| Ok(()));
+            let sample = Sample::new(&kernel, rows.view()).unwrap();
+            let plan = plan(&sample, &Request::default(), |_| Ok(()));
             if let Ok(plan) = &plan {
                 assert_eq!(plan.choices.len() + plan.shortfalls.len(), list.len());
                 assert!(plan.choices.iter().all(|choice| choice.predicted.is_finite()), "{plan:?}");
@@ -592,7 +664,6 @@ mod tests {
                     "{plan:?}"
                 );
             }
-            let sample = Sample::new(&kernel, rows.view()).unwrap();
             let measured = list.iter().map(|c| sample.measure(&c.spec.redrawn(64, 0), 2, Seed::new(1), || Ok(())));
             let (good, bad): (Vec<_>, Vec<_>) = measured.partition(Result::is_ok);
             assert!(good.into_iter().all(|m| m.unwrap().errors.iter().all(|e| e.is_finite())));
@@ -615,14 +686,15 @@ mod tests {
     fn bad_requests_are_refused() {
         let kernel = Any::from(Gaussian::new(1.0).unwrap());
         let rows = rows(4, 2);
+        let sample = Sample::new(&kernel, rows.view()).unwrap();
         for request in [
             Request { error: 0.0, ..Request::default() },
             Request { error: f64::NAN, ..Request::default() },
             Request { most_features: 0, ..Request::default() },
         ] {
-            assert!(plan(&kernel, rows.view(), &request, |_| Ok(())).is_err());
+            assert!(plan(&sample, &request, |_| Ok(())).is_err());
         }
-        assert!(plan(&kernel, rows.slice(s![..1, ..]), &Request::default(), |_| Ok(())).is_err());
+        assert!(Sample::new(&kernel, rows.slice(s![..1, ..])).is_err());
         let polynomial = Any::from(Polynomial::new(1, 1.0, 0.0).unwrap());
         assert!(Sample::new(&polynomial, Array2::zeros((3, 2)).view()).is_err());
     }

@@ -49,9 +49,9 @@ fn planned_errors_are_the_measured_ones() {
         ];
         for (label, kernel, rows) in cases {
             let request = Request { error: 0.1, draws: 0, most_features: 1 << 14, ..Request::default() };
-            let plan = plan(&kernel, rows.view(), &request, |_| Ok(())).unwrap();
-            assert!(!plan.choices.is_empty(), "{name}, {label}: no map reaches the error");
             let sample = Sample::new(&kernel, rows.view()).unwrap();
+            let plan = plan(&sample, &request, |_| Ok(())).unwrap();
+            assert!(!plan.choices.is_empty(), "{name}, {label}: no map reaches the error");
             for choice in &plan.choices {
                 let measured =
                     sample.over(choice.factor).measure(&choice.spec, DRAWS, Seed::new(3), || Ok(())).unwrap();
