@@ -693,7 +693,7 @@ fn known_columns_may_have_no_rows() {
 fn nul_bytes_wide_encodings_and_what_follows_compressed_bytes_are_told_as_they_are() {
     let rows: String = (0..40).map(|i| format!("{i},{},3\n", 2 * i)).collect();
     let damaged = |cell: &str| format!("a,b,c\n{}", rows.replace("\n6,12,3\n", &format!("\n6,{cell},3\n")));
-    for cell in ["1\02", "\0", "\"1\02\""] {
+    for cell in ["1\x002", "\0", "\"1\x002\""] {
         assert_eq!(
             complaint(damaged(cell)),
             "data: line 8, column 2: found a NUL byte, which is no text: the file is damaged"

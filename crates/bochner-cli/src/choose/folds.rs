@@ -29,11 +29,8 @@ impl Folds {
     /// A fifth of the rows, `most` at the most, or every fifth of few rows.
     pub(crate) fn new(rows: usize, most: usize) -> Self {
         let part = |k: usize| k * rows / PARTS..(k + 1) * rows / PARTS;
-        let held_out = match rows < FEW {
-            true => (0..PARTS).map(part).collect(),
-            false => vec![0..(rows / PARTS).min(most)],
-        };
-        Folds { rows, held_out }
+        let once = 0..(rows / PARTS).min(most);
+        Folds { rows, held_out: if rows < FEW { (0..PARTS).map(part).collect() } else { Vec::from([once]) } }
     }
 
     /// Rows that judge, in one fold or another.

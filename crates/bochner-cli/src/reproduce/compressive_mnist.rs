@@ -10,7 +10,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     what: "accuracy of a linear SVM and construction time, typical and compressive random features",
     source: "compressive, figure 2 (b) and (d); pixels in [0, 1], sigma = 10, C = 1",
     needs: &["mnist"],
-    minutes: 25.0,
+    minutes: 40.0,
     run,
 };
 

@@ -15,7 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "thesis, figures 4.8 to 4.10, which have no numbers; kernel (x·y + 1)^p on unit rows, D = 2d and 4d with d the \
              padded dimension; one α for all, chosen with TensorSketch on a tenth of the training rows",
     needs: &["letter", "mocap", "mnist", "cifar10"],
-    minutes: 30.0,
+    minutes: 45.0,
     run,
 };
 

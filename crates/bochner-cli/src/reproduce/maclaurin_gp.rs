@@ -31,7 +31,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         "mnist",
         "mocap",
     ],
-    minutes: 35.0,
+    minutes: 45.0,
     run,
 };
 

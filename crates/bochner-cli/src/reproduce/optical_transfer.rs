@@ -15,7 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     what: "test error on image features: optical, Fourier, none; columns of the paper whose features are there, and pixels",
     source: "optical, table 1; features of networks from cifar10-features/NAME-train.npz and NAME-test.npz (arrays X, y)",
     needs: &["cifar10", "fashion-mnist", "mnist"],
-    minutes: 20.0,
+    minutes: 30.0,
     run,
 };
 
