@@ -23,9 +23,9 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   bochner compare data.csv --target label --kernel gaussian
-  bochner compare data.npy --kernel polynomial --degree 3 --features 256,1024,4096 --out comparison --plots png
+  bochner compare data.npy --kernel polynomial --features 256,1024 --out comparison --plots png
   bochner compare train-images-idx3-ubyte.gz --kernel polynomial --degree 6 --report page.html
-  bochner compare wind.csv --target u,v --kernel divergence_free --out comparison       # a vector field")]
+  bochner compare wind.csv --target u,v --kernel divergence_free --out comparison   # a field")]
 pub(crate) struct Args {
     /// Numbers of features, separated by commas
     #[arg(long, value_delimiter = ',', value_parser = human::parse_count, default_values_t = [256, 512, 1024, 2048, 4096])]
@@ -114,6 +114,9 @@ fn compare<T: Trial>(args: &Args, context: &Context, kernel: &Kernel, sampled: &
         }
     }
     drop(progress);
+    if entries.is_empty() {
+        return Err(Failure::Failed(format!("no map of this kernel suits the rows: {}", left_out.join("; "))));
+    }
     let names: Vec<&str> = candidates.iter().map(|candidate| candidate.name.as_str()).collect();
     show(args, context, kernel, &names, &entries, sampled, sample.rows().nrows())?;
     if !args.format.for_programs() {

@@ -40,10 +40,10 @@ Examples:
   bochner fit large.csv --target y --memory 2GB --checkpoint large.checkpoint
   bochner fit large.csv --target y --memory 2GB --checkpoint large.checkpoint --resume
 
-The last two are one fit, begun and, after a power cut, continued.
-
 The time of --budget is counted in operations, so that the same command gives the same model on \
-every machine. Reading the file and the iterations of svm, kernel-svm, svi, --solver cg and sgd are not counted.")]
+every machine. Reading the file and the iterations of svm, kernel-svm, svi, --solver cg and sgd are not counted.
+
+The last two examples are one fit, begun and, after a power cut, continued.")]
 pub(crate) struct Args {
     /// A CSV, TSV, Parquet, NPY, NPZ, IDX or LIBSVM file, plain or gzip; - for standard input
     #[serde(skip)]

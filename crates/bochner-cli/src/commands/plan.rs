@@ -29,7 +29,7 @@ Examples:
   bochner plan train-images-idx3-ubyte.gz --kernel polynomial --degree 3 --error 2%
   bochner plan data.npy --kernel matern --nu 2.5 --error 0.1 --json | jq .maps
   bochner plan data.npy --error 0.05 --plot costs.png
-  bochner plan wind.csv --target u,v --kernel helmholtz --set curl_free=0.3 --error 0.1      # a vector field
+  bochner plan wind.csv --target u,v --kernel helmholtz --set curl_free=0.3 --error 0.1
   bochner plan train-images-idx3-ubyte.gz --sparse --error 0.1 --energy 99%")]
 pub(crate) struct Args {
     /// Relative error of the kernel matrix to reach, as a number or in percent
