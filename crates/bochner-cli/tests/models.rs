@@ -271,8 +271,8 @@ fn requests_that_make_no_sense_are_told_in_one_sentence() {
         (&["fit", "same.csv", "--target", "y"], "same.csv: the target y has the one value \"a\" in all 3 rows"),
         (&["fit", "none.csv", "--target", "y"], "none.csv: there is no such file"),
         (&["inspect", "none.bochner"], "none.bochner: there is no such file"),
-        (&["inspect", "t.csv"], "t.csv: model file: not a safetensors container"),
-        (&["predict", "t.csv", "t.csv"], "t.csv: model file: not a safetensors container"),
+        (&["inspect", "t.csv"], "t.csv is not a model file of bochner: it looks like data"),
+        (&["predict", "t.csv", "t.csv"], "t.csv is not a model file of bochner: it looks like data"),
         (&["transform", "t.csv", "--drop", "name", "--out", "f.xlsx"], ".xlsx cannot be written"),
     ] {
         let message = folder.bad(arguments);
@@ -488,7 +488,7 @@ fn an_empty_model_and_one_of_a_later_format_are_refused() {
     folder.write("rings.csv", rings(60));
     let bytes = small_model(&folder, "ridge_classifier", &[]);
     folder.write("empty", "");
-    assert!(folder.bad(&["inspect", "empty"]).contains("empty: model file: "));
+    assert!(folder.bad(&["inspect", "empty"]).contains("empty is not a model file of bochner: it is empty"));
     let later = String::from_utf8_lossy(&bytes[8..200]).replacen("\\\"format\\\":1", "\\\"format\\\":9", 1);
     let mut future = bytes.clone();
     future[8..8 + later.len()].copy_from_slice(later.as_bytes());
