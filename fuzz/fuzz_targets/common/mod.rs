@@ -4,6 +4,9 @@ use bochner::rows::RowSource;
 use bochner_cli::read::{Data, Input, Missing, Options, Selection};
 use std::io::{self, Read};
 
+/// Columns beyond which bytes are read once only.
+const WIDE: usize = 100_000;
+
 /// Bytes that arrive a few at a time, as from a pipe.
 struct Dripping(io::Cursor<Vec<u8>>, usize);
 
@@ -40,7 +43,8 @@ pub fn read(bytes: &[u8]) {
                 assert!(block.rows.iter().chain(&block.targets).all(|v| v.is_finite()));
                 Ok(())
             });
-            if read.is_ok() {
+            // Names of millions of columns take a second each time.
+            if read.is_ok() && d < WIDE {
                 let open = |input| Data::open_with(input, None, data.schema(), false, &options);
                 let piped = |source: Box<dyn Read + Send>| open(Input::from_stream("fuzz", source).expect("from memory"));
                 let again = open(input()).expect("it was read before");

@@ -766,7 +766,8 @@ fn unit_of_losses<R: Real>(pipeline: &Pipeline, task: Task, part: &Part<R>) -> f
         let share = *count as f64 / part.targets.nrows().max(1) as f64;
         4.0 * share * (1.0 - share)
     };
-    counts.iter().map(variance).sum::<f64>() / classes as f64
+    let mean = counts.iter().map(variance).sum::<f64>() / classes as f64;
+    if mean > 0.0 { mean } else { 1.0 }
 }
 
 /// Mean variance of the columns.
