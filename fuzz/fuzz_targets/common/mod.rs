@@ -46,7 +46,8 @@ pub fn read(bytes: &[u8]) {
             // Names of millions of columns take a second each time.
             if read.is_ok() && d < WIDE {
                 let open = |input| Data::open_with(input, None, data.schema(), false, &options);
-                let piped = |source: Box<dyn Read + Send>| open(Input::from_stream("fuzz", source).expect("from memory"));
+                let piped =
+                    |source: Box<dyn Read + Send>| open(Input::from_stream("fuzz", source).expect("from memory"));
                 let again = open(input()).expect("it was read before");
                 let cursor = || io::Cursor::new(bytes.to_vec());
                 // A few bytes tell less about a table than all of them.
