@@ -7,6 +7,7 @@ use crate::human;
 use crate::plot::{Axis, Plot, Point, Series, Style};
 use crate::progress::Progress;
 use crate::report::Report;
+use crate::score::winner;
 use crate::table::{Cell, Table};
 use bochner::feature::{Describe, Directions, FeatureMap, FourierSpec};
 use bochner::kernel::{Gaussian, kernel_matrix};
@@ -325,11 +326,7 @@ fn exact_accuracy(kernel: &Gaussian, train: &Part, test: &Part, penalty: f64) ->
     train.labels.iter().enumerate().for_each(|(i, &label)| dual[[i, label]] = 1.0);
     factor.solve_in_place(TileMut::new(dual.as_slice_mut().unwrap_or(&mut []), n, CLASSES))?;
     let values = kernel_matrix(kernel, test.rows.view(), train.rows.view())?.dot(&dual);
-    let predicted: Vec<usize> = values
-        .rows()
-        .into_iter()
-        .map(|row| (0..CLASSES).fold(0, |best, c| if row[c] > row[best] { c } else { best }))
-        .collect();
+    let predicted: Vec<usize> = values.rows().into_iter().map(winner).collect();
     Ok(1.0 - error_rate(&test.labels, &predicted)?)
 }
 

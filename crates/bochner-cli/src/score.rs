@@ -39,6 +39,12 @@ pub(crate) fn winner(row: ArrayView1<'_, f64>) -> usize {
     row.iter().enumerate().fold(0, |best, (i, v)| if *v > row[best] { i } else { best })
 }
 
+/// The first of the smallest losses; what is not a number is none.
+pub(crate) fn smallest(losses: &[f64]) -> usize {
+    let or_infinite = |loss: f64| if loss.is_nan() { f64::INFINITY } else { loss };
+    (0..losses.len()).fold(0, |best, k| if or_infinite(losses[k]) < or_infinite(losses[best]) { k } else { best })
+}
+
 /// Targets in their own units.
 pub(crate) fn to_units(pipeline: Option<&Pipeline>, mut values: Array2<f64>) -> Array2<f64> {
     for (mut column, scale) in values.columns_mut().into_iter().zip(pipeline.iter().flat_map(|p| &p.targets)) {

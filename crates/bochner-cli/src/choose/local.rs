@@ -4,6 +4,7 @@ use super::{Choice, Fold, RATE, Trial, Wishes, are_too_few, mean_losses, most_ce
 use crate::description::Description;
 use crate::failure::Outcome;
 use crate::human;
+use crate::score::smallest;
 use bochner::feature::{MaclaurinSpec, Spec};
 use bochner::model::LocalGp;
 use bochner::preprocess::LengthScale;
@@ -57,7 +58,7 @@ pub(super) fn local<R: Real>(wishes: &Wishes, folds: &[Fold<R>], mut choice: Cho
         let process = LocalGp::new(spec(factor), penalties[0])?.with_max_clusters(centres)?;
         let losses = mean_losses(folds, |fold| losses(&process, fold))?;
         // The first of equals: the larger penalty, the smoother function.
-        let best = (0..losses.len()).fold(0, |best, k| if losses[k] < losses[best] { k } else { best });
+        let best = smallest(&losses);
         let (penalty, loss) = (penalties[best], losses[best] / spread(&folds[0].train.targets));
         Ok(Trial { map: "local".into(), features, length_scale, penalty, loss })
     };

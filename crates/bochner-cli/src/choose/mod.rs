@@ -18,6 +18,7 @@ use crate::human;
 use crate::models::Job;
 use crate::pipeline::{Part, Pipeline, Task};
 use crate::progress::Progress;
+use crate::score::smallest;
 use bochner::accumulate::Gram;
 use bochner::feature::{Describe, FeatureMap, Spec};
 use bochner::model::Predict;
@@ -679,10 +680,8 @@ fn validate<R: Real>(
             Ok(mut losses) => {
                 let unit = unit_of_losses(pipeline, task, &folds[0].train);
                 losses.iter_mut().for_each(|loss| *loss /= unit);
-                // A loss that is not a number is no loss; of equals the first, the smoothest.
-                let finite = |loss: f64| if loss.is_nan() { f64::INFINITY } else { loss };
-                let best = (0..losses.len())
-                    .fold(0, |best, k| if finite(losses[k]) < finite(losses[best]) { k } else { best });
+                // Of equals the smoothest.
+                let best = smallest(&losses);
                 return Ok((penalties[best], losses[best]));
             }
         }

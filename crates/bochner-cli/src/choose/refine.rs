@@ -7,6 +7,7 @@ use crate::failure::{Failure, Outcome};
 use crate::human;
 use crate::models::{self, Family, Kind};
 use crate::pipeline::{Part, Pipeline, Task};
+use crate::score::smallest;
 use bochner::feature::{Describe, FourierKernel, Spec};
 use bochner::kernel::{Any, Gaussian, Laplacian, Matern};
 use bochner::metrics::class_negative_log_likelihood;
@@ -100,7 +101,7 @@ pub(crate) fn refine<R: Real>(
         }
     };
     // The first of equals: the larger value, the smoother function.
-    let best = (0..losses.len()).fold(0, |best, k| if losses[k] < losses[best] { k } else { best });
+    let best = smallest(&losses);
     choice.penalty = values[best];
     choice.note = Some(format!(
         "{what} {} on {} rows held out, the best of {}",

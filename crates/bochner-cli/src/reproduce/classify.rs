@@ -3,6 +3,7 @@
 use super::Run;
 use super::data::{Part, double};
 use crate::failure::Outcome;
+use crate::score::{smallest, winner};
 use bochner::feature::{Describe, FeatureMap, FourierSpec, OpticalSpec, Spec};
 use bochner::metrics::error_rate;
 use bochner::model::exact::{ExactSolver, KernelRidge};
@@ -122,11 +123,11 @@ fn judge(run: &Run<'_>, name: &str, chosen: &Chosen, ratios: &[f64], rows: &Part
         let trials = search.run(&[spec], &mut run.watched(rows)?, &mut |_| Ok(()))?;
         Ok(trials.trials.iter().map(|trial| trial.mean()).collect())
     })?;
-    Ok(smallest(chosen, ratios, &losses))
+    Ok(best_ratio(chosen, ratios, &losses))
 }
 
-fn smallest(chosen: &Chosen, ratios: &[f64], losses: &[f64]) -> Chosen {
-    let best = (0..losses.len()).fold(0, |best, i| if losses[i] < losses[best] { i } else { best });
+fn best_ratio(chosen: &Chosen, ratios: &[f64], losses: &[f64]) -> Chosen {
+    let best = smallest(losses);
     Chosen { ratio: ratios[best], loss: losses[best], ..chosen.clone() }
 }
 
@@ -291,9 +292,7 @@ pub(super) fn exact(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, te
 
 /// The column of the largest value of every row.
 pub(super) fn largest(scores: &Array2<f64>) -> Vec<usize> {
-    let of =
-        |row: ndarray::ArrayView1<'_, f64>| (0..row.len()).fold(0, |best, j| if row[j] > row[best] { j } else { best });
-    scores.outer_iter().map(of).collect()
+    scores.outer_iter().map(winner).collect()
 }
 
 /// The hyperparameter that a search over maps varies, in words.

@@ -3,6 +3,7 @@
 use super::data::{Part, Prepared, apply};
 use super::{Run, Statistic};
 use crate::failure::Outcome;
+use crate::score::winner;
 use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, Spec};
 use bochner::kernel::{Kernel, kernel_matrix};
 use bochner::linalg::gemm::matmul_nt;
@@ -454,10 +455,7 @@ impl<M: FeatureMap<Real = f64>> Fitted<M> {
             }
             Fitted::Classification(model) => {
                 let probabilities = model.probabilities(test.rows.view())?;
-                let largest = |row: ndarray::ArrayView1<'_, f64>| {
-                    row.iter().enumerate().fold((0, f64::NEG_INFINITY), |b, (c, &p)| if p > b.1 { (c, p) } else { b }).0
-                };
-                let classes: Vec<usize> = probabilities.rows().into_iter().map(largest).collect();
+                let classes: Vec<usize> = probabilities.rows().into_iter().map(winner).collect();
                 let labels = test.labels();
                 let likelihood = class_negative_log_likelihood(&labels, probabilities.view())?;
                 Ok((error_rate(&labels, &classes)?, likelihood))

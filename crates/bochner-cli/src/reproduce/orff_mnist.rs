@@ -6,6 +6,7 @@ use super::{Experiment, Findings, Run};
 use crate::failure::Outcome;
 use crate::human;
 use crate::plot::{Axis, Plot, Point, Series, Style};
+use crate::score::smallest;
 use crate::table::{Cell, Table};
 use bochner::feature::OperatorSpec;
 use bochner::kernel::{Gaussian, OperatorKernel, OutputMatrix};
@@ -247,6 +248,6 @@ fn by_folds(part: &Part, errors: impl Fn(&Part, &Part) -> Outcome<Vec<f64>>) -> 
     let (first, second) = order.split_at(order.len() / 2);
     let (first, second) = (part.select(first), part.select(second));
     let (a, b) = (errors(&first, &second)?, errors(&second, &first)?);
-    let best = (0..a.len()).fold(0, |best, i| if a[i] + b[i] < a[best] + b[best] { i } else { best });
-    Ok(PENALTIES[best])
+    let both: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
+    Ok(PENALTIES[smallest(&both)])
 }

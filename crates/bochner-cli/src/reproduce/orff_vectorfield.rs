@@ -4,6 +4,7 @@ use super::{Experiment, Findings, Run};
 use crate::failure::Outcome;
 use crate::human;
 use crate::plot::{Axis, Plot, Point, Series, Style};
+use crate::score::winner;
 use crate::table::{Cell, Table};
 use bochner::feature::OperatorSpec;
 use bochner::kernel::{Gaussian, OperatorKernel, OutputMatrix};
@@ -97,7 +98,7 @@ impl Study<'_> {
                 models.iter().map(|model| score(model.predict(at.0.view())?)).collect()
             };
             let held = scores(&PENALTIES, &part(0, cut), &part(cut, count))?;
-            let best = (0..held.len()).fold(0, |best, i| if held[i] > held[best] { i } else { best });
+            let best = winner(ndarray::aview1(&held));
             let all = part(0, count);
             let start = Instant::now();
             let value = scores(&PENALTIES[best..=best], &all, &self.test)?[0];
