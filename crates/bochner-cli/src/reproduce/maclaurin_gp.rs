@@ -31,7 +31,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         "mnist",
         "mocap",
     ],
-    minutes: 45.0,
+    minutes: 30.0,
     run,
 };
 
