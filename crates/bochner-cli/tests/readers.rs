@@ -2,7 +2,7 @@
 
 use bochner::rows::RowSource;
 use bochner::scalar::Real;
-use bochner_cli::read::{Data, Element, Input, Kind, Largest, Missing, Options, Selection, Unknown};
+use bochner_cli::read::{Data, Element, Input, Kind, Largest, Missing, Options, Schema, Selection, Unknown};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -501,6 +501,23 @@ fn rows_of_a_stream_are_handed_over_before_the_next_ones_are_read() {
         let again = all::<f64>(&data).unwrap_err().to_string();
         assert!(again.contains("can be read only once"), "{again}");
     }
+    // A row that the columns fit is answered before there is a second one.
+    for first in ["red,1\n", "colour,a\nred,1\n", "1;red\n"] {
+        let schema = match first.starts_with('1') {
+            true => Schema { inputs: schema.inputs.clone(), targets: Vec::new() },
+            false => Schema { inputs: schema.inputs.iter().rev().cloned().collect(), targets: Vec::new() },
+        };
+        let taken = std::sync::Arc::default();
+        let typed = [first, "blue,2\n"].map(|p| p.as_bytes().to_vec()).into();
+        let input = Input::from_stream("typed", Box::new(Typed(typed, std::sync::Arc::clone(&taken)))).unwrap();
+        let data = Data::open_with(input, None, &schema, false, &Options::default()).unwrap();
+        let mut answered = None;
+        let read = data.rows::<f64>().for_each_block(&mut |_| {
+            answered.get_or_insert(taken.load(std::sync::atomic::Ordering::SeqCst));
+            Ok(())
+        });
+        assert_eq!((answered, read.is_ok()), (Some(1), !first.contains(';')), "{first}");
+    }
     // Formats that are read in several passes are copied first.
     let bytes = std::fs::read(golden("float32.npy")).unwrap();
     let learned = Data::open(Input::from_bytes("t", bytes.clone()), None, &Selection::default(), &Options::default());
@@ -511,6 +528,54 @@ fn rows_of_a_stream_are_handed_over_before_the_next_ones_are_read() {
         let data = Data::open_with(input, None, schema, false, &Options::default()).unwrap();
         assert!(!data.input().is_stream() && all::<f32>(&data).unwrap().0 == matrix());
     }
+}
+
+/// The same table as a file and as a pipe that hands over a line at a time.
+fn from_both(text: &str, schema: &Schema, options: &Options) -> [bochner::Result<Vec<Vec<f64>>>; 2] {
+    let typed = text.split_inclusive('\n').map(|line| line.as_bytes().to_vec()).collect();
+    let pipe = Input::from_stream("new", Box::new(Typed(typed, std::sync::Arc::default()))).unwrap();
+    [Input::from_bytes("new", text.into()), pipe].map(|input| {
+        let data = Data::open_with(input, None, schema, false, options)?;
+        Ok(all::<f64>(&data)?.0)
+    })
+}
+
+#[test]
+fn a_quote_inside_a_field_changes_nothing_in_files_and_pipes() {
+    let text = "size,y\n3,0\n4,1\n";
+    let data = Data::open(Input::from_bytes("t", text.into()), None, &targets(&["y"]), &Options::default()).unwrap();
+    let rows = |n: usize| (0..n).map(|i| if i == 7 { "2\" pipe,7\n".into() } else { format!("\"a\nb\",{i}\n") });
+    // The second one is several pieces long, which end where a line does and not where quotes come in pairs.
+    for n in [20, 200_000] {
+        let text = "what,size\n".chars().chain(rows(n).collect::<String>().chars()).collect::<String>();
+        for found in from_both(&text, data.schema(), &Options::default()) {
+            let found = found.unwrap();
+            assert_eq!((found.len(), found[8][0], found[n - 1][0]), (n, 8.0, (n - 1) as f64));
+        }
+    }
+}
+
+#[test]
+fn a_row_that_fits_the_columns_is_data_whatever_has_arrived_of_a_pipe() {
+    let open = |text: &str, names: &[&str]| {
+        Data::open(Input::from_bytes("t", text.into()), None, &targets(names), &Options::default()).unwrap()
+    };
+    // Words alone look like a header, unless they are the words of the columns.
+    let colours = open("colour,size,y\nred,big,1\nblue,small,2\n", &["y"]);
+    for found in from_both("red,small\nblue,big\n", colours.schema(), &Options::default()) {
+        assert_eq!(found.unwrap(), [[0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0]]);
+    }
+    for found in from_both("size,colour\nbig,red\n", colours.schema(), &Options::default()) {
+        assert_eq!(found.unwrap(), [[0.0, 1.0, 1.0, 0.0]]);
+    }
+    // The first lines have as many commas as semicolons: columns tell which of them stands between fields.
+    let places = open("place;size;y\nA, B;1;2\nC, D;3;4\n", &["y"]);
+    for found in from_both("C, D;5\nA, B;6\n", places.schema(), &Options::default()) {
+        assert_eq!(found.unwrap(), [[0.0, 1.0, 5.0], [1.0, 0.0, 6.0]]);
+    }
+    // Who asks for a column by name tells the separator as well.
+    let named = open("size;price, net\n1;low, really\n2;high, or not\n", &["price, net"]);
+    assert_eq!(all::<f64>(&named).unwrap(), (vec![vec![1.0], vec![2.0]], vec![vec![1.0], vec![0.0]]));
 }
 
 #[test]

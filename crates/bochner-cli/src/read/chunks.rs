@@ -12,6 +12,38 @@ const CHUNK: usize = 1 << 19;
 /// A line longer than this is taken for a mistake, not for data.
 const LONGEST_LINE: usize = 1 << 28;
 
+/// Where a quote opens a field that may have line ends inside; elsewhere it is a character like any other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quotes {
+    /// Nowhere.
+    Nowhere,
+    /// Where a field begins: at the beginning of a line or after this separator, blanks between them passed over.
+    After(u8),
+    /// The same while it is not known which of the usual separators it is.
+    AfterAny,
+}
+
+impl Quotes {
+    /// Whether a quote behind these bytes, which begin with a line, opens a field.
+    fn open_after(self, bytes: &[u8]) -> bool {
+        let blank = if self == Quotes::After(b' ') { b"\t" as &[u8] } else { b"" };
+        let end = bytes.iter().rposition(|c| *c != b' ' && !blank.contains(c));
+        let Some(end) = end else { return true };
+        match (bytes[end], self) {
+            (b'\n', _) => true,
+            (_, Quotes::After(b' ')) => end + 1 < bytes.len(),
+            (c, Quotes::After(separator)) => c == separator,
+            (c, Quotes::AfterAny) => SEPARATORS.contains(&c) || bytes[..=end] == *BYTE_ORDER_MARK,
+            (_, Quotes::Nowhere) => false,
+        }
+    }
+}
+
+/// The usual separators; runs of blanks are one too.
+pub(super) const SEPARATORS: [u8; 4] = [b',', b'\t', b';', b'|'];
+/// What some programs write before a text in UTF-8.
+pub(super) const BYTE_ORDER_MARK: &[u8; 3] = b"\xef\xbb\xbf";
+
 /// A chunk: the first bytes of a buffer that only grows. Emptied and filled again it would be written twice.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
@@ -58,8 +90,7 @@ impl Buffer {
 pub(super) struct Chunks {
     source: Bytes,
     carry: Vec<u8>,
-    /// Whether line ends inside quotes belong to the field.
-    quotes: bool,
+    quotes: Quotes,
     ended: bool,
     /// Bytes still to be passed over before the first line.
     skip: u64,
@@ -68,7 +99,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    pub(super) fn new(source: Bytes, skip: u64, quotes: bool) -> Self {
+    pub(super) fn new(source: Bytes, skip: u64, quotes: Quotes) -> Self {
         Chunks { source, carry: Vec::new(), quotes, ended: false, skip, eager: false }
     }
 
@@ -110,7 +141,9 @@ impl Chunks {
                 }
                 looked_at = chunk.len;
             } else {
-                self.ended = chunk.add(&mut self.source, CHUNK)? < CHUNK;
+                // By a quarter of a long field: each time all of it is looked at.
+                let most = CHUNK.max(chunk.len / 4);
+                self.ended = chunk.add(&mut self.source, most)? < most;
             }
             if self.ended {
                 return Ok(());
@@ -128,18 +161,19 @@ impl Chunks {
     }
 }
 
-/// Where the last whole line ends, counting quotes from the start of the chunk, which is the start of a line.
-fn last_line_end(chunk: &[u8], quotes: bool) -> Option<usize> {
-    if !quotes || memchr::memchr(b'"', chunk).is_none() {
+/// Where the last whole line ends; the chunk begins with one.
+fn last_line_end(chunk: &[u8], quotes: Quotes) -> Option<usize> {
+    if quotes == Quotes::Nowhere || memchr::memchr(b'"', chunk).is_none() {
         return memchr::memrchr(b'\n', chunk).map(|at| at + 1);
     }
-    let mut inside = false;
-    let mut end = None;
+    let (mut inside, mut closed, mut end) = (false, None, None);
     for at in memchr::memchr2_iter(b'"', b'\n', chunk) {
-        match chunk[at] {
-            b'"' => inside = !inside,
-            _ if !inside => end = Some(at + 1),
-            _ => {}
+        match (chunk[at], inside) {
+            (b'"', true) => (inside, closed) = (false, Some(at)),
+            // Two of them inside a field stand for one.
+            (b'"', false) => inside = closed.is_some_and(|c| c + 1 == at) || quotes.open_after(&chunk[..at]),
+            (_, false) => end = Some(at + 1),
+            (_, true) => {}
         }
     }
     end
@@ -158,7 +192,7 @@ struct Slot<T> {
 pub(super) fn parse_in_order<T: Default + Send>(
     input: &Input,
     skip: u64,
-    quotes: bool,
+    quotes: Quotes,
     parse: impl Fn(&[u8], &mut T) + Sync,
     mut visit: impl FnMut(&mut T) -> Result<()>,
 ) -> Result<()> {
@@ -229,9 +263,25 @@ mod tests {
     #[test]
     fn a_line_end_inside_quotes_does_not_end_a_line() {
         let text = b"a,\"b\nc\",d\ne,\"f\n";
-        assert_eq!(last_line_end(text, true), Some(10));
-        assert_eq!(last_line_end(text, false), Some(text.len()));
-        assert_eq!(last_line_end(b"\"\n", true), None);
+        assert_eq!(last_line_end(text, Quotes::After(b',')), Some(10));
+        assert_eq!(last_line_end(text, Quotes::AfterAny), Some(10));
+        assert_eq!(last_line_end(text, Quotes::Nowhere), Some(text.len()));
+        assert_eq!(last_line_end(b"\"\n", Quotes::After(b',')), None);
+        // Blanks before a quote, doubled quotes, blanks as separators, the mark before a text.
+        assert_eq!(last_line_end(b"a\n1,  \"b\n", Quotes::After(b',')), Some(2));
+        assert_eq!(last_line_end(b"a\n\"b\"\"\n", Quotes::After(b',')), Some(2));
+        assert_eq!(last_line_end(b"a\n1 \t\"b\n", Quotes::After(b' ')), Some(2));
+        assert_eq!(last_line_end(b"\xef\xbb\xbf\"b\n", Quotes::AfterAny), None);
+    }
+
+    #[test]
+    fn a_quote_inside_a_field_is_a_character() {
+        for text in [&b"2\" pipe,1\n3,4\n"[..], b"a,5'10\"\nb,c\n", b"# 7\" disks\n1,2\n", b"\"a\"x\",1\n"] {
+            assert_eq!(last_line_end(text, Quotes::After(b',')), Some(text.len()));
+            assert_eq!(last_line_end(text, Quotes::AfterAny), Some(text.len()));
+        }
+        assert_eq!(last_line_end(b"1;\"2\n", Quotes::After(b',')), Some(5));
+        assert_eq!(last_line_end(b"1x\"2\n", Quotes::After(b' ')), Some(5));
     }
 
     #[test]
@@ -243,7 +293,7 @@ mod tests {
             out.clear();
             out.extend_from_slice(bytes);
         };
-        parse_in_order(&input, 0, true, parse, |piece| {
+        parse_in_order(&input, 0, Quotes::After(b','), parse, |piece| {
             assert!(piece.ends_with(b"\n"));
             together.extend_from_slice(piece);
             Ok(())

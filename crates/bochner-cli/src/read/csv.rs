@@ -4,14 +4,14 @@
 //! filled-in means need one more pass, before it, over all rows.
 
 use super::Result;
-use super::chunks::{Buffer, Chunks, parse_in_order};
+use super::chunks::{BYTE_ORDER_MARK, Buffer, Chunks, Quotes, SEPARATORS, parse_in_order};
 use super::columns::{
     Facts, MOST_WORDS, Place, Role, Strangers, absent, empty, empty_among, merge, names_among, option_name, roles,
     schema_from, too_many_words, unknown_word,
 };
 use super::fault::{Fault, excerpt};
 use super::input::{Input, cannot_read};
-use super::schema::{Chosen, Column, Largest, Missing, Schema, Selection, Unknown, numbered};
+use super::schema::{Chosen, Column, Kind, Largest, Missing, Schema, Selection, Unknown, numbered};
 use super::{Element, Options, Visit, rows_of, words};
 use bochner::rows::RowBlock;
 use ndarray::ArrayView2;
@@ -78,11 +78,12 @@ impl Csv {
         let asked_for = selection.inputs.iter().flatten();
         let asked_for = || asked_for.clone().chain(&selection.targets).chain(&selection.drop).chain(&selection.words);
         // Years, numbers of wavelengths: measurements are hardly ever all whole.
-        let named = |first: &FirstRow<'_>| {
-            first.cells.iter().all(|cell| parse_number(cell).is_none() || words::is_whole(cell))
-                && asked_for().any(|name| first.has(name))
+        let judge = |first: &FirstRow<'_>| {
+            let named = first.fields.iter().all(|cell| parse_number(cell).is_none() || words::is_whole(cell))
+                && asked_for().any(|name| first.has(name));
+            named.then_some(Verdict::Header)
         };
-        let (dialect, names, sample) = look(&input, options, named)?;
+        let (dialect, names, sample) = look(&input, options, judge)?;
         let chosen = resolve(selection, &input, &names, dialect, options)?;
         let wanted = || chosen.inputs.iter().chain(&chosen.targets).copied();
         let mut csv = Csv::new(input, dialect, names, options, Schema::default());
@@ -123,15 +124,16 @@ impl Csv {
 
     /// Opens a file with the columns of a known schema: by name where there is a header, else by position.
     pub(super) fn open_with(input: Input, options: &Options, schema: &Schema, with_targets: bool) -> Result<Self> {
-        let known = |first: &FirstRow<'_>| {
-            let mut names = schema.inputs.iter().map(|c| &c.name);
-            names.clone().any(|name| first.has(name)) && names.all(|name| first.cells.contains(name.as_bytes()))
-        };
-        let (dialect, names, _) = look(&input, options, known)?;
         let mut schema = schema.clone();
         if !with_targets {
             schema.targets.clear();
         }
+        let judge = |first: &FirstRow<'_>| {
+            let mut names = schema.inputs.iter().map(|c| &c.name);
+            let named = names.clone().any(|name| first.has(name)) && names.all(|name| first.contains(name));
+            if named { Some(Verdict::Header) } else { first.fits(&schema).then_some(Verdict::Data) }
+        };
+        let (dialect, names, _) = look(&input, options, judge)?;
         let columns = schema.inputs.iter().chain(&schema.targets);
         let selection = |columns: &[Column]| columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
         let chosen = if dialect.header || columns.clone().any(|c| c.name.parse::<usize>().is_ok()) {
@@ -352,8 +354,8 @@ impl Csv {
         parse: impl Fn(&[u8], &mut T) + Sync,
         visit: impl FnMut(&mut T) -> Result<()>,
     ) -> Result<()> {
-        let skip = self.dialect.skipped_bytes;
-        parse_in_order(&self.input, skip as u64, true, parse, visit)
+        let Dialect { separator, skipped_bytes, .. } = self.dialect;
+        parse_in_order(&self.input, skipped_bytes as u64, Quotes::After(separator), parse, visit)
     }
 
     fn parse_chunk<R: Element>(&self, bytes: &[u8], out: &mut Parsed<R>) -> Result<(), Trouble> {
@@ -839,16 +841,56 @@ fn view<R>(data: &[R], rows: usize, columns: usize) -> ArrayView2<'_, R> {
     ArrayView2::from_shape((rows, columns), &data[..rows * columns]).expect("rows times columns numbers")
 }
 
-/// The cells of a first row that may be a header although it looks like data.
-struct FirstRow<'a> {
-    cells: HashSet<&'a [u8]>,
-    columns: usize,
+/// What a first row is, for somebody who knows some of the columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Header,
+    Data,
 }
 
-impl FirstRow<'_> {
-    /// Whether a column asked for is called by a cell of the row, and can be no number of a column.
+/// The cells of a first row, as they are and as the names that they would be: an empty one is called by its number.
+struct FirstRow<'a> {
+    fields: &'a [Vec<u8>],
+    names: HashSet<Cow<'a, [u8]>>,
+}
+
+impl<'a> FirstRow<'a> {
+    fn new(fields: &'a [Vec<u8>]) -> Self {
+        let name = |(j, field): (usize, &'a Vec<u8>)| match field.is_empty() {
+            true => Cow::Owned((j + 1).to_string().into_bytes()),
+            false => Cow::Borrowed(&field[..]),
+        };
+        FirstRow { fields, names: fields.iter().enumerate().map(name).collect() }
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.names.contains(name.as_bytes())
+    }
+
+    /// Whether a column asked for is called by a cell of the row, which has no name twice, and can be no number of a column.
     fn has(&self, name: &str) -> bool {
-        self.cells.contains(name.as_bytes()) && numbered(name, self.columns).is_none()
+        let columns = self.fields.len();
+        self.names.len() == columns && self.contains(name) && numbered(name, columns).is_none()
+    }
+
+    /// Whether the cells can be values of the columns, which are found by their numbers or, all being there, by their order.
+    fn fits(&self, schema: &Schema) -> bool {
+        let columns = || schema.inputs.iter().chain(&schema.targets);
+        let in_order = self.fields.len() == columns().count();
+        let mut any = false;
+        let all = columns().enumerate().all(|(k, column)| {
+            let place = numbered(&column.name, self.fields.len()).or(in_order.then_some(k));
+            place.is_some_and(|j| {
+                let field = &self.fields[j];
+                let is_value = match &column.kind {
+                    Kind::Number { .. } => parse_number(field).is_some(),
+                    Kind::Words { values } => values.iter().any(|value| value.as_bytes() == &field[..]),
+                };
+                any |= is_value;
+                is_value || is_missing(field)
+            })
+        });
+        all && any
     }
 }
 
@@ -893,17 +935,70 @@ fn not_text(input: &Input, options: &Options, text: &[u8], nul: usize) -> bochne
     Fault { line, column: Some((column, None)), ..Fault::new(&input.name, format!("found {NUL_BYTE}")) }.into()
 }
 
-/// Separator, header, names and the first rows; `named` says whether a row of numbers is a header all the same.
+/// The fields of the row that begins where `scanner` is, which passes it; or the column of a fault, and what it is.
+fn fields_of(scanner: &mut Scanner<'_>) -> Result<Vec<Vec<u8>>, (usize, &'static str)> {
+    let mut fields = Vec::new();
+    loop {
+        let (field, end) =
+            take_field(scanner.bytes, scanner.at, scanner.separator).map_err(|message| (fields.len() + 1, message))?;
+        if field.contains(&b'\n') {
+            scanner.next_line += count_lines(&field);
+        }
+        fields.push(field.into_owned());
+        // The end of a field is the end of the line or a separator.
+        if scanner.close(end, true) || !scanner.close(end, false) {
+            return Ok(fields);
+        }
+    }
+}
+
+/// Where rows begin, behind comments and blank lines, and how many lines these are.
+fn beginning_of_rows(text: &[u8]) -> (usize, u64) {
+    let mut at = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+    let mut lines = 0;
+    while let Some(line) = text[at..].split_inclusive(|&c| c == b'\n').next() {
+        let words = line.trim_ascii();
+        if !(words.is_empty() || words.starts_with(b"#")) {
+            break;
+        }
+        at += line.len();
+        lines += 1;
+    }
+    (at, lines)
+}
+
+/// The separator that the first lines speak for; where `judge` can make nothing of the first row, one with which it can. And
+/// whether there is one.
+fn separator_of(text: &[u8], options: &Options, judge: &impl Fn(&FirstRow<'_>) -> Option<Verdict>) -> (u8, bool) {
+    let guess = options.separator.unwrap_or_else(|| guess_separator(text));
+    let is_known = |separator: &u8| {
+        let mut scanner = Scanner::new(text, *separator);
+        scanner.next_row() && fields_of(&mut scanner).is_ok_and(|fields| judge(&FirstRow::new(&fields)).is_some())
+    };
+    let others = SEPARATORS.into_iter().chain([b' ']).filter(|_| options.separator.is_none());
+    match [guess].into_iter().chain(others).find(is_known) {
+        Some(separator) => (separator, true),
+        None => (guess, false),
+    }
+}
+
+/// Separator, header, names and the first rows; `judge` knows a header by its names, or data by the columns there should be.
 fn look(
     input: &Input,
     options: &Options,
-    named: impl FnOnce(&FirstRow<'_>) -> bool,
+    judge: impl Fn(&FirstRow<'_>) -> Option<Verdict>,
 ) -> Result<(Dialect, Vec<String>, Vec<Record>)> {
     let mut first = Buffer::default();
-    let mut chunks = Chunks::new(input.bytes()?, 0, true).eagerly(input.is_stream());
+    let quotes = options.separator.map_or(Quotes::AfterAny, Quotes::After);
+    let mut chunks = Chunks::new(input.bytes()?, 0, quotes).eagerly(input.is_stream());
     chunks.next(&mut first).map_err(|e| input.fault(cannot_read(&e)))?;
-    // Lines that have not arrived yet: one row says whether that above it is a header.
-    while input.is_stream() && options.header.is_none() && rows_of(first.lines(), b'\n').take(2).count() < 2 {
+    // Lines that have not arrived yet: a row says whether that above it is a header, which may tell it itself.
+    let tells = |text: &[u8]| separator_of(&text[beginning_of_rows(text).0..], options, &judge).1;
+    while input.is_stream()
+        && options.header.is_none()
+        && rows_of(first.lines(), b'\n').take(2).count() < 2
+        && !tells(first.lines())
+    {
         if !chunks.next_too(&mut first).map_err(|e| input.fault(cannot_read(&e)))? {
             break;
         }
@@ -918,46 +1013,23 @@ fn look(
     if let Some(nul) = memchr::memchr(0, &text[..text.len().min(4096)]) {
         return Err(not_text(input, options, text, nul));
     }
-    let mut at = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-    let mut lines = 0;
-    while let Some(line) = text[at..].split_inclusive(|&c| c == b'\n').next() {
-        let words = line.trim_ascii();
-        if !(words.is_empty() || words.starts_with(b"#")) {
-            break;
-        }
-        at += line.len();
-        lines += 1;
-    }
-    let separator = options.separator.unwrap_or_else(|| guess_separator(&text[at..]));
+    let (mut at, mut lines) = beginning_of_rows(text);
+    let (separator, _) = separator_of(&text[at..], options, &judge);
     let mut records: Vec<Record> = Vec::new();
     let mut scanner = Scanner { at, ..Scanner::new(text, separator) };
     while records.len() <= SAMPLE_ROWS && scanner.next_row() {
         let line = lines + scanner.line;
-        let mut fields = Vec::new();
-        loop {
-            let (field, end) = take_field(text, scanner.at, separator).map_err(|message| Fault {
-                line: Some(line),
-                column: Some((fields.len() + 1, None)),
-                ..Fault::new(&input.name, message)
-            })?;
-            if field.contains(&b'\n') {
-                scanner.next_line += count_lines(&field);
-            }
-            fields.push(field.into_owned());
-            // The end of a field is the end of the line or a separator.
-            if scanner.close(end, true) || !scanner.close(end, false) {
-                break;
-            }
-        }
+        let fields = fields_of(&mut scanner).map_err(|(column, message)| Fault {
+            line: Some(line),
+            column: Some((column, None)),
+            ..Fault::new(&input.name, message)
+        })?;
         records.push(Record { fields, line, end: scanner.at });
     }
     let Some((first, rest)) = records.split_first() else { return Err(input.fault("there are no rows")) };
-    let header = options.header.unwrap_or_else(|| {
-        looks_like_header(&first.fields, rest) || {
-            let columns = first.fields.len();
-            let cells: HashSet<&[u8]> = first.fields.iter().map(Vec::as_slice).collect();
-            cells.len() == columns && named(&FirstRow { cells, columns })
-        }
+    let header = options.header.unwrap_or_else(|| match judge(&FirstRow::new(&first.fields)) {
+        Some(verdict) => verdict == Verdict::Header,
+        None => looks_like_header(&first.fields, rest),
     });
     let names = if header {
         let lines_of_header = count_lines(&text[at..first.end]);
@@ -1030,7 +1102,7 @@ fn guess_separator(text: &[u8]) -> u8 {
         let comma = |f: &[u8]| f.contains(&b',') && std::str::from_utf8(f).is_ok_and(words::is_otherwise);
         fields().any(comma) && fields().all(|f| is_missing(f) || parse_number(f).is_some() || comma(f))
     };
-    let candidates = [b',', b'\t', b';', b'|'].map(|separator| {
+    let candidates = SEPARATORS.map(|separator| {
         let counts: Vec<usize> = lines.iter().map(|l| count(l, separator)).collect();
         let steady = counts.iter().all(|&n| n == counts[0]);
         let first = counts.first().copied().unwrap_or(0);

@@ -1,7 +1,7 @@
 //! LIBSVM: `label index:value index:value …`, one row per line, numbers that are 0 left out.
 
 use super::Result;
-use super::chunks::parse_in_order;
+use super::chunks::{Quotes, parse_in_order};
 use super::columns::empty;
 use super::fault::{Fault, excerpt};
 use super::gaps::Gaps;
@@ -216,7 +216,7 @@ impl Libsvm {
             }
         };
         let mut line = 0;
-        parse_in_order(&self.input, 0, false, parse, |parsed| {
+        parse_in_order(&self.input, 0, Quotes::Nowhere, parse, |parsed| {
             if let Some((at, message)) = parsed.fault.take() {
                 return Err(fault(&self.input, line + at, message));
             }
@@ -258,7 +258,7 @@ fn walk(input: &Input, gaps: &Gaps) -> Result<Extent> {
             Err(fault) => range.fault = Some(fault),
         }
     };
-    parse_in_order(input, 0, false, parse, |range| {
+    parse_in_order(input, 0, Quotes::Nowhere, parse, |range| {
         if let Some((at, message)) = range.fault.take() {
             return Err(fault(input, line + at, message));
         }
