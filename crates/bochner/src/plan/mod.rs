@@ -438,8 +438,8 @@ pub fn plan<T: Trial>(
             Err(error) => return Err(error),
         }
     }
-    // More features would help none of them.
-    if plan.choices.is_empty() && refused.len() == plan.shortfalls.len() && !refused.is_empty() {
+    // More features would help none of them, or none of which anything is known.
+    if plan.choices.is_empty() && plan.shortfalls.iter().all(|s| s.error.is_none()) && !refused.is_empty() {
         return Err(refused.swap_remove(0));
     }
     plan.choices.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
@@ -640,7 +640,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_reached_is_said_with_the_error_that_can() {
-        let rows = rows(30, 4);
+        let rows = rows(30, 5);
         let kernel = Any::from(Gaussian::new(1.0).unwrap());
         let request = Request { error: 1e-3, most_features: 64, ..Request::default() };
         let sample = Sample::new(&kernel, rows.view()).unwrap();

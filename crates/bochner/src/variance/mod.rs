@@ -25,7 +25,7 @@ pub use maclaurin::{Degree, maclaurin, random_maclaurin, random_maclaurin_geomet
 pub use moments::{Moments, gaussian, powdiff, rademacher};
 pub use operator::{operator, operator_bound};
 pub(crate) use orthogonal::paired;
-pub use orthogonal::{EqualLengths, fourier_orthogonal, orthogonal_covariance, softmax_orthogonal};
+pub use orthogonal::{EqualLengths, MixedLengths, fourier_orthogonal, orthogonal_covariance, softmax_orthogonal};
 pub use pair::{PairStats, map_pairs, sum_pairs};
 pub use sketch::{Kind, Sketch, Weights};
 pub use stages::{PairMoments, Stage, mixed_product};

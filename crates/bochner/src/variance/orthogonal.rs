@@ -55,6 +55,66 @@ impl EqualLengths {
     }
 }
 
+/// Distances between which [`MixedLengths`] has its values, and how many there are for a factor of e.
+const NEAR: f64 = 1e-7;
+const FAR: f64 = 1e5;
+const PER_FACTOR: f64 = 32.0;
+
+/// [`EqualLengths`] times the radii of Matérn frequencies: the mean of cosines of uniformly random directions of length
+/// `√dim √(ν/γ)`, `γ` from the gamma distribution of shape `ν`. It tends to the Matérn kernel of smoothness `ν` as `dim` grows.
+#[derive(Debug)]
+pub struct MixedLengths {
+    values: Vec<f64>,
+}
+
+impl MixedLengths {
+    /// For directions in `dim ≥ 1` dimensions and smoothness `ν > 0`.
+    pub fn new(dim: usize, nu: f64) -> Self {
+        let equal = EqualLengths::new(dim);
+        let radii = radii(nu);
+        let count = ((FAR / NEAR).ln() * PER_FACTOR) as usize + 2;
+        let value = |i: usize| {
+            let t = NEAR * libm::exp(i as f64 / PER_FACTOR);
+            radii.iter().map(|&(radius, weight)| weight * equal.value(radius * t)).sum()
+        };
+        MixedLengths { values: (0..count).map(value).collect() }
+    }
+
+    /// The mean at distance `t`, interpolated in `ln t`: to about 1e-4.
+    pub fn value(&self, t: f64) -> f64 {
+        if t <= NEAR {
+            return 1.0;
+        }
+        let at = (t / NEAR).ln() * PER_FACTOR;
+        let (i, part) = (at as usize, at.fract());
+        match (self.values.get(i), self.values.get(i.saturating_add(1))) {
+            (Some(low), Some(high)) => low + part * (high - low),
+            _ => 0.0,
+        }
+    }
+
+    /// Variance of features of `frequencies` directions at distance `t`, as if they were independent: orthogonality matters
+    /// less where lengths differ, and takes some of the variance of close pairs away.
+    pub fn variance(&self, form: Form, t: f64, frequencies: usize) -> f64 {
+        fourier(form, self.value(t), self.value(2.0 * t)) / frequencies.max(1) as f64
+    }
+}
+
+/// Radii `√(ν/γ)` and weights that add up to 1: the trapezoidal rule in `u = ln γ`, whose density `∝ exp(νu - eᵘ)` and all
+/// derivatives of it vanish at both ends.
+fn radii(nu: f64) -> Vec<(f64, f64)> {
+    // The density is about 1/√ν wide around ln ν, and falls like exp(νu) where ν is small.
+    let (middle, step) = (nu.ln(), 0.25 / nu.sqrt().max(1.0));
+    let log_density = |u: f64| nu * (u - middle) - (u.exp() - nu);
+    let side = |sign: f64| {
+        let at = move |i: usize| middle + sign * step * i as f64;
+        (1..).map(at).map(|u| (u, log_density(u))).take_while(|(_, log)| *log > -25.0)
+    };
+    let nodes: Vec<(f64, f64)> = [(middle, 0.0)].into_iter().chain(side(1.0)).chain(side(-1.0)).collect();
+    let total: f64 = nodes.iter().map(|(_, log)| log.exp()).sum();
+    nodes.iter().map(|(u, log)| ((0.5 * (middle - u)).exp(), log.exp() / total)).collect()
+}
+
 /// Ordered pairs of different directions inside blocks of `dim`, over all ordered pairs.
 pub(crate) fn paired(dim: usize, directions: usize) -> f64 {
     let (block, m) = (dim.max(1) as f64, directions.max(1) as f64);
@@ -187,6 +247,37 @@ mod tests {
             assert!((lost(dim, z) - exact).abs() < 1e-15 + 2e-13 * exact, "{dim} {z}: {} {exact}", lost(dim, z));
         }
         assert_eq!(lost(1, 3.0), 0.0);
+    }
+
+    #[test]
+    fn radii_have_the_moments_of_their_distribution() {
+        for nu in [0.5, 1.5, 2.5, 40.0, 1e4] {
+            // E γ = ν, so that E 1/radius² = 1; E radius^-4 = (ν + 1)/ν.
+            let moment = |power: i32| radii(nu).iter().map(|(r, w)| w * r.powi(-power)).sum::<f64>();
+            for (found, exact) in [(moment(0), 1.0), (moment(2), 1.0), (moment(4), (nu + 1.0) / nu)] {
+                assert!((found / exact - 1.0).abs() < 1e-9, "ν = {nu}: {found} {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn mixed_lengths_tend_to_matern_kernels() {
+        use crate::kernel::{Kernel, Matern};
+        for nu in [0.5, 1.5, 3.2] {
+            let kernel = Matern::new(nu, 1.0).unwrap();
+            let exact = |t: f64| kernel.evaluate(&[t], &[0.0]);
+            for t in [0.0, 1e-9, 0.01, 0.3, 1.0, 2.5, 6.0] {
+                // To leading order the distance falls like one over the dimension.
+                let away = |dim: usize| MixedLengths::new(dim, nu).value(t) - exact(t);
+                let (few, many) = (away(64), away(256));
+                assert!(
+                    few.abs() < 0.01 && (many - 0.25 * few).abs() < 0.1 * few.abs() + 1e-4,
+                    "{nu} {t}: {few} {many}"
+                );
+            }
+        }
+        let (narrow, equal) = (MixedLengths::new(16, 1e6), EqualLengths::new(16));
+        assert!([0.1, 1.0, 2.0, 4.0].iter().all(|&t| (narrow.value(t) - equal.value(t)).abs() < 1e-4));
     }
 
     #[test]

@@ -119,14 +119,28 @@ fn orthogonal_frequencies_of_equal_length_have_their_closed_form_mean_and_varian
     }
 }
 
-/// Chains are not quite uniform: a twentieth of the squared error is allowed beside six standard errors.
+/// Chains are not quite uniform: a twentieth of the squared error is allowed beside six standard errors. Of other
+/// kernels than the Gaussian there are so many frequencies that the error is bias for the most part: what orthogonality
+/// does to the variance is not predicted for them.
 #[test]
 fn hadamard_chains_have_the_error_of_uniform_directions_of_equal_length() {
-    for (dim, frequencies) in [(16, 16), (16, 40), (12, 16), (32, 8)] {
+    use FourierKernel::{Gaussian, Laplacian, Matern};
+    for (dim, frequencies, kernel) in [
+        (16, 16, Gaussian),
+        (16, 40, Gaussian),
+        (12, 16, Gaussian),
+        (32, 8, Gaussian),
+        (8, 64, Gaussian),
+        (5, 64, Gaussian),
+        (8, 1000, Matern),
+        (16, 2000, Matern),
+        (16, 2000, Laplacian),
+    ] {
         let rows = Array2::from_shape_fn((30, dim), |(i, j)| {
             1.4 * ((i * dim + j) as f64 * 0.7368).sin() * ((i + 3 * j) as f64).cos() / (dim as f64 / 4.0).sqrt()
         });
-        let spec = FourierSpec { n_components: 2 * frequencies, projection: Directions::Sorf, ..Default::default() };
+        let (n_components, projection) = (2 * frequencies, Directions::Sorf);
+        let spec = FourierSpec { n_components, projection, kernel, ..Default::default() };
         let exact = kernel_matrix(&*spec.kernel().unwrap(), rows.view(), rows.view()).unwrap();
         let predicted = spec.prediction(rows.view(), rows.view()).unwrap().squared_error();
         let errors: Vec<f64> = (0..SEEDS)
@@ -141,7 +155,7 @@ fn hadamard_chains_have_the_error_of_uniform_directions_of_equal_length() {
         let spread = (errors.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt();
         assert!(
             (mean - predicted).abs() <= 6.0 * spread + 0.05 * predicted,
-            "d = {dim}, M = {frequencies}: {mean} ± {spread} for {predicted}"
+            "{kernel:?}, d = {dim}, M = {frequencies}: {mean} ± {spread} for {predicted}"
         );
     }
 }
@@ -152,6 +166,10 @@ fn structured_frequencies_say_why_they_have_no_closed_form() {
     let message = spec.variance(rows().view(), rows().view()).unwrap_err().to_string();
     assert!(message.contains("no closed form"), "{message}");
     assert!(spec.variance_iid(rows().view(), rows().view()).is_ok());
+    // Of very few columns nothing is said: their directions are a handful.
+    let few = Array2::from_shape_fn((4, 4), |(i, j)| (3 * i + j) as f64 / 7.0);
+    let message = spec.prediction(few.view(), few.view()).unwrap_err().to_string();
+    assert!(message.contains("5 columns"), "{message}");
 }
 
 /// The checks reject damaged maps: what they are worth.

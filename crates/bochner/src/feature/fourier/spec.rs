@@ -7,7 +7,7 @@ use crate::preprocess::LengthScale;
 use crate::projection::{self, Given, HadamardChain, Orthogonal, Projection};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Real;
-use crate::variance::{EqualLengths, Form, fourier, fourier_orthogonal};
+use crate::variance::{EqualLengths, Form, MixedLengths, fourier, fourier_orthogonal};
 use ndarray::{Array2, ArrayView2, Zip};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -68,6 +68,20 @@ impl Directions {
         } else {
             Directions::Gaussian
         }
+    }
+
+    /// Refuses to say how large the errors of Hadamard chains of very few columns are: in two dimensions they have four
+    /// directions and in four 24, which no distribution stands for.
+    pub(crate) fn check_chain(input_dim: usize) -> Result<()> {
+        if input_dim > 4 {
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            what: "projection",
+            reason: "the error of Hadamard chains is known for 5 columns and more; with fewer they have a handful of \
+                     directions, and other projections cost no more"
+                .into(),
+        })
     }
 }
 
@@ -366,8 +380,8 @@ impl Describe for FourierSpec {
         self.variance_with(x, y, |_| 0.0)
     }
 
-    /// Hadamard chains for the Gaussian kernel behave like uniformly random orthogonal directions in the padded dimension,
-    /// all of the same length ([`EqualLengths`]).
+    /// Hadamard chains behave like uniformly random orthogonal directions in the padded dimension, all of the same length
+    /// ([`EqualLengths`]), times the radii of the kernel ([`MixedLengths`]).
     fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
         let directions = self.directions(x.ncols())?;
         if directions != Directions::Sorf {
@@ -375,19 +389,26 @@ impl Describe for FourierSpec {
             let variance = if closed_form { self.variance(x, y)? } else { self.variance_iid(x, y)? };
             return Ok(Prediction { bias: None, variance, closed_form });
         }
-        if self.kernel != FourierKernel::Gaussian {
-            return Ok(Prediction { bias: None, variance: self.variance_iid(x, y)?, closed_form: false });
-        }
+        Directions::check_chain(x.ncols())?;
         let (padded, m) = (x.ncols().next_power_of_two(), self.frequencies()?);
-        let mean = EqualLengths::new(padded);
+        // Distances, from the kernel that tells them best.
+        let gaussian = FourierSpec { kernel: FourierKernel::Gaussian, ..self.clone() };
+        let mut distances = kernel_matrix(&*gaussian.kernel()?, x, y)?;
+        distances.mapv_inplace(|k| (-2.0 * k.max(f64::MIN_POSITIVE).ln()).max(0.0).sqrt());
+        let mut variance = distances.clone();
         let mut bias = kernel_matrix(&*self.kernel()?, x, y)?;
-        let mut variance = bias.clone();
-        Zip::from(&mut bias).and(&mut variance).for_each(|bias, variance| {
-            let k = *bias;
-            let t = (-2.0 * k.max(f64::MIN_POSITIVE).ln()).max(0.0).sqrt();
-            *bias = mean.value(t) - k;
-            *variance = mean.variance(self.form, padded, t, m);
-        });
+        match self.smoothness() {
+            None => {
+                let mean = EqualLengths::new(padded);
+                Zip::from(&mut bias).and(&distances).for_each(|bias, &t| *bias = mean.value(t) - *bias);
+                variance.mapv_inplace(|t| mean.variance(self.form, padded, t, m));
+            }
+            Some(nu) => {
+                let mean = MixedLengths::new(padded, nu);
+                Zip::from(&mut bias).and(&distances).for_each(|bias, &t| *bias = mean.value(t) - *bias);
+                variance.mapv_inplace(|t| mean.variance(self.form, t, m));
+            }
+        }
         Ok(Prediction { bias: Some(bias), variance, closed_form: false })
     }
 }

@@ -279,7 +279,10 @@ impl Describe for SphericalSpec {
     /// Hadamard chains are taken for uniformly random orthogonal directions in the padded dimension.
     fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
         let (closed_form, variance) = match self.projection.choose(x.ncols(), self.frequencies()?) {
-            Directions::Sorf => (false, self.variance_in_blocks(x, y, x.ncols().next_power_of_two())?),
+            Directions::Sorf => {
+                Directions::check_chain(x.ncols())?;
+                (false, self.variance_in_blocks(x, y, x.ncols().next_power_of_two())?)
+            }
             _ => (true, self.variance(x, y)?),
         };
         let density = self.radial_density(x.ncols())?;
