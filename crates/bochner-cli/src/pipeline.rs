@@ -50,6 +50,17 @@ impl Preparation {
             )),
         }
     }
+
+    /// What makes rows ones of length one.
+    pub(crate) fn of_sphere(self) -> Outcome<Self> {
+        match self {
+            Preparation::Auto => Ok(Preparation::Unit),
+            Preparation::Unit | Preparation::NonNegative => Ok(self),
+            _ => Err(Failure::Usage(
+                "--preprocess: the spherical kernel is one of rows of length one; use unit or non-negative".into(),
+            )),
+        }
+    }
 }
 
 /// Refuses targets that are no vectors in the space of the rows.

@@ -10,7 +10,10 @@ use crate::pipeline::{self, Pipeline, Preparation, SAMPLE_ROWS};
 use crate::progress::Progress;
 use crate::read::Data;
 use crate::source::{self, Columns, Text};
-use bochner::kernel::{Any, Exponential, Gaussian, Laplacian, Matern, OperatorKernel, Optical, Polynomial};
+use bochner::kernel::{
+    Any, Compression, Compressive, Exponential, Gaussian, Laplacian, Matern, OperatorKernel, Optical, Polynomial,
+    Spherical,
+};
 use bochner::preprocess::median_distance;
 use bochner::random::Seed;
 use ndarray::{Array2, s};
@@ -27,10 +30,10 @@ pub(crate) struct KernelArgs {
     /// The kernel
     #[arg(long, value_enum, default_value = "gaussian")]
     pub(crate) kernel: KernelName,
-    /// Length scale of the kernels that have one: all but polynomial and optical [default: the median distance of two rows]
+    /// Length scale of the kernels that have one: all but polynomial, spherical and optical [default: the median distance of two rows]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     length_scale: Option<f64>,
-    /// Degree of the polynomial kernel (gamma x.y + coef0)^degree [default: 3]
+    /// Degree of the polynomial kernel (gamma x.y + coef0)^degree or of the spherical kernel [default: 3]
     #[arg(long, value_name = "NUMBER")]
     degree: Option<u32>,
     /// Factor of the inner product in the polynomial kernel [default: 1]
@@ -39,6 +42,12 @@ pub(crate) struct KernelArgs {
     /// Constant of the polynomial kernel [default: 1]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     coef0: Option<f64>,
+    /// Number a of the spherical kernel (1 - |x - y|^2/a^2)^degree of rows of length one [default: 2]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    a: Option<f64>,
+    /// Measurements of each row of the compressive kernel [default: 64, or all columns where there are fewer]
+    #[arg(long, value_name = "NUMBER")]
+    compressed_dim: Option<usize>,
     /// Smoothness of the Matern kernel [default: 1.5]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     nu: Option<f64>,
@@ -65,7 +74,11 @@ pub(crate) enum KernelName {
     Matern,
     Exponential,
     Polynomial,
+    /// Polynomial kernels of rows of length one, as functions of their distance
+    Spherical,
     Optical,
+    /// Mean of Gaussian kernels of randomly compressed rows
+    Compressive,
     /// Gradients of potentials
     #[value(name = "curl_free", alias = "curl-free")]
     CurlFree,
@@ -83,9 +96,11 @@ const OPERATORS: [KernelName; 4] =
     [KernelName::CurlFree, KernelName::DivergenceFree, KernelName::Helmholtz, KernelName::Decomposable];
 
 /// Kernels with a length scale.
-const SCALED: [KernelName; 8] = {
-    use KernelName::{CurlFree, Decomposable, DivergenceFree, Exponential, Gaussian, Helmholtz, Laplacian, Matern};
-    [Gaussian, Laplacian, Matern, Exponential, CurlFree, DivergenceFree, Helmholtz, Decomposable]
+const SCALED: [KernelName; 9] = {
+    use KernelName::{
+        Compressive, CurlFree, Decomposable, DivergenceFree, Exponential, Gaussian, Helmholtz, Laplacian, Matern,
+    };
+    [Gaussian, Laplacian, Matern, Exponential, Compressive, CurlFree, DivergenceFree, Helmholtz, Decomposable]
 };
 
 impl KernelName {
@@ -97,10 +112,12 @@ impl KernelName {
 impl KernelArgs {
     /// Refuses a parameter of another kernel, which would change nothing.
     pub(crate) fn check(&self) -> Outcome {
-        use KernelName::{Laplacian, Matern, Optical, Polynomial};
-        let given: [(&str, bool, &[KernelName]); 9] = [
+        use KernelName::{Compressive, Laplacian, Matern, Optical, Polynomial, Spherical};
+        let given: [(&str, bool, &[KernelName]); 11] = [
             ("--length-scale", self.length_scale.is_some(), &SCALED),
-            ("--degree", self.degree.is_some(), &[Polynomial]),
+            ("--degree", self.degree.is_some(), &[Polynomial, Spherical]),
+            ("--a", self.a.is_some(), &[Spherical]),
+            ("--compressed-dim", self.compressed_dim.is_some(), &[Compressive]),
             ("--gamma", self.gamma.is_some(), &[Polynomial]),
             ("--coef0", self.coef0.is_some(), &[Polynomial]),
             ("--nu", self.nu.is_some(), &[Matern]),
@@ -184,6 +201,17 @@ impl KernelArgs {
                 let (gamma, coef0) = (self.gamma.unwrap_or(1.0), self.coef0.unwrap_or(1.0));
                 Polynomial::new(self.degree.unwrap_or(3), gamma, coef0)?.into()
             }
+            KernelName::Spherical => Spherical::new(self.degree.unwrap_or(3), self.a.unwrap_or(2.0))?.into(),
+            KernelName::Compressive => {
+                let columns = sampled.rows.ncols();
+                let measurements = self.compressed_dim.unwrap_or(64.min(columns));
+                if !(1..=columns).contains(&measurements) {
+                    return Err(Failure::Usage(format!(
+                        "--compressed-dim {measurements}: expected a number from 1 to {columns}, that of the columns"
+                    )));
+                }
+                Compressive::new(Compression::Orthoprojector, columns, measurements, scale()?)?.into()
+            }
             KernelName::Optical => Optical::new(self.exponent.unwrap_or(2.0), self.bias.unwrap_or(1.0))?.into(),
             KernelName::CurlFree | KernelName::DivergenceFree | KernelName::Helmholtz | KernelName::Decomposable => {
                 return Ok(Kernel::Operator(self.operator(&sampled.targets, scale()?)?));
@@ -238,6 +266,13 @@ fn title(kernel: &Any) -> String {
             format!("kernel ({gamma}x·y + {})^{}", short(k.coef0()), k.degree())
         }
         Any::Optical(k) => format!("optical kernel, m = {}, bias {}", short(k.exponent()), short(k.bias())),
+        Any::Spherical(k) => format!("kernel (1 - |x - y|²/{}²)^{} of rows of length one", short(k.a()), k.degree()),
+        Any::Compressive(k) => format!(
+            "Gaussian kernel of rows compressed from {} to {}, length scale {}",
+            human::things(k.input_dim(), "column"),
+            k.output_dim(),
+            number(k.length_scale())
+        ),
         _ => "kernel".into(),
     }
 }
@@ -350,7 +385,11 @@ impl SampleArgs {
         }
         kernel.check_targets(&data)?;
         let preparation = self.preprocess.unwrap_or(otherwise);
-        let preparation = if kernel.is_field() { preparation.of_field()? } else { preparation };
+        let preparation = match kernel.kernel {
+            _ if kernel.is_field() => preparation.of_field()?,
+            KernelName::Spherical => preparation.of_sphere()?,
+            _ => preparation,
+        };
         let bytes = 8 * self.rows * (schema.input_dim() + schema.targets.len());
         let progress = Progress::reading(context, data.input(), "looking at the rows")?;
         let scan = pipeline::scan(&data, Seed::new(context.global.seed), bytes as u64, || progress.read())?;

@@ -1,8 +1,8 @@
 use crate::error::{Error, Result};
 use crate::feature::{
     AllocationRule, CompressiveSpec, Directions, FourierKernel, FourierSpec, MaclaurinKernel, MaclaurinSpec,
-    OpticalProjection, OpticalSpec, PolynomialSpec, PositiveSpec, SketchKind, Spec, SphericalSpec, Statistics,
-    Structure,
+    OpticalProjection, OpticalSpec, Orthoprojection, PolynomialSpec, PositiveSpec, SketchKind, Spec, SphericalSpec,
+    Statistics, Structure,
 };
 use crate::kernel::Any;
 use crate::preprocess::LengthScale;
@@ -114,14 +114,21 @@ pub fn candidates(kernel: &Any, rows: ArrayView2<'_, f64>) -> Result<Vec<Candida
                 })
                 .collect()
         }
-        Any::Compressive(k) => vec![Candidate::new(
-            "compressive",
-            CompressiveSpec {
+        Any::Compressive(k) => {
+            let base = CompressiveSpec {
                 compressed_dim: k.output_dim(),
                 length_scale: LengthScale::Same(k.length_scale()),
                 ..CompressiveSpec::default()
-            },
-        )],
+            };
+            [
+                ("compressive", Orthoprojection::Gaussian),
+                ("compressive, signs", Orthoprojection::Sign),
+                ("compressive, SRHT", Orthoprojection::Srht),
+            ]
+            .into_iter()
+            .map(|(name, orthoprojector)| Candidate::new(name, CompressiveSpec { orthoprojector, ..base.clone() }))
+            .collect()
+        }
     })
 }
 
