@@ -530,6 +530,38 @@ fn rows_of_a_stream_are_handed_over_before_the_next_ones_are_read() {
     }
 }
 
+#[test]
+fn rows_written_plainly_and_otherwise_have_the_same_numbers() {
+    // Target in the middle; quotes, exponents, signs, blanks, many digits and other line ends take the long way.
+    let write = |i: usize| match i % 6 {
+        0 | 1 => format!("{i},-0.25,1234567.125\n"),
+        2 => format!("\"{i}\",-2.5e-1,1234567.125\n"),
+        3 => format!(" {i} ,-0.25 ,+1234567.125\r\n"),
+        4 => format!("{i}.0000000000000000000000,-.25,1234567.1250\n\n"),
+        _ => format!("{i}.,-0.250,1234567.125\r\n"),
+    };
+    let text = |rows: usize| (0..rows).fold("a,y,b\n".to_owned(), |text, i| text + &write(i));
+    let (rows, found) = read_with(text(600), &targets(&["y"]), &Options::default()).unwrap();
+    assert_eq!(rows, (0..600).map(|i| vec![i as f64, 1_234_567.125]).collect::<Vec<_>>());
+    assert!(found.iter().all(|y| y == &[-0.25]));
+    let zeros = format!("a,b\n{}", "-0,-0.00\n".repeat(40));
+    assert!(read_bytes(zeros).unwrap().0.iter().flatten().all(|zero| *zero == 0.0 && zero.is_sign_negative()));
+    // Places of mistakes behind many plain rows, and numbers that are plain and too large.
+    let plain = "1,2,3\n".repeat(100);
+    for (last, place, words) in [
+        ("1,x,3", "line 102, column 2 (y)", "expected a number"),
+        ("1,2", "line 102", "has 2 fields"),
+        ("1,2,3,4", "line 102", "more than 3"),
+    ] {
+        let told = complaint(format!("a,y,b\n{plain}{last}\n{plain}"));
+        assert!(told.contains(place) && told.contains(words), "{told}");
+    }
+    let largest = Some(Largest { value: 1e6, told: "larger than expected" });
+    let told =
+        read_with(text(100), &targets(&["y"]), &Options { largest, ..Options::default() }).unwrap_err().to_string();
+    assert!(told.contains("line 2, column 3 (b)") && told.contains("larger than expected"), "{told}");
+}
+
 /// The same table as a file and as a pipe that hands over a line at a time.
 fn from_both(text: &str, schema: &Schema, options: &Options) -> [bochner::Result<Vec<Vec<f64>>>; 2] {
     let typed = text.split_inclusive('\n').map(|line| line.as_bytes().to_vec()).collect();

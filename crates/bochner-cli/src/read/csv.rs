@@ -43,6 +43,8 @@ pub(super) struct Csv {
     options: Options,
     pub(super) schema: Schema,
     roles: Vec<Role>,
+    /// Where a number of each column goes among the inputs of a row and the targets behind them, if all columns are numbers.
+    places: Option<Vec<usize>>,
     /// A column of names, or of nothing. Told when rows are asked for: who has not said what the target is has to hear
     /// that first.
     doubt: Option<(usize, String)>,
@@ -67,7 +69,8 @@ impl Csv {
     fn new(input: Input, dialect: Dialect, names: Vec<String>, options: &Options, schema: Schema) -> Self {
         let (roles, strangers, codes) = (Vec::new(), Strangers::default(), Strangers::default());
         let options = options.clone();
-        Csv { input, dialect, names, options, schema, roles, doubt: None, known: false, strangers, codes }
+        let (places, doubt, known) = (None, None, false);
+        Csv { input, dialect, names, options, schema, roles, places, doubt, known, strangers, codes }
     }
 
     pub(super) fn lacks_header(&self) -> bool {
@@ -192,6 +195,13 @@ impl Csv {
 
     fn assign_roles(&mut self, chosen: &Chosen) {
         self.roles = roles(self.names.len(), chosen, &self.schema);
+        let inputs = self.schema.input_dim();
+        let place = |role: &Role| match role {
+            Role::Number { place: Place::Input(at), .. } => Some(*at),
+            Role::Number { place: Place::Target(at), .. } => Some(inputs + at),
+            Role::Skip | Role::Words { .. } => None,
+        };
+        self.places = self.roles.iter().map(place).collect();
     }
 
     /// Collects the words and means of all rows; or gives a column that has too many words for a category.
@@ -368,8 +378,23 @@ impl Csv {
         };
         let may_be_class = t == 1 && !self.known;
         let mut scanner = Scanner::new(bytes, self.dialect.separator);
+        let places = self.places.as_deref().filter(|_| self.dialect.separator != b' ');
+        let class = places.filter(|_| may_be_class).and_then(|places| places.iter().position(|place| *place == d));
+        let mut numbers = vec![0.0; d + t];
         while scanner.next_row() {
             let (base, target_base) = (out.inputs.len(), out.targets.len());
+            // Most rows of most tables are this simple; what is not goes the long way, which also knows what is wrong.
+            if let Some(places) = places
+                && let Some((end, class)) = plain_row(&scanner, places, class, &mut numbers)
+                && numbers.iter().all(|value| value.abs() <= largest && R::from_f64(*value).is_finite())
+                && !words::is_code(&bytes[class])
+            {
+                out.inputs.extend(numbers[..d].iter().map(|value| R::from_f64(*value)));
+                out.targets.extend(numbers[d..].iter().map(|value| R::from_f64(*value)));
+                out.rows += 1;
+                scanner.at = end;
+                continue;
+            }
             out.inputs.resize(base + d, R::ZERO);
             out.targets.resize(target_base + t, R::ZERO);
             let mut dropped = false;
@@ -760,6 +785,36 @@ fn take_field(bytes: &[u8], at: usize, separator: u8) -> Result<(Cow<'_, [u8]>, 
     }
 }
 
+/// Takes the numbers of the row at which `scanner` is to their places, if all of them are plain; where the row ends, and where
+/// its field `class` is, if there is one.
+///
+/// A function of its own: with all that other rows need around it, the compiler has no registers left for the loop.
+#[inline(never)]
+fn plain_row(
+    scanner: &Scanner<'_>,
+    places: &[usize],
+    class: Option<usize>,
+    numbers: &mut [f64],
+) -> Option<(usize, std::ops::Range<usize>)> {
+    let (bytes, separator, class) = (scanner.bytes, scanner.separator, class.unwrap_or(usize::MAX));
+    let (mut at, mut field) = (scanner.at, 0..0);
+    let last = places.len() - 1;
+    for (j, &place) in places.iter().enumerate() {
+        let (value, end) = plain_number(bytes, at)?;
+        *numbers.get_mut(place)? = value;
+        if j == class {
+            field = at..end;
+        }
+        at = match *bytes.get(end)? {
+            c if j < last => (c == separator).then_some(end + 1)?,
+            b'\n' => end + 1,
+            b'\r' if bytes.get(end + 1) == Some(&b'\n') => end + 2,
+            _ => return None,
+        };
+    }
+    Some((at, field))
+}
+
 /// A number written as `-123.456` with few enough digits, and where it ends: the common case, without a call.
 ///
 /// Exact: an integer below 2^53 divided by a power of ten that is a double is rounded once. Eight digits after the point
@@ -811,14 +866,16 @@ fn plain_number(bytes: &[u8], start: usize) -> Option<(f64, usize)> {
     if digits == 0 || digits > 18 || mantissa > 1 << 53 {
         return None;
     }
-    let value = mantissa as f64 / TENS[decimals];
-    // By arithmetic: whether a number is negative cannot be guessed, and a wrong guess costs as much as all digits.
-    Some((f64::from_bits(value.to_bits() | u64::from(negative) << 63), start + at))
+    // From a table: whether a number is negative cannot be guessed, and a wrong guess costs as much as all digits.
+    Some((mantissa as i64 as f64 / TENS[usize::from(negative)][decimals], start + at))
 }
 
 const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
-/// Powers of ten that are doubles.
-const TENS: [f64; 17] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16];
+/// Powers of ten that are doubles, and their negatives.
+const TENS: [[f64; 17]; 2] = [
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16],
+    [-1e0, -1e1, -1e2, -1e3, -1e4, -1e5, -1e6, -1e7, -1e8, -1e9, -1e10, -1e11, -1e12, -1e13, -1e14, -1e15, -1e16],
+];
 
 /// Cells that stand for nothing, as spreadsheets, R and pandas write them.
 fn is_missing(field: &[u8]) -> bool {
