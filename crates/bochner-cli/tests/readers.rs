@@ -605,6 +605,11 @@ fn a_row_that_fits_the_columns_is_data_whatever_has_arrived_of_a_pipe() {
     for found in from_both("C, D;5\nA, B;6\n", places.schema(), &Options::default()) {
         assert_eq!(found.unwrap(), [[0.0, 1.0, 5.0], [1.0, 0.0, 6.0]]);
     }
+    // Carriage returns inside a line separate nothing. Found by fuzzing.
+    let strange = open("x\ry\n\t\"\n", &[]);
+    for found in from_both("x\ry\n\t\"\n", strange.schema(), &Options::default()) {
+        assert_eq!(found.unwrap(), [[1.0]]);
+    }
     // Who asks for a column by name tells the separator as well.
     let named = open("size;price, net\n1;low, really\n2;high, or not\n", &["price, net"]);
     assert_eq!(all::<f64>(&named).unwrap(), (vec![vec![1.0], vec![2.0]], vec![vec![1.0], vec![0.0]]));

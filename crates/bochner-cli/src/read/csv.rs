@@ -1167,7 +1167,7 @@ fn guess_separator(text: &[u8]) -> u8 {
     });
     // On a tie the earlier candidate wins: `max_by_key` keeps the last.
     let best = candidates.iter().rev().filter(|c| c.2 > 0).max_by_key(|c| (c.0, c.1, c.2));
-    let blanks = |line: &&[u8]| line.split(|c| c.is_ascii_whitespace()).filter(|w| !w.is_empty()).count();
+    let blanks = |line: &&[u8]| line.split(|c| matches!(c, b' ' | b'\t')).filter(|w| !w.is_empty()).count();
     match best {
         Some((_, _, _, separator)) => *separator,
         None if lines.first().is_some_and(|l| blanks(l) > 1)
