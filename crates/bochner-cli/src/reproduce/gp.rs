@@ -43,7 +43,7 @@ impl Task {
     }
 
     /// Values of the noise variance, or of `α`, among which validation chooses.
-    fn regularisers(self) -> Vec<f64> {
+    pub(super) fn regularisers(self) -> Vec<f64> {
         match self {
             Task::Regression => (-15..=15).map(|e| 2f64.powi(e)).collect(),
             Task::Classification => (-5..=0).map(|e| 10f64.powi(e)).collect(),

@@ -189,7 +189,8 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
                 validation: if wide { run.sized(some, some, Validation::ALL) } else { Validation::ALL },
                 draws: if wide { run.draws(1, 1, SEEDS) } else { run.draws(3, 3, SEEDS) },
             };
-            let (scores, _) = compare(run, &setting)?;
+            let (scores, chosen) = compare(run, &setting)?;
+            findings.remarks.extend(bounded(data, label, task, &chosen));
             findings.tables.push(table(&format!("{data}, {label}"), task, &scores));
             for score in scores.iter().filter(|s| s.features == 5 * dim) {
                 for (metric, index) in [("error", 0), ("likelihood", 3)] {
@@ -232,6 +233,20 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         );
     }
     Ok(findings)
+}
+
+/// What a range that ends too early does to likelihoods: with noise variance `σ²` none is better than `½ ln 2πσ²`.
+fn bounded(data: &str, label: &str, task: Task, chosen: &[f64]) -> Option<String> {
+    let least = *task.regularisers().first()?;
+    if task != Task::Regression || chosen.is_empty() || chosen.iter().any(|noise| *noise > least) {
+        return None;
+    }
+    let bound = 0.5 * (std::f64::consts::TAU * least).ln();
+    Some(format!(
+        "{data}, {label}: every draw chose the smallest noise variance of the range of the thesis, 2^{}, with which no negative \
+         log likelihood is below {bound:.2}; published ones that are lower were not made within this range.",
+        least.log2()
+    ))
 }
 
 fn table(title: &str, task: Task, scores: &[Scores]) -> Table {
@@ -406,5 +421,21 @@ fn remarks(findings: &mut Findings, kernels: &[(&str, Vec<Found>)]) {
                 better.join(", ")
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn likelihoods_that_the_range_of_noises_bounds_are_told() {
+        let least = 2f64.powi(-15);
+        let told = bounded("naval", "Gaussian", Task::Regression, &[least, least]).unwrap();
+        // ½ ln(2π 2^-15) = 0.9189 - 5.1986.
+        assert!(told.contains("2^-15") && told.contains("below -4.28;"), "{told}");
+        assert_eq!(bounded("naval", "Gaussian", Task::Regression, &[least, 2.0 * least]), None);
+        assert_eq!(bounded("mnist", "Gaussian", Task::Classification, &[1e-5]), None);
+        assert_eq!(bounded("mnist", "Gaussian", Task::Regression, &[]), None);
     }
 }
