@@ -7,8 +7,16 @@ use bochner::Error;
 use rayon::prelude::*;
 use std::io::{self, Read};
 
-/// Bytes per chunk: a few thousand rows, so that threads rarely wait, and small enough to stay in the second cache.
+/// Bytes per chunk: small enough to stay in the second cache with what becomes of it, and at most so many.
 const CHUNK: usize = 1 << 19;
+const SMALLEST_CHUNK: usize = 1 << 16;
+/// Rows per chunk where they are short: enough for who works on blocks of them.
+const CHUNK_ROWS: usize = 512;
+
+/// Bytes per chunk for rows of about this length.
+fn chunk_for(row_bytes: usize) -> usize {
+    row_bytes.saturating_mul(CHUNK_ROWS).clamp(SMALLEST_CHUNK, CHUNK)
+}
 /// A line longer than this is taken for a mistake, not for data.
 const LONGEST_LINE: usize = 1 << 28;
 
@@ -96,16 +104,23 @@ pub(super) struct Chunks {
     skip: u64,
     /// Whether lines are handed over as soon as they have arrived.
     eager: bool,
+    /// Bytes per chunk.
+    size: usize,
 }
 
 impl Chunks {
     pub(super) fn new(source: Bytes, skip: u64, quotes: Quotes) -> Self {
-        Chunks { source, carry: Vec::new(), quotes, ended: false, skip, eager: false }
+        Chunks { source, carry: Vec::new(), quotes, ended: false, skip, eager: false, size: CHUNK }
     }
 
     /// The same, but lines that have arrived do not wait for more of them.
     pub(super) fn eagerly(self, eager: bool) -> Self {
         Chunks { eager, ..self }
+    }
+
+    /// The same in chunks of another size.
+    fn of_size(self, size: usize) -> Self {
+        Chunks { size, ..self }
     }
 
     /// Adds the next lines to `chunk`; whether there were any.
@@ -131,7 +146,7 @@ impl Chunks {
         let mut looked_at = 0;
         loop {
             if self.eager {
-                let n = chunk.add_some(&mut self.source, CHUNK)?;
+                let n = chunk.add_some(&mut self.source, self.size)?;
                 self.ended = n == 0;
                 // Without a new line end there is nothing to find; of a long field, only every quarter more is looked at.
                 let is_worth_it = chunk.len < 2 * CHUNK || 4 * chunk.len > 5 * looked_at;
@@ -142,7 +157,7 @@ impl Chunks {
                 looked_at = chunk.len;
             } else {
                 // By a quarter of a long field: each time all of it is looked at.
-                let most = CHUNK.max(chunk.len / 4);
+                let most = self.size.max(chunk.len / 4);
                 self.ended = chunk.add(&mut self.source, most)? < most;
             }
             if self.ended {
@@ -188,11 +203,13 @@ struct Slot<T> {
 
 /// Parses every chunk of `input` with `parse` on all threads and hands the results to `visit` in the order of the file.
 ///
-/// The next chunks are read while the current ones are parsed. Memory is a few chunks per thread.
+/// The next chunks are read while the current ones are parsed. Memory is a few megabytes per thread. `row_bytes` is about the
+/// length of a row.
 pub(super) fn parse_in_order<T: Default + Send>(
     input: &Input,
     skip: u64,
     quotes: Quotes,
+    row_bytes: usize,
     parse: impl Fn(&[u8], &mut T) + Sync,
     mut visit: impl FnMut(&mut T) -> Result<()>,
 ) -> Result<()> {
@@ -203,7 +220,8 @@ pub(super) fn parse_in_order<T: Default + Send>(
         )),
         _ => input.fault(cannot_read(&e)),
     };
-    let mut chunks = Chunks::new(input.bytes()?, skip, quotes).eagerly(input.is_stream());
+    let size = chunk_for(row_bytes);
+    let mut chunks = Chunks::new(input.bytes()?, skip, quotes).eagerly(input.is_stream()).of_size(size);
     if input.is_stream() {
         // Whoever waits for the answers to these rows may be the one who sends the next.
         let mut slot = Slot::<T>::default();
@@ -219,7 +237,7 @@ pub(super) fn parse_in_order<T: Default + Send>(
             visit(&mut slot.parsed)?;
         }
     }
-    let per_batch = 2 * rayon::current_num_threads();
+    let per_batch = 2 * CHUNK / size * rayon::current_num_threads();
     let mut read = move |batch: &mut Vec<Slot<T>>| -> io::Result<usize> {
         for i in 0..per_batch {
             if batch.len() == i {
@@ -288,17 +306,19 @@ mod tests {
     fn chunks_put_together_are_the_file() {
         let text: Vec<u8> = (0..200_000).flat_map(|i| format!("{i},\"{i}\"\n").into_bytes()).collect();
         let input = Input::from_bytes("t", text.clone());
-        let mut together = Vec::new();
-        let parse = |bytes: &[u8], out: &mut Vec<u8>| {
-            out.clear();
-            out.extend_from_slice(bytes);
-        };
-        parse_in_order(&input, 0, Quotes::After(b','), parse, |piece| {
-            assert!(piece.ends_with(b"\n"));
-            together.extend_from_slice(piece);
-            Ok(())
-        })
-        .unwrap();
-        assert!(together == text);
+        for row_bytes in [16, 400, 100_000] {
+            let mut together = Vec::new();
+            let parse = |bytes: &[u8], out: &mut Vec<u8>| {
+                out.clear();
+                out.extend_from_slice(bytes);
+            };
+            parse_in_order(&input, 0, Quotes::After(b','), row_bytes, parse, |piece| {
+                assert!(piece.ends_with(b"\n"));
+                together.extend_from_slice(piece);
+                Ok(())
+            })
+            .unwrap();
+            assert!(together == text);
+        }
     }
 }

@@ -63,6 +63,8 @@ struct Dialect {
     /// Lines before the first row: comments, blank lines and the header.
     skipped_bytes: usize,
     skipped_lines: u64,
+    /// Of the first rows, in the mean.
+    row_bytes: usize,
 }
 
 impl Csv {
@@ -364,8 +366,8 @@ impl Csv {
         parse: impl Fn(&[u8], &mut T) + Sync,
         visit: impl FnMut(&mut T) -> Result<()>,
     ) -> Result<()> {
-        let Dialect { separator, skipped_bytes, .. } = self.dialect;
-        parse_in_order(&self.input, skipped_bytes as u64, Quotes::After(separator), parse, visit)
+        let Dialect { separator, skipped_bytes, row_bytes, .. } = self.dialect;
+        parse_in_order(&self.input, skipped_bytes as u64, Quotes::After(separator), row_bytes, parse, visit)
     }
 
     fn parse_chunk<R: Element>(&self, bytes: &[u8], out: &mut Parsed<R>) -> Result<(), Trouble> {
@@ -1097,7 +1099,8 @@ fn look(
     } else {
         (1..=first.fields.len()).map(|j| j.to_string()).collect()
     };
-    let dialect = Dialect { separator, header, skipped_bytes: at, skipped_lines: lines };
+    let row_bytes = records.last().map_or(0, |last| (last.end - at) / records.len());
+    let dialect = Dialect { separator, header, skipped_bytes: at, skipped_lines: lines, row_bytes };
     Ok((dialect, names, records))
 }
 

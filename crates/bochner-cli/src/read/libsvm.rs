@@ -10,6 +10,9 @@ use super::schema::{Column, Kind, Largest, Missing, Schema, Selection};
 use super::{Element, MOST_COLUMNS, Options, Visit};
 use std::collections::HashMap;
 
+/// Chunks are as long as they may be: short rows become long ones here, of all the columns that there are.
+const ROW_BYTES: usize = usize::MAX;
+
 #[derive(Debug)]
 pub(super) struct Libsvm {
     input: Input,
@@ -216,7 +219,7 @@ impl Libsvm {
             }
         };
         let mut line = 0;
-        parse_in_order(&self.input, 0, Quotes::Nowhere, parse, |parsed| {
+        parse_in_order(&self.input, 0, Quotes::Nowhere, ROW_BYTES, parse, |parsed| {
             if let Some((at, message)) = parsed.fault.take() {
                 return Err(fault(&self.input, line + at, message));
             }
@@ -258,7 +261,7 @@ fn walk(input: &Input, gaps: &Gaps) -> Result<Extent> {
             Err(fault) => range.fault = Some(fault),
         }
     };
-    parse_in_order(input, 0, Quotes::Nowhere, parse, |range| {
+    parse_in_order(input, 0, Quotes::Nowhere, ROW_BYTES, parse, |range| {
         if let Some((at, message)) = range.fault.take() {
             return Err(fault(input, line + at, message));
         }
