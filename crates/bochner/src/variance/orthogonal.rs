@@ -110,9 +110,15 @@ fn radii(nu: f64) -> Vec<(f64, f64)> {
         let at = move |i: usize| middle + sign * step * i as f64;
         (1..).map(at).map(|u| (u, log_density(u))).take_while(|(_, log)| *log > -25.0)
     };
-    let nodes: Vec<(f64, f64)> = [(middle, 0.0)].into_iter().chain(side(1.0)).chain(side(-1.0)).collect();
-    let total: f64 = nodes.iter().map(|(_, log)| log.exp()).sum();
-    nodes.iter().map(|(u, log)| ((0.5 * (middle - u)).exp(), log.exp() / total)).collect()
+    // Radii beyond e²¹ are too long for any distance there is a value for: what is left of them, for small ν very many, is a
+    // geometric series.
+    let most = (42.0 / step) as usize;
+    let nodes = [(middle, 0.0)].into_iter().chain(side(1.0)).chain(side(-1.0).take(most));
+    let mut nodes: Vec<(f64, f64)> = nodes.map(|(u, log)| ((0.5 * (middle - u)).exp(), log.exp())).collect();
+    let next = (nu * (1.0 - step * (most + 1) as f64)).exp();
+    nodes.push((f64::INFINITY, next / -(-nu * step).exp_m1()));
+    let total: f64 = nodes.iter().map(|(_, weight)| weight).sum();
+    nodes.iter().map(|(radius, weight)| (*radius, weight / total)).collect()
 }
 
 /// Ordered pairs of different directions inside blocks of `dim`, over all ordered pairs.
@@ -251,7 +257,8 @@ mod tests {
 
     #[test]
     fn radii_have_the_moments_of_their_distribution() {
-        for nu in [0.5, 1.5, 2.5, 40.0, 1e4] {
+        assert!(radii(1e-9).len() < 1000);
+        for nu in [0.01, 0.5, 1.5, 2.5, 40.0, 1e4] {
             // E γ = ν, so that E 1/radius² = 1; E radius^-4 = (ν + 1)/ν.
             let moment = |power: i32| radii(nu).iter().map(|(r, w)| w * r.powi(-power)).sum::<f64>();
             for (found, exact) in [(moment(0), 1.0), (moment(2), 1.0), (moment(4), (nu + 1.0) / nu)] {
