@@ -1,5 +1,7 @@
 //! One error type: variants by kind of mistake, numbers as numbers.
 
+use std::borrow::Cow;
+
 /// What went wrong, in one sentence that names what was given and what was expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -10,7 +12,7 @@ pub enum Error {
         /// The argument's public name.
         name: &'static str,
         /// Its domain in words.
-        expected: &'static str,
+        expected: Cow<'static, str>,
         /// What was given.
         found: String,
     },
@@ -103,8 +105,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// A parameter outside its domain.
-    pub fn parameter(name: &'static str, expected: &'static str, found: impl std::fmt::Display) -> Self {
-        Error::Parameter { name, expected, found: found.to_string() }
+    pub fn parameter(
+        name: &'static str,
+        expected: impl Into<Cow<'static, str>>,
+        found: impl std::fmt::Display,
+    ) -> Self {
+        Error::Parameter { name, expected: expected.into(), found: found.to_string() }
     }
 
     /// The same error with rows counted from `first` rows earlier.

@@ -35,6 +35,7 @@
 
 pub mod accumulate;
 pub mod attention;
+pub mod catalogue;
 pub mod error;
 pub mod feature;
 pub mod interrupt;
@@ -42,6 +43,7 @@ pub mod kernel;
 pub mod linalg;
 pub mod metrics;
 pub mod model;
+pub(crate) mod parameter;
 pub mod persist;
 pub mod plan;
 pub mod preprocess;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 /// number types and the kernels compiled for them, which are one thing in two folders.
 const ORDER: &[&[&str]] = &[
     &["error"],
+    &["parameter"],
     &["interrupt"],
     &["special"],
     &["scalar", "linalg"],
@@ -23,6 +24,7 @@ const ORDER: &[&[&str]] = &[
     &["model"],
     &["tune"],
     &["persist"],
+    &["catalogue"],
 ];
 const TOGETHER: [&str; 2] = ["scalar", "linalg"];
 

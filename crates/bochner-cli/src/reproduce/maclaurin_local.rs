@@ -174,7 +174,7 @@ impl Hyper {
     /// Around every new point, where features of the point itself are exact.
     fn moved(&self, spec: &MaclaurinSpec, data: &Rows, new: ArrayView2<'_, f64>) -> Outcome<Posterior> {
         let mut spec = spec.resolve(data.rows.view())?;
-        spec.centre = false;
+        spec.center = false;
         if let Some(resolved) = &mut spec.resolved {
             resolved.centre = None;
         }

@@ -1,28 +1,29 @@
 use super::spec::in_precision;
 use super::{Describe, Directions, DynComplexMap, DynMap, FourierSpec, Measured, Projected};
 use crate::error::{Error, Result, check_count};
+use crate::feature::spec::{Candidate, MapKind};
+use crate::kernel::AnyKernel;
 use crate::kernel::{self, Compression, Compressive, Kernel, kernel_matrix};
+use crate::parameter::{Domain, Entry, description, words};
 use crate::preprocess::LengthScale;
 use crate::projection::{Entries, Orthoprojector, Sampling, Srht};
 use crate::random::Seed;
 use crate::scalar::Real;
 use crate::variance::{self, Form, Kind, Weights, map_pairs, orthoprojected_dot};
 use ndarray::{Array2, ArrayView2, Zip};
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// The matrix `P` that compresses rows: `m` orthogonal directions, `E|Px|² = |x|²`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Orthoprojection {
-    /// Orthonormalised normals: a uniformly random row space, and all closed forms.
-    #[default]
-    Gaussian,
-    /// Orthonormalised signs.
-    Sign,
-    /// Coordinates of a randomised Hadamard transform: `O(d log d)` per row, nothing but signs stored.
-    Srht,
+words! {
+    /// The matrix `P` that compresses rows: `m` orthogonal directions, `E|Px|² = |x|²`.
+    pub enum Orthoprojection {
+        /// Orthonormalised normals: a uniformly random row space, and all closed forms.
+        Gaussian = "gaussian",
+        /// Orthonormalised signs.
+        Sign = "sign",
+        /// Coordinates of a randomised Hadamard transform: `O(d log d)` per row, nothing but signs stored.
+        Srht = "srht",
+    }
 }
 
 /// Runs the body with `$p` the projection and `$scale` what makes it an orthoprojector.
@@ -54,32 +55,29 @@ fn measurements(name: &'static str, asked: usize, input_dim: usize) -> Result<us
     Ok(asked.min(input_dim))
 }
 
-/// Description of an orthoprojection `x ↦ Px`, with `P Pᵀ = (d/m) I`, as a sketch of the inner product.
-///
-/// Its outputs are compressed measurements: they can be stored and used in place of the rows, by any map
-/// (Chang et al. 2016, section 3).
-///
-/// ```
-/// use bochner::feature::{Describe, FeatureMap, OrthoProjectionSpec};
-/// let spec = OrthoProjectionSpec { n_components: 3, ..Default::default() };
-/// let map = spec.build::<f64>(10)?;
-/// assert_eq!((map.input_dim(), map.output_dim()), (10, 3));
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct OrthoProjectionSpec {
-    /// `m`: budget of measurements per row; no more are made than rows have columns.
-    pub n_components: usize,
-    /// The matrix.
-    pub orthoprojector: Orthoprojection,
-    /// Where the draws start from.
-    pub seed: u64,
-}
-
-impl Default for OrthoProjectionSpec {
-    fn default() -> Self {
-        OrthoProjectionSpec { n_components: 64, orthoprojector: Orthoprojection::Gaussian, seed: 0 }
+description! {
+    /// Description of an orthoprojection `x ↦ Px`, with `P Pᵀ = (d/m) I`, as a sketch of the inner product.
+    ///
+    /// Its outputs are compressed measurements: they can be stored and used in place of the rows, by any map
+    /// (Chang et al. 2016, section 3).
+    ///
+    /// ```
+    /// use bochner::feature::{Describe, FeatureMap, OrthoProjectionSpec};
+    /// let spec = OrthoProjectionSpec { n_components: 3, ..Default::default() };
+    /// let map = spec.build::<f64>(10)?;
+    /// assert_eq!((map.input_dim(), map.output_dim()), (10, 3));
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    pub struct OrthoProjectionSpec {
+        /// Budget of measurements per row; no more are made than rows have columns, and all of them only turn a row.
+        n_components: usize = 64, Domain::COUNT, Size;
+        /// What the directions are made from: orthonormalised normals, orthonormalised signs, or coordinates of a randomised
+        /// Hadamard transform, which is fast in high dimensions.
+        orthoprojector: Orthoprojection = Orthoprojection::Gaussian, Domain::Word(Orthoprojection::CHOICES), Draw;
+    }
+    besides {
+        /// Where the draws start from.
+        seed: u64 = 0;
     }
 }
 
@@ -101,6 +99,17 @@ impl OrthoProjectionSpec {
     fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
         self.draw(input_dim)
     }
+}
+
+impl MapKind for OrthoProjectionSpec {
+    const ENTRY: Entry = Entry {
+        name: "ortho_projection",
+        aliases: &[],
+        title: "compressed measurements",
+        about: "Projections of rows on random orthogonal directions, which keep inner products on average.",
+        parameters: Self::PARAMETERS,
+    };
+    const KERNELS: &'static [&'static str] = &[];
 }
 
 impl Describe for OrthoProjectionSpec {
@@ -142,61 +151,50 @@ fn no_closed_form(of: &str) -> Error {
     }
 }
 
-/// Description of compressive Fourier features: rows are compressed to `m` measurements by one orthoprojector, of which
-/// Fourier features of the Gaussian kernel are taken.
-///
-/// # Estimate
-/// The limit is not the Gaussian kernel of the rows but its expectation over `P`, [`Compressive`], which
-/// [`kernel`](Describe::kernel) gives; the variance keeps a part that more frequencies do not reduce
-/// ([`variance::compressive`]). Closed forms hold for the Gaussian orthoprojector, a uniformly random row space; signs and
-/// Hadamard coordinates come close to it for rows that are not sparse.
-///
-/// # Cost
-/// `O(dm + mM)` per row instead of `O(dM)`.
-///
-/// # References
-/// Chang, Sankaranarayanan and Kumar 2016.
-///
-/// ```
-/// use bochner::feature::{CompressiveSpec, Describe, FeatureMap};
-/// let spec = CompressiveSpec { n_components: 64, compressed_dim: 5, ..Default::default() };
-/// let rows = ndarray::Array2::<f64>::from_shape_fn((4, 20), |(i, j)| ((i * 20 + j) as f64).sin());
-/// let features = spec.build(20)?.transform(rows.view())?;
-/// // Measurements can be stored in place of the rows.
-/// let measurements = spec.measurements().build(20)?.transform(rows.view())?;
-/// assert_eq!(features, spec.fourier().build(5)?.transform(measurements.view())?);
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CompressiveSpec {
-    /// Budget of output columns; cosine–sine pairs use an even number of them.
-    pub n_components: usize,
-    /// `m`: budget of measurements per row; no more are made than rows have columns.
-    pub compressed_dim: usize,
-    /// The matrix that compresses.
-    pub orthoprojector: Orthoprojection,
-    /// Length scale of the Gaussian kernel: one number, or the median distance.
-    pub length_scale: LengthScale,
-    /// How frequencies are drawn in `m` dimensions.
-    pub projection: Directions,
-    /// What becomes of the phases.
-    pub form: Form,
-    /// Where the draws start from.
-    pub seed: u64,
-}
-
-impl Default for CompressiveSpec {
-    fn default() -> Self {
-        CompressiveSpec {
-            n_components: 1024,
-            compressed_dim: 64,
-            orthoprojector: Orthoprojection::Gaussian,
-            length_scale: LengthScale::Same(1.0),
-            projection: Directions::Gaussian,
-            form: Form::CosSin,
-            seed: 0,
-        }
+description! {
+    /// Description of compressive Fourier features: rows are compressed to `m` measurements by one orthoprojector, of which
+    /// Fourier features of the Gaussian kernel are taken.
+    ///
+    /// # Estimate
+    /// The limit is not the Gaussian kernel of the rows but its expectation over `P`, [`Compressive`], which
+    /// [`kernel`](Describe::kernel) gives; the variance keeps a part that more frequencies do not reduce
+    /// ([`variance::compressive`]). Closed forms hold for the Gaussian orthoprojector, a uniformly random row space; signs and
+    /// Hadamard coordinates come close to it for rows that are not sparse.
+    ///
+    /// # Cost
+    /// `O(dm + mM)` per row instead of `O(dM)`.
+    ///
+    /// # References
+    /// Chang, Sankaranarayanan and Kumar 2016.
+    ///
+    /// ```
+    /// use bochner::feature::{CompressiveSpec, Describe, FeatureMap};
+    /// let spec = CompressiveSpec { n_components: 64, compressed_dim: 5, ..Default::default() };
+    /// let rows = ndarray::Array2::<f64>::from_shape_fn((4, 20), |(i, j)| ((i * 20 + j) as f64).sin());
+    /// let features = spec.build(20)?.transform(rows.view())?;
+    /// // Measurements can be stored in place of the rows.
+    /// let measurements = spec.measurements().build(20)?.transform(rows.view())?;
+    /// assert_eq!(features, spec.fourier().build(5)?.transform(measurements.view())?);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    pub struct CompressiveSpec {
+        /// Budget of output columns; one fewer is used where they come in pairs and the budget is odd.
+        n_components: usize = 1024, Domain::COUNT, Size;
+        /// Budget of measurements per row; no more are made than rows have columns.
+        compressed_dim: usize = 64, Domain::COUNT, Kernel;
+        /// What the directions of the measurements are made from: orthonormalised normals, orthonormalised signs, or coordinates
+        /// of a randomised Hadamard transform, which is fast in high dimensions.
+        orthoprojector: Orthoprojection = Orthoprojection::Gaussian, Domain::Word(Orthoprojection::CHOICES), Draw;
+        /// Distance over which the kernel falls off; `median` takes the median distance between rows.
+        length_scale: LengthScale = LengthScale::Same(1.0), Domain::ONE_LENGTH_SCALE, Kernel;
+        /// How frequencies are drawn.
+        projection: Directions = Directions::Gaussian, Domain::Word(Directions::CHOICES), Draw;
+        /// Pairs of cosine and sine, a cosine with a random offset, or complex exponentials (complex output).
+        form: Form = Form::CosSin, Domain::Word(Form::CHOICES), Draw;
+    }
+    besides {
+        /// Where the draws start from.
+        seed: u64 = 0;
     }
 }
 
@@ -268,6 +266,30 @@ impl CompressiveSpec {
 
     fn build_complex_double(&self, input_dim: usize) -> Result<DynComplexMap<f64>> {
         self.draw_complex(input_dim)
+    }
+}
+
+impl MapKind for CompressiveSpec {
+    const ENTRY: Entry = Entry {
+        name: "compressive",
+        aliases: &[],
+        title: "compressive features",
+        about: "Fourier features of rows that an orthoprojector has compressed.",
+        parameters: Self::PARAMETERS,
+    };
+    const KERNELS: &'static [&'static str] = &["compressive"];
+
+    fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
+        let AnyKernel::Compressive(k) = kernel else { return Ok(Vec::new()) };
+        let (compressed_dim, length_scale) = (k.output_dim(), LengthScale::Same(k.length_scale()));
+        let base = CompressiveSpec { compressed_dim, length_scale, ..CompressiveSpec::default() };
+        let ways = [
+            ("compressive", Orthoprojection::Gaussian),
+            ("compressive, signs", Orthoprojection::Sign),
+            ("compressive, SRHT", Orthoprojection::Srht),
+        ];
+        let named = |(name, orthoprojector)| Candidate::new(name, CompressiveSpec { orthoprojector, ..base.clone() });
+        Ok(ways.map(named).into())
     }
 }
 

@@ -1,6 +1,6 @@
 use super::{Describe, Directions, DynMap, FeatureMap, FourierKernel, FourierSpec};
 use crate::error::{Error, Result, check_dim};
-use crate::kernel::{Any, OperatorKernel};
+use crate::kernel::{AnyKernel, OperatorKernel};
 use crate::linalg::gemm::matmul_nt;
 use crate::linalg::{Lower, Tile, TileMut};
 use crate::preprocess::LengthScale;
@@ -61,12 +61,14 @@ impl OperatorSpec {
         let same = |scale: f64| LengthScale::Same(scale);
         Ok(match (self.kernel.as_field(), self.kernel.decomposed()) {
             (Some(field), _) => FourierSpec { length_scale: same(field.length_scale), ..spec },
-            (_, Some((Any::Gaussian(base), _))) => FourierSpec { length_scale: same(base.length_scale()), ..spec },
-            (_, Some((Any::Matern(base), _))) => {
+            (_, Some((AnyKernel::Gaussian(base), _))) => {
+                FourierSpec { length_scale: same(base.length_scale()), ..spec }
+            }
+            (_, Some((AnyKernel::Matern(base), _))) => {
                 let (kernel, nu) = (FourierKernel::Matern, base.nu());
                 FourierSpec { length_scale: same(base.length_scale()), kernel, nu, ..spec }
             }
-            (_, Some((Any::Laplacian(base), _))) => {
+            (_, Some((AnyKernel::Laplacian(base), _))) => {
                 let (kernel, norm) = (FourierKernel::Laplacian, base.norm());
                 FourierSpec { length_scale: same(base.length_scale()), kernel, norm, ..spec }
             }

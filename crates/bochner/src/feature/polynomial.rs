@@ -4,89 +4,81 @@ use super::{
     TensorSketch, TreeSketch,
 };
 use crate::error::{Error, Result, check_count};
+use crate::feature::spec::{Candidate, MapKind};
+use crate::kernel::AnyKernel;
 use crate::kernel::{self, Kernel};
+use crate::parameter::{Domain, Entry, description, words};
 use crate::projection::{Gaussian, Rademacher, Sampling, Srht};
 use crate::random::Seed;
 use crate::scalar::{Real, Scalar};
 use crate::variance::{self, Kind, PairMoments, Stage, Weights, map_pairs};
 use ndarray::{Array2, ArrayView2};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Which random directions a polynomial sketch is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SketchKind {
-    /// Randomised Hadamard directions: TensorSRHT.
-    TensorSrht,
-    /// Independent signs.
-    Rademacher,
-    /// Independent normals.
-    Gaussian,
-    /// Convolved count sketches.
-    TensorSketch,
+words! {
+    /// Which random directions a polynomial sketch is made of.
+    pub enum SketchKind {
+        /// Randomised Hadamard directions: TensorSRHT.
+        TensorSrht = "tensor_srht",
+        /// Independent signs.
+        Rademacher = "rademacher",
+        /// Independent normals.
+        Gaussian = "gaussian",
+        /// Convolved count sketches.
+        TensorSketch = "tensor_sketch",
+    }
 }
 
-/// How the degree-1 pieces are put together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Structure {
-    /// One product over all factors.
-    Flat,
-    /// A balanced tree of products of two ([`TreeSketch`]): for high degrees.
-    Tree,
-    /// A flat sketch several times as wide, projected down ([`Compact`]).
-    Compact,
+words! {
+    /// How the degree-1 pieces are put together.
+    pub enum Structure {
+        /// One product over all factors.
+        Flat = "flat",
+        /// A balanced tree of products of two ([`TreeSketch`]): for high degrees.
+        Tree = "tree",
+        /// A flat sketch several times as wide, projected down ([`Compact`]).
+        Compact = "compact",
+    }
 }
 
 /// How many times wider than its output a compact sketch is before it is projected down.
 const EXPANSION: usize = 4;
 
-/// Description of a sketch of the polynomial kernel `(γ⟨x, y⟩ + ν)ᵖ`.
-///
-/// ```
-/// use bochner::feature::{Describe, FeatureMap, PolynomialSpec};
-/// let spec = PolynomialSpec { n_components: 256, degree: 3, ..PolynomialSpec::default() };
-/// let map = spec.build::<f64>(10)?;
-/// assert_eq!((map.input_dim(), map.output_dim()), (10, 256));
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PolynomialSpec {
-    /// Budget of output columns; a CtR map uses an even number of them.
-    pub n_components: usize,
-    /// `p`.
-    pub degree: u32,
-    /// `γ`.
-    pub gamma: f64,
-    /// `ν`.
-    pub coef0: f64,
-    /// The random directions.
-    pub sketch: SketchKind,
-    /// Real, complex, or complex with real output.
-    pub weights: Weights,
-    /// Sampling of Hadamard rows.
-    pub srht: Sampling,
-    /// Flat, tree or compact.
-    pub structure: Structure,
-    /// Where the draws start.
-    pub seed: u64,
-}
-
-impl Default for PolynomialSpec {
-    fn default() -> Self {
-        PolynomialSpec {
-            n_components: 1024,
-            degree: 2,
-            gamma: 1.0,
-            coef0: 0.0,
-            sketch: SketchKind::TensorSrht,
-            weights: Weights::Ctr,
-            srht: Sampling::Upsampled,
-            structure: Structure::Flat,
-            seed: 0,
-        }
+description! {
+    /// Description of a sketch of the polynomial kernel `(γ⟨x, y⟩ + ν)ᵖ`.
+    ///
+    /// ```
+    /// use bochner::feature::{Describe, FeatureMap, PolynomialSpec};
+    /// let spec = PolynomialSpec { n_components: 256, degree: 3, ..PolynomialSpec::default() };
+    /// let map = spec.build::<f64>(10)?;
+    /// assert_eq!((map.input_dim(), map.output_dim()), (10, 256));
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    pub struct PolynomialSpec {
+        /// Budget of output columns; one fewer is used where they come in pairs and the budget is odd.
+        n_components: usize = 1024, Domain::COUNT, Size;
+        /// Exponent of `(gamma x.y + coef0)^degree`, at most 64.
+        degree: u32 = 2, Domain::Whole(0, MAX_DEGREE as u64), Kernel;
+        /// Factor of the inner product.
+        gamma: f64 = 1.0, Domain::POSITIVE, Kernel;
+        /// Constant inside the power.
+        coef0: f64 = 0.0, Domain::NON_NEGATIVE, Kernel;
+        /// Random directions of the projections: randomised Hadamard ones, which are fast and usually vary least, independent
+        /// signs or independent normals; or convolved count sketches.
+        sketch: SketchKind = SketchKind::TensorSrht, Domain::Word(SketchKind::CHOICES), Draw;
+        /// Real directions, or complex ones, which usually vary less: `ctr` has the real and the imaginary parts of complex
+        /// features as columns, `complex` the complex features themselves (complex output).
+        weights: Weights = Weights::Ctr, Domain::Word(Weights::CHOICES), Draw;
+        /// How coordinates are sampled for the sketch `tensor_srht`: from one transform of the row per factor, from a fresh
+        /// transform for every block of columns, or as distinct tuples over the factors (Ahle et al. 2020).
+        srht: Sampling = Sampling::Upsampled, Domain::Word(Sampling::CHOICES), Draw, only for sketch = ["tensor_srht"];
+        /// One product over all factors; a balanced tree of products of two, for high degrees; or a flat sketch several times as
+        /// wide, projected down. Trees and compact sketches need the weights `real`.
+        structure: Structure = Structure::Flat, Domain::Word(Structure::CHOICES), Draw;
+    }
+    besides {
+        /// Where the draws start from.
+        seed: u64 = 0;
     }
 }
 
@@ -239,6 +231,46 @@ impl PolynomialSpec {
 
     fn build_complex_double(&self, input_dim: usize) -> Result<DynComplexMap<f64>> {
         self.draw_complex(input_dim)
+    }
+}
+
+/// Degree from which a tree of sketches is worth a try.
+const TREE_DEGREE: u32 = 4;
+
+impl MapKind for PolynomialSpec {
+    const ENTRY: Entry = Entry {
+        name: "polynomial",
+        aliases: &[],
+        title: "polynomial sketches",
+        about: "Products of random projections, whose inner products estimate the polynomial kernel.",
+        parameters: Self::PARAMETERS,
+    };
+    const KERNELS: &'static [&'static str] = &["polynomial"];
+
+    fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
+        use {SketchKind as S, Weights as W};
+        let AnyKernel::Polynomial(k) = kernel else { return Ok(Vec::new()) };
+        let (degree, gamma, coef0) = (k.degree(), k.gamma(), k.coef0());
+        if degree == 0 {
+            return Err(Error::parameter("degree", "at least 1", degree));
+        }
+        let base = PolynomialSpec { degree, gamma, coef0, ..PolynomialSpec::default() };
+        let mut list: Vec<Candidate> = [
+            ("TensorSRHT, CtR", S::TensorSrht, W::Ctr),
+            ("TensorSRHT, real", S::TensorSrht, W::Real),
+            ("TensorSketch", S::TensorSketch, W::Real),
+            ("Rademacher, CtR", S::Rademacher, W::Ctr),
+            ("Rademacher, real", S::Rademacher, W::Real),
+            ("Gaussian, real", S::Gaussian, W::Real),
+        ]
+        .into_iter()
+        .map(|(name, sketch, weights)| Candidate::new(name, PolynomialSpec { sketch, weights, ..base.clone() }))
+        .collect();
+        if degree >= TREE_DEGREE {
+            let spec = PolynomialSpec { structure: Structure::Tree, weights: W::Real, ..base };
+            list.push(Candidate::new("tree of TensorSRHT", spec));
+        }
+        Ok(list)
     }
 }
 

@@ -1,15 +1,17 @@
 use super::spec::in_precision;
 use super::{Describe, DynMap, FeatureMap, Frequencies};
 use crate::error::{Error, Result, check_count, check_positive};
+use crate::feature::spec::{Candidate, MapKind};
+use crate::kernel::AnyKernel;
 use crate::kernel::{Exponential, Kernel};
 use crate::linalg::{Factor, Tile, TileMut, Workspace, cos_sin, exp, exp_in_place, maximum};
+use crate::parameter::{Domain, Entry, description};
 use crate::preprocess::LengthScale;
 use crate::projection::{Gaussian, Orthogonal, Projection};
 use crate::random::Seed;
 use crate::scalar::Real;
 use crate::variance::{Softmax, softmax_matrix, softmax_orthogonal_matrix};
 use ndarray::{Array2, ArrayView2};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Random features of the exponential kernel `exp(⟨x, y⟩/ℓ²)`.
@@ -177,36 +179,33 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Positive<P> {
     }
 }
 
-/// Description of features of the exponential kernel, with the parameters and defaults of the Python class
-/// `PositiveFeatures`.
-///
-/// ```
-/// use bochner::feature::{Describe, FeatureMap, PositiveSpec};
-/// let spec = PositiveSpec { n_components: 4096, ..PositiveSpec::default() };
-/// let features = spec.build::<f64>(3)?.transform(ndarray::array![[0.3, 0.1, -0.2], [0.2, 0.5, 0.1]].view())?;
-/// assert!(features.iter().all(|&f| f > 0.0));
-/// let estimate = features.row(0).dot(&features.row(1));
-/// assert!((estimate - 0.09f64.exp()).abs() < 0.1);
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PositiveSpec {
-    /// Budget of output columns; hyperbolic and trigonometric features use an even number of them.
-    pub n_components: usize,
-    /// `ℓ`.
-    pub length_scale: f64,
-    /// Whether directions are orthogonal in blocks: unbiased as well, and never a larger variance for positive features.
-    pub orthogonal: bool,
-    /// Positive, hyperbolic or trigonometric.
-    pub kind: Softmax,
-    /// Where the draws start.
-    pub seed: u64,
-}
-
-impl Default for PositiveSpec {
-    fn default() -> Self {
-        PositiveSpec { n_components: 1024, length_scale: 1.0, orthogonal: true, kind: Softmax::Positive, seed: 0 }
+description! {
+    /// Description of features of the exponential kernel, with the parameters and defaults of the Python class
+    /// `PositiveFeatures`.
+    ///
+    /// ```
+    /// use bochner::feature::{Describe, FeatureMap, PositiveSpec};
+    /// let spec = PositiveSpec { n_components: 4096, ..PositiveSpec::default() };
+    /// let features = spec.build::<f64>(3)?.transform(ndarray::array![[0.3, 0.1, -0.2], [0.2, 0.5, 0.1]].view())?;
+    /// assert!(features.iter().all(|&f| f > 0.0));
+    /// let estimate = features.row(0).dot(&features.row(1));
+    /// assert!((estimate - 0.09f64.exp()).abs() < 0.1);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    pub struct PositiveSpec {
+        /// Budget of output columns; one fewer is used where they come in pairs and the budget is odd.
+        n_components: usize = 1024, Domain::COUNT, Size;
+        /// What rows are divided by.
+        length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
+        /// Whether directions are orthogonal in blocks: unbiased as well, and never a larger variance for positive features.
+        orthogonal: bool = true, Domain::Flag, Draw;
+        /// One exponential per direction; those of both signs, which vary half as much where the kernel is small; or cosines and
+        /// sines, accurate where the kernel is large but of both signs.
+        kind: Softmax = Softmax::Positive, Domain::Word(Softmax::CHOICES), Draw;
+    }
+    besides {
+        /// Where the draws start from.
+        seed: u64 = 0;
     }
 }
 
@@ -242,6 +241,25 @@ impl PositiveSpec {
 
     fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
         self.draw(input_dim)
+    }
+}
+
+impl MapKind for PositiveSpec {
+    const ENTRY: Entry = Entry {
+        name: "positive",
+        aliases: &[],
+        title: "positive features",
+        about: "Exponentials of projections, whose inner products estimate the exponential kernel.",
+        parameters: Self::PARAMETERS,
+    };
+    const KERNELS: &'static [&'static str] = &["exponential"];
+
+    fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
+        let AnyKernel::Exponential(k) = kernel else { return Ok(Vec::new()) };
+        let length_scale = k.length_scale();
+        let named =
+            |kind: Softmax| Candidate::new(kind.name(), PositiveSpec { length_scale, kind, ..PositiveSpec::default() });
+        Ok([Softmax::Positive, Softmax::Hyperbolic, Softmax::Trigonometric].map(named).into())
     }
 }
 

@@ -5,7 +5,8 @@ use super::{
     PolynomialSpec, PositiveSpec, SphericalSpec,
 };
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
+use crate::kernel::{AnyKernel, Kernel};
+use crate::parameter::{Entry, Role, Value};
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,41 @@ pub trait Describe {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+/// A kind of map as the catalogue lists it: what it is called, what it can be told, and which kernels it estimates.
+pub trait MapKind: Describe + Default + Into<Spec> {
+    /// Name, title and parameters.
+    const ENTRY: Entry;
+    /// Names of the kernels it estimates.
+    const KERNELS: &'static [&'static str];
+
+    /// The ways in which maps of this kind estimate `kernel` on rows like `rows`, for [`plan`](crate::plan); none by default.
+    ///
+    /// # Errors
+    /// A kernel that is the same for all rows.
+    fn candidates(_kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
+        Ok(Vec::new())
+    }
+}
+
+/// A map that estimates a kernel, under the name tables show.
+#[derive(Debug, Clone)]
+pub struct Candidate<S = Spec> {
+    /// Name for people.
+    pub name: String,
+    /// The map; its budget and seed are to be replaced ([`Trial::sized`](crate::plan::Trial::sized)).
+    pub spec: S,
+    /// The constant by which the kernel is the one the map estimates: 1 but for spherical features, whose kernel is 1 at
+    /// distance 0.
+    pub factor: f64,
+}
+
+impl Candidate {
+    /// A map of the kernel itself.
+    pub fn new(name: impl Into<String>, spec: impl Into<Spec>) -> Self {
+        Candidate { name: name.into(), spec: spec.into(), factor: 1.0 }
     }
 }
 
@@ -183,6 +219,38 @@ macro_rules! specs {
                 }
             }
 
+            /// All kinds of maps, with the names of the kernels they estimate: the first of several is the one to take.
+            pub const KINDS: &'static [(Entry, &'static [&'static str])] =
+                &[$((<$parameters as MapKind>::ENTRY, <$parameters as MapKind>::KERNELS),)*];
+
+            /// What the catalogue says of this kind of map.
+            pub fn entry(&self) -> &'static Entry {
+                match self {
+                    $(Spec::$variant(_) => &const { <$parameters as MapKind>::ENTRY },)*
+                }
+            }
+
+            /// Every map of the library that estimates `kernel` on rows like `rows`: spherical features join the polynomial
+            /// sketches where all rows have length 1.
+            ///
+            /// # Errors
+            /// A polynomial of degree 0, which is the same for all rows.
+            pub fn candidates(kernel: &AnyKernel, rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
+                let mut all = Vec::new();
+                $(all.extend(<$parameters as MapKind>::candidates(kernel, rows)?);)*
+                Ok(all)
+            }
+
+            /// Refuses the first parameter that is outside its domain.
+            ///
+            /// # Errors
+            /// [`Error::Parameter`].
+            pub fn check(&self) -> Result<()> {
+                match self {
+                    $(Spec::$variant(spec) => spec.check_parameters(),)*
+                }
+            }
+
             /// The budget of columns.
             pub fn n_components(&self) -> usize {
                 match self {
@@ -202,18 +270,117 @@ macro_rules! specs {
 specs! {
     /// Fourier features of a shift-invariant kernel.
     Fourier(FourierSpec),
-    /// Moduli of complex projections.
-    Optical(OpticalSpec),
-    /// Maclaurin features of dot-product kernels and the Gaussian kernel.
-    Maclaurin(MaclaurinSpec),
     /// Sketches of the polynomial kernel.
     Polynomial(PolynomialSpec),
     /// Features of the exponential kernel.
     Positive(PositiveSpec),
+    /// Moduli of complex projections.
+    Optical(OpticalSpec),
     /// Features of polynomial kernels of unit rows.
     Spherical(SphericalSpec),
-    /// Orthogonal projections of rows: sketches of the inner product.
-    OrthoProjection(OrthoProjectionSpec),
     /// Fourier features of compressed rows.
     Compressive(CompressiveSpec),
+    /// Maclaurin features of dot-product kernels and the Gaussian kernel.
+    Maclaurin(MaclaurinSpec),
+    /// Orthogonal projections of rows: sketches of the inner product.
+    OrthoProjection(OrthoProjectionSpec),
+}
+
+impl Spec {
+    /// The kind of map of this name, with all its defaults.
+    ///
+    /// # Errors
+    /// No such kind, with all there are.
+    ///
+    /// ```
+    /// use bochner::feature::Spec;
+    /// let spec = Spec::named("fourier")?.with("kernel", "matern".into())?.with("nu", 2.5.into())?;
+    /// assert_eq!(spec.in_words(), "Fourier features (Matern kernel, nu 2.5)");
+    /// assert!(Spec::named("wavelet").unwrap_err().to_string().contains("fourier, polynomial, positive"));
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    pub fn named(name: &str) -> Result<Spec> {
+        let Some((entry, _)) = Self::KINDS.iter().find(|(entry, _)| entry.is_called(name)) else {
+            let known: Vec<&str> = Self::KINDS.iter().map(|(entry, _)| entry.name).collect();
+            return Err(Error::parameter("map", format!("one of {}", known.join(", ")), name));
+        };
+        read(serde_json::Map::from_iter([("map".to_owned(), entry.name.into())]))
+    }
+
+    /// The map to take for a kernel of this name.
+    ///
+    /// # Errors
+    /// No such kernel, with all there are.
+    pub fn for_kernel(name: &str) -> Result<Spec> {
+        let name = AnyKernel::entry_named(name)?.name;
+        let found = Self::KINDS.iter().find(|(_, kernels)| kernels.contains(&name));
+        let (entry, _) = found.ok_or_else(|| Error::Unsupported {
+            what: "kernel",
+            reason: format!("no map estimates the kernel {name}"),
+        })?;
+        let spec = Self::named(entry.name)?;
+        if entry.parameter("kernel").is_ok() { spec.with("kernel", Value::Word(name.into())) } else { Ok(spec) }
+    }
+
+    /// The same map with another value of a parameter.
+    ///
+    /// # Errors
+    /// No such parameter, or a value outside its domain: told with what there is.
+    pub fn with(&self, name: &str, value: Value) -> Result<Spec> {
+        if name != "seed" {
+            self.entry().parameter(name)?.check(&value)?;
+        }
+        let mut parts = self.parts();
+        parts.insert(name.to_owned(), serde_json::to_value(value).unwrap_or_default());
+        read(parts)
+    }
+
+    /// The value of a parameter.
+    pub fn get(&self, name: &str) -> Option<Value> {
+        self.parts().get(name).map(Value::of)
+    }
+
+    fn parts(&self) -> serde_json::Map<String, serde_json::Value> {
+        match serde_json::to_value(self) {
+            Ok(serde_json::Value::Object(parts)) => parts,
+            _ => serde_json::Map::new(),
+        }
+    }
+
+    /// `Fourier features (Matern kernel, nu 2.5, orthogonal)`: the kind of map, every parameter that its kernel depends on
+    /// but for the length scale, and how it is drawn where that is not the default.
+    pub fn in_words(&self) -> String {
+        let parameters = self.entry().parameters.iter().filter(|p| p.applies(|name| self.get(name)));
+        let said = parameters.filter_map(|parameter| {
+            let value = self.get(parameter.name)?;
+            let name = parameter.name.replace('_', " ");
+            match (parameter.role, &value) {
+                _ if parameter.name == "length_scale" => None,
+                (Role::Kernel, Value::Word(word)) if parameter.name == "kernel" => {
+                    Some(format!("{} kernel", AnyKernel::entry_named(word).map_or(word.as_str(), |entry| entry.title)))
+                }
+                (_, Value::None | Value::List(_) | Value::Parts(_)) => None,
+                (Role::Kernel, value) => Some(format!("{name} {}", short(value))),
+                (Role::Draw, Value::Word(word)) if value != parameter.default() => Some(word.replace('_', " ")),
+                _ => None,
+            }
+        });
+        let said: Vec<String> = said.collect();
+        let title = self.entry().title;
+        if said.is_empty() { title.to_owned() } else { format!("{title} ({})", said.join(", ")) }
+    }
+}
+
+/// Round numbers as they were given, others with four digits.
+fn short(value: &Value) -> String {
+    match value.number() {
+        Some(number) if number.to_string().len() > 6 => format!("{number:.4}"),
+        Some(number) => number.to_string(),
+        None => value.to_string(),
+    }
+}
+
+fn read(parts: serde_json::Map<String, serde_json::Value>) -> Result<Spec> {
+    serde_json::from_value(serde_json::Value::Object(parts))
+        .map_err(|error| Error::Format { what: "description of a map", detail: error.to_string() })
 }

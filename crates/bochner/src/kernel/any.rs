@@ -2,55 +2,80 @@ use super::{
     Compressive, DotProductKernel, Exponential, Gaussian, Kernel, Laplacian, Matern, Optical, Polynomial,
     SpectralKernel, Spherical,
 };
+use crate::error::{Error, Result};
+use crate::parameter::{Entry, Value};
 use serde::{Deserialize, Serialize};
 
-/// Any scalar kernel of the library, as stored in model files and named by Python and the command line.
-///
-/// ```
-/// use bochner::kernel::{Any, Gaussian};
-/// let kernel = Any::from(Gaussian::new(2.0)?);
-/// let text = serde_json::to_string(&kernel).unwrap();
-/// assert_eq!(text, r#"{"kernel":"gaussian","length_scale":2.0}"#);
-/// assert_eq!(serde_json::from_str::<Any>(&text).unwrap(), kernel);
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kernel", rename_all = "snake_case")]
-#[non_exhaustive]
-#[allow(missing_docs)] // each variant is the kernel of its name
-pub enum Any {
-    Polynomial(Polynomial),
-    Exponential(Exponential),
-    Gaussian(Gaussian),
-    Matern(Matern),
-    Laplacian(Laplacian),
-    Optical(Optical),
-    Spherical(Spherical),
-    Compressive(Compressive),
-}
+macro_rules! kernels {
+    ($($kernel:ident),*) => {
+        /// Any scalar kernel of the library, as stored in model files and named by all doors.
+        ///
+        /// ```
+        /// use bochner::kernel::{AnyKernel, Gaussian};
+        /// let kernel = AnyKernel::from(Gaussian::new(2.0)?);
+        /// let text = serde_json::to_string(&kernel).unwrap();
+        /// assert_eq!(text, r#"{"kernel":"gaussian","length_scale":2.0}"#);
+        /// assert_eq!(serde_json::from_str::<AnyKernel>(&text).unwrap(), kernel);
+        /// # Ok::<(), bochner::Error>(())
+        /// ```
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "kernel", rename_all = "snake_case")]
+        #[non_exhaustive]
+        #[allow(missing_docs)] // each variant is the kernel of its name
+        pub enum AnyKernel {
+            $($kernel($kernel),)*
+        }
 
-macro_rules! each {
-    ($self:expr, $kernel:ident => $value:expr) => {
-        match $self {
-            Any::Polynomial($kernel) => $value,
-            Any::Exponential($kernel) => $value,
-            Any::Gaussian($kernel) => $value,
-            Any::Matern($kernel) => $value,
-            Any::Laplacian($kernel) => $value,
-            Any::Optical($kernel) => $value,
-            Any::Spherical($kernel) => $value,
-            Any::Compressive($kernel) => $value,
+        macro_rules! each {
+            ($self:expr, $name:ident => $value:expr) => {
+                match $self {
+                    $(AnyKernel::$kernel($name) => $value,)*
+                }
+            };
+        }
+
+        $(impl From<$kernel> for AnyKernel {
+            fn from(kernel: $kernel) -> Self {
+                AnyKernel::$kernel(kernel)
+            }
+        })*
+
+        impl AnyKernel {
+            /// All scalar kernels.
+            pub const KINDS: &'static [Entry] = &[$($kernel::ENTRY,)*];
         }
     };
 }
+kernels!(Gaussian, Laplacian, Matern, Exponential, Polynomial, Spherical, Optical, Compressive);
 
-impl Any {
+impl AnyKernel {
+    /// What the catalogue says of the scalar kernel of this name.
+    ///
+    /// # Errors
+    /// No such kernel, with all there are.
+    pub fn entry_named(name: &str) -> Result<&'static Entry> {
+        Self::KINDS.iter().find(|entry| entry.is_called(name)).ok_or_else(|| {
+            let known: Vec<&str> = Self::KINDS.iter().map(|entry| entry.name).collect();
+            Error::parameter("kernel", format!("one of {}", known.join(", ")), name)
+        })
+    }
+
+    /// What the catalogue says of this kernel.
+    pub fn entry(&self) -> &'static Entry {
+        let name = Value::of(self);
+        let name = match &name {
+            Value::Parts(parts) => parts.get("kernel").map(ToString::to_string),
+            _ => None,
+        };
+        Self::entry_named(&name.unwrap_or_default()).expect("every kernel is listed under the name it is written by")
+    }
+
     /// The kernel as one with Fourier features from random radii, where it is one.
     pub fn spectral(&self) -> Option<Box<dyn SpectralKernel>> {
         match self {
-            Any::Gaussian(kernel) => Some(Box::new(*kernel)),
-            Any::Matern(kernel) => Some(Box::new(kernel.clone())),
-            Any::Laplacian(kernel) => kernel.matern().map(|kernel| Box::new(kernel) as Box<dyn SpectralKernel>),
+            AnyKernel::Gaussian(kernel) => Some(Box::new(*kernel)),
+            AnyKernel::Matern(kernel) => Some(Box::new(kernel.clone())),
+            AnyKernel::Laplacian(kernel) => kernel.matern().map(|kernel| Box::new(kernel) as Box<dyn SpectralKernel>),
             _ => None,
         }
     }
@@ -58,15 +83,15 @@ impl Any {
     /// The kernel as a power series in the inner product, where it is one; [`Spherical`] is one on unit rows.
     pub fn dot_product(&self) -> Option<Box<dyn DotProductKernel>> {
         match self {
-            Any::Polynomial(kernel) => Some(Box::new(*kernel)),
-            Any::Exponential(kernel) => Some(Box::new(*kernel)),
-            Any::Spherical(kernel) => Some(Box::new(kernel.polynomial())),
+            AnyKernel::Polynomial(kernel) => Some(Box::new(*kernel)),
+            AnyKernel::Exponential(kernel) => Some(Box::new(*kernel)),
+            AnyKernel::Spherical(kernel) => Some(Box::new(kernel.polynomial())),
             _ => None,
         }
     }
 }
 
-impl Kernel for Any {
+impl Kernel for AnyKernel {
     fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
         each!(self, kernel => kernel.evaluate(x, y))
     }
@@ -83,14 +108,3 @@ impl Kernel for Any {
         each!(self, kernel => kernel.map_distances_sq(distances_sq))
     }
 }
-
-macro_rules! from {
-    ($($kernel:ident),*) => {$(
-        impl From<$kernel> for Any {
-            fn from(kernel: $kernel) -> Self {
-                Any::$kernel(kernel)
-            }
-        }
-    )*};
-}
-from!(Polynomial, Exponential, Gaussian, Matern, Laplacian, Optical, Spherical, Compressive);

@@ -1,5 +1,6 @@
 use super::{Kernel, distance_sq};
 use crate::error::{Error, Result, check_count, check_positive};
+use crate::parameter::{Domain, Entry, parameters};
 use crate::special::{Table, kummer};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
@@ -64,6 +65,20 @@ impl PartialEq for Compressive {
 }
 
 impl Compressive {
+    /// What every door knows of this kernel; how many columns rows have is for the rows to say.
+    pub const ENTRY: Entry = Entry {
+        name: "compressive",
+        aliases: &[],
+        title: "compressive",
+        about: "Mean of the Gaussian kernel of randomly compressed rows.",
+        parameters: parameters! {
+            /// Measurements of each row; all columns where there are fewer.
+            compressed_dim: usize = 64, Domain::COUNT, Kernel;
+            /// Distance over which the kernel falls off.
+            length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
+        },
+    };
+
     /// The limit kernel of rows of length `input_dim` compressed to `output_dim`.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 use super::{DotProductKernel, Kernel, dot};
-use crate::error::{Error, Result, check_positive};
+use crate::error::{Result, check_positive};
+use crate::parameter::Domain;
 use serde::{Deserialize, Serialize};
 
 /// Exponential kernel `exp(⟨x, y⟩/ℓ²)`; with `ℓ² = √d` it is the attention kernel of queries and keys.
@@ -16,17 +17,11 @@ pub struct Exponential {
     length_scale: f64,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Parameters {
-    length_scale: f64,
-}
-
-impl TryFrom<Parameters> for Exponential {
-    type Error = Error;
-    fn try_from(p: Parameters) -> Result<Self> {
-        Exponential::new(p.length_scale)
-    }
+kernel_entry! {
+    /// `exp(x.y / length_scale^2)`.
+    Exponential = "exponential", "exponential";
+    /// What rows are divided by.
+    length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
 }
 
 impl Exponential {

@@ -1,5 +1,6 @@
 use super::{Kernel, SpectralKernel, distance_sq};
-use crate::error::{Error, Result, check_positive};
+use crate::error::{Result, check_positive};
+use crate::parameter::Domain;
 use crate::random::Stream;
 use serde::{Deserialize, Serialize};
 
@@ -17,17 +18,11 @@ pub struct Gaussian {
     length_scale: f64,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Parameters {
-    length_scale: f64,
-}
-
-impl TryFrom<Parameters> for Gaussian {
-    type Error = Error;
-    fn try_from(p: Parameters) -> Result<Self> {
-        Gaussian::new(p.length_scale)
-    }
+kernel_entry! {
+    /// `exp(-|x - y|^2 / (2 length_scale^2))`.
+    Gaussian = "gaussian", "Gaussian";
+    /// Distance over which the kernel falls off.
+    length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
 }
 
 impl Gaussian {

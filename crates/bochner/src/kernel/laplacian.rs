@@ -1,5 +1,6 @@
 use super::{Kernel, Matern, sum_of};
 use crate::error::{Error, Result, check_positive};
+use crate::parameter::Domain;
 use serde::{Deserialize, Serialize};
 
 /// Laplacian kernel `exp(−|x − y|/ℓ)` of the Euclidean norm (2) or of the sum of absolute values (1).
@@ -18,18 +19,13 @@ pub struct Laplacian {
     norm: u8,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Parameters {
-    length_scale: f64,
-    norm: u8,
-}
-
-impl TryFrom<Parameters> for Laplacian {
-    type Error = Error;
-    fn try_from(p: Parameters) -> Result<Self> {
-        Laplacian::new(p.length_scale, p.norm)
-    }
+kernel_entry! {
+    /// `exp(-|x - y| / length_scale)`.
+    Laplacian = "laplacian", "Laplacian";
+    /// Distance over which the kernel falls off.
+    length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
+    /// Which norm: 2 is the Euclidean one, 1 the sum of absolute values.
+    norm: u8 = 2, Domain::Whole(1, 2), Kernel;
 }
 
 impl Laplacian {

@@ -1,5 +1,6 @@
 use super::{Kernel, SpectralKernel, distance_sq};
-use crate::error::{Error, Result, check_positive};
+use crate::error::{Result, check_positive};
+use crate::parameter::Domain;
 use crate::random::Stream;
 use crate::special::{Table, ln_gamma, matern};
 use serde::{Deserialize, Serialize};
@@ -27,18 +28,13 @@ pub struct Matern {
     table: Arc<OnceLock<Table>>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Parameters {
-    nu: f64,
-    length_scale: f64,
-}
-
-impl TryFrom<Parameters> for Matern {
-    type Error = Error;
-    fn try_from(p: Parameters) -> Result<Self> {
-        Matern::new(p.nu, p.length_scale)
-    }
+kernel_entry! {
+    /// Smoothness between that of the Laplacian and the Gaussian kernel, set by nu.
+    Matern = "matern", "Matern";
+    /// Smoothness: 0.5 is the Laplacian kernel, infinity would be the Gaussian one.
+    nu: f64 = 1.5, Domain::POSITIVE, Kernel;
+    /// Distance over which the kernel falls off.
+    length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
 }
 
 impl PartialEq for Matern {

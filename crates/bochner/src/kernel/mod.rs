@@ -13,8 +13,53 @@
 //!
 //! [`OperatorKernel`] has matrices for values: several outputs that are one function.
 //!
-//! A kernel with parameters inside is a value, [`Any`] is one of them; [`kernel_matrix`] evaluates it on all pairs of two
+//! A kernel with parameters inside is a value, [`AnyKernel`] is one of them; [`kernel_matrix`] evaluates it on all pairs of two
 //! sets of rows.
+
+/// Declares what a scalar kernel is called and takes: its entry in the catalogue, its defaults, and how files are read. The
+/// parameters stand in the order of `new`.
+macro_rules! kernel_entry {
+    ($(#[doc = $about:literal])+ $kernel:ident = $name:literal, $title:literal;
+     $($(#[doc = $sentence:literal])+ $field:ident: $type:ty = $default:expr, $domain:expr, $role:ident;)*) => {
+        #[derive(serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        struct Parameters {
+            $($field: $type,)*
+        }
+
+        impl Default for Parameters {
+            fn default() -> Self {
+                Parameters { $($field: $default,)* }
+            }
+        }
+
+        impl TryFrom<Parameters> for $kernel {
+            type Error = $crate::Error;
+            fn try_from(p: Parameters) -> $crate::Result<Self> {
+                $kernel::new($(p.$field),*)
+            }
+        }
+
+        impl Default for $kernel {
+            fn default() -> Self {
+                $kernel::new($($default),*).expect("defaults are in their domains")
+            }
+        }
+
+        impl $kernel {
+            /// What every door knows of this kernel.
+            pub const ENTRY: $crate::parameter::Entry = $crate::parameter::Entry {
+                name: $name,
+                aliases: &[],
+                title: $title,
+                about: concat!($($about),+),
+                parameters: $crate::parameter::parameters! {
+                    $($(#[doc = $sentence])+ $field: $type = $default, $domain, $role;)*
+                },
+            };
+        }
+    };
+}
 
 mod any;
 mod compressive;
@@ -33,7 +78,9 @@ pub(crate) mod products;
 mod scaled;
 mod spherical;
 
-pub use any::Any;
+pub use any::AnyKernel;
+#[doc(hidden)] // its name up to version 0.1
+pub use any::AnyKernel as Any;
 pub use compressive::{Compression, Compressive};
 pub use exponential::Exponential;
 pub use gaussian::Gaussian;

@@ -1,5 +1,6 @@
-use super::{Any, Kernel, OutputMatrix, distance_sq, kernel_matrix};
+use super::{AnyKernel, Gaussian, Kernel, Laplacian, Matern, OutputMatrix, distance_sq, kernel_matrix};
 use crate::error::{Error, Result, check_dim, check_non_negative, check_positive};
+use crate::parameter::{Choice, Domain, Entry, Parameter, parameters};
 use crate::rows::check_finite;
 use crate::scalar::Real;
 use ndarray::{Array2, Array4, ArrayView2, Axis};
@@ -38,7 +39,7 @@ pub struct OperatorKernel {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
-    Decomposable { base: Any, outputs: OutputMatrix },
+    Decomposable { base: AnyKernel, outputs: OutputMatrix },
     Field(Field),
 }
 
@@ -50,14 +51,38 @@ pub(crate) struct Field {
     pub(crate) div_free: f64,
 }
 
+/// Parameters of the kernels of fields.
+const FIELD: &[Parameter] = parameters! {
+    /// Distance over which the Gaussian kernel falls off.
+    length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
+};
+
+/// Scalar kernels of decomposable ones.
+const BASES: &[Choice] = &[
+    Choice::new(Gaussian::ENTRY.name, Gaussian::ENTRY.about),
+    Choice::new(Laplacian::ENTRY.name, Laplacian::ENTRY.about),
+    Choice::new(Matern::ENTRY.name, Matern::ENTRY.about),
+];
+
 /// What a file says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kernel", rename_all = "snake_case", deny_unknown_fields)]
 enum Written {
-    Decomposable { base: Any, matrix: OutputMatrix },
-    CurlFree { length_scale: f64 },
-    DivFree { length_scale: f64 },
-    Helmholtz { length_scale: f64, curl_free: f64 },
+    Decomposable {
+        base: AnyKernel,
+        matrix: OutputMatrix,
+    },
+    CurlFree {
+        length_scale: f64,
+    },
+    #[serde(rename = "divergence_free", alias = "div_free")]
+    DivergenceFree {
+        length_scale: f64,
+    },
+    Helmholtz {
+        length_scale: f64,
+        curl_free: f64,
+    },
 }
 
 impl TryFrom<Written> for OperatorKernel {
@@ -66,7 +91,7 @@ impl TryFrom<Written> for OperatorKernel {
         match written {
             Written::Decomposable { base, matrix } => Self::decomposable(base, matrix),
             Written::CurlFree { length_scale } => Self::curl_free(length_scale),
-            Written::DivFree { length_scale } => Self::div_free(length_scale),
+            Written::DivergenceFree { length_scale } => Self::div_free(length_scale),
             Written::Helmholtz { length_scale, curl_free } => Self::helmholtz(length_scale, curl_free),
         }
     }
@@ -77,20 +102,80 @@ impl From<OperatorKernel> for Written {
         match kernel.kind {
             Kind::Decomposable { base, outputs } => Written::Decomposable { base, matrix: outputs },
             Kind::Field(Field { length_scale, div_free: 0.0, .. }) => Written::CurlFree { length_scale },
-            Kind::Field(Field { length_scale, curl_free: 0.0, .. }) => Written::DivFree { length_scale },
+            Kind::Field(Field { length_scale, curl_free: 0.0, .. }) => Written::DivergenceFree { length_scale },
             Kind::Field(Field { length_scale, curl_free, .. }) => Written::Helmholtz { length_scale, curl_free },
         }
     }
 }
 
 impl OperatorKernel {
+    /// All kernels whose values are matrices.
+    pub const KINDS: &'static [Entry] = &[
+        Entry {
+            name: "decomposable",
+            aliases: &[],
+            title: "decomposable",
+            about: "`k(x - y) A`: a scalar kernel times a matrix that says how outputs are related.",
+            parameters: parameters! {
+                /// How outputs are related: a positive semi-definite matrix, or `identity`; otherwise what the targets' correlations say.
+                matrix: Option<OutputMatrix> = None,
+                    Domain::Optional(&Domain::Either(&[Domain::Only("identity"), Domain::Matrix])), Kernel;
+                /// The scalar kernel.
+                base: String = "gaussian".into(), Domain::Word(BASES), Kernel;
+                /// Distance over which the scalar kernel falls off.
+                length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
+                /// Smoothness of the Matern kernel.
+                nu: f64 = 1.5, Domain::POSITIVE, Kernel, only for base = ["matern"];
+                /// Norm of the Laplacian kernel.
+                norm: u8 = 2, Domain::Whole(1, 2), Kernel, only for base = ["laplacian"];
+            },
+        },
+        Entry {
+            name: "curl_free",
+            aliases: &[],
+            title: "curl-free",
+            about: "Gradients of potentials: minus the second derivatives of a Gaussian kernel.",
+            parameters: FIELD,
+        },
+        Entry {
+            name: "divergence_free",
+            aliases: &["div_free"],
+            title: "divergence-free",
+            about: "Flows without sources.",
+            parameters: FIELD,
+        },
+        Entry {
+            name: "helmholtz",
+            aliases: &[],
+            title: "Helmholtz",
+            about: "Gradients and flows at once: every smooth field is a sum of both.",
+            parameters: parameters! {
+                /// Distance over which the Gaussian kernel falls off.
+                length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
+                /// Share of the curl-free part.
+                curl_free: f64 = 0.5, Domain::Real(0.0, 1.0), Kernel;
+            },
+        },
+    ];
+
+    /// What the catalogue says of the operator-valued kernel of this name.
+    ///
+    /// # Errors
+    /// No such kernel, with all there are.
+    pub fn entry_named(name: &str) -> Result<&'static Entry> {
+        Self::KINDS.iter().find(|entry| entry.is_called(name)).ok_or_else(|| {
+            let known: Vec<&str> = Self::KINDS.iter().map(|entry| entry.name).collect();
+            Error::parameter("kernel", format!("one of {}", known.join(", ")), name)
+        })
+    }
+
     /// `k(x - z) A`.
     ///
     /// # Errors
     /// A scalar kernel that is not a function of `x - z`.
-    pub fn decomposable(base: Any, outputs: OutputMatrix) -> Result<Self> {
+    pub fn decomposable(base: AnyKernel, outputs: OutputMatrix) -> Result<Self> {
         match base {
-            Any::Gaussian(_) | Any::Laplacian(_) | Any::Matern(_) => {
+            AnyKernel::Gaussian(_) | AnyKernel::Laplacian(_) | AnyKernel::Matern(_) => {
                 Ok(OperatorKernel { kind: Kind::Decomposable { base, outputs } })
             }
             other => Err(Error::parameter("base", "a Gaussian, Laplacian or Matérn kernel", format!("{other:?}"))),
@@ -132,7 +217,7 @@ impl OperatorKernel {
     }
 
     /// Scalar kernel and output matrix, where the kernel is decomposable.
-    pub fn decomposed(&self) -> Option<(&Any, &OutputMatrix)> {
+    pub fn decomposed(&self) -> Option<(&AnyKernel, &OutputMatrix)> {
         match &self.kind {
             Kind::Decomposable { base, outputs } => Some((base, outputs)),
             Kind::Field(_) => None,

@@ -1,5 +1,6 @@
 use super::{Kernel, dot, powu};
 use crate::error::{Error, Result, check_dim, check_non_negative, check_positive};
+use crate::parameter::Domain;
 use crate::special::{Table, binomial_square_sum, gamma};
 use ndarray::{Array2, ArrayView2};
 use num_complex::Complex;
@@ -31,18 +32,13 @@ pub struct Optical {
     table: Arc<OnceLock<Table>>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Parameters {
-    exponent: f64,
-    bias: f64,
-}
-
-impl TryFrom<Parameters> for Optical {
-    type Error = Error;
-    fn try_from(p: Parameters) -> Result<Self> {
-        Optical::new(p.exponent, p.bias)
-    }
+kernel_entry! {
+    /// Limit of optical features, `E |u x|^exponent |u y|^exponent` over complex normal vectors u.
+    Optical = "optical", "optical";
+    /// Any positive number.
+    exponent: f64 = 2.0, Domain::POSITIVE, Kernel;
+    /// Square of a constant coordinate appended to all rows.
+    bias: f64 = 0.0, Domain::NON_NEGATIVE, Kernel;
 }
 
 impl PartialEq for Optical {

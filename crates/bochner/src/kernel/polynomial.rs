@@ -1,5 +1,6 @@
 use super::{DotProductKernel, Kernel, dot, powu};
-use crate::error::{Error, Result, check_non_negative};
+use crate::error::{Result, check_non_negative};
+use crate::parameter::Domain;
 use serde::{Deserialize, Serialize};
 
 /// Polynomial kernel `(γ⟨x, y⟩ + ν)ᵖ` with `γ > 0`, `ν ≥ 0`.
@@ -20,19 +21,15 @@ pub struct Polynomial {
     coef0: f64,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Parameters {
-    degree: u32,
-    gamma: f64,
-    coef0: f64,
-}
-
-impl TryFrom<Parameters> for Polynomial {
-    type Error = Error;
-    fn try_from(p: Parameters) -> Result<Self> {
-        Polynomial::new(p.degree, p.gamma, p.coef0)
-    }
+kernel_entry! {
+    /// `(gamma x.y + coef0)^degree`.
+    Polynomial = "polynomial", "polynomial";
+    /// Exponent.
+    degree: u32 = 2, Domain::Whole(0, u32::MAX as u64), Kernel;
+    /// Factor of the inner product.
+    gamma: f64 = 1.0, Domain::POSITIVE, Kernel;
+    /// Constant inside the power.
+    coef0: f64 = 0.0, Domain::NON_NEGATIVE, Kernel;
 }
 
 impl Polynomial {

@@ -1,5 +1,6 @@
 use super::{Kernel, Polynomial, distance_sq, powu};
 use crate::error::{Error, Result};
+use crate::parameter::Domain;
 use serde::{Deserialize, Serialize};
 
 /// Polynomial kernel on the unit sphere, `(1 − |x − y|²/A²)ᵖ` with `A ≥ √2` (Pennington, Yu and Kumar 2015).
@@ -20,18 +21,13 @@ pub struct Spherical {
     a: f64,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Parameters {
-    degree: u32,
-    a: f64,
-}
-
-impl TryFrom<Parameters> for Spherical {
-    type Error = Error;
-    fn try_from(p: Parameters) -> Result<Self> {
-        Spherical::new(p.degree, p.a)
-    }
+kernel_entry! {
+    /// `(1 - |x - y|^2/a^2)^degree` of rows of length one.
+    Spherical = "spherical", "spherical";
+    /// Exponent.
+    degree: u32 = 3, Domain::Whole(0, u32::MAX as u64), Kernel;
+    /// Width, at least the root of 2.
+    a: f64 = 2.0, Domain::Real(std::f64::consts::SQRT_2, f64::INFINITY), Kernel;
 }
 
 impl Spherical {

@@ -131,7 +131,7 @@ fn normals(n: usize, d: usize, scale: f64) -> Array2<f64> {
 fn radii_mix_normal_spectra_to_the_kernel() {
     // E exp(iω·τ) given the radius is exp(−r²|τ|²/2ℓ²): its mean over radii is the kernel.
     let draws = 20_000;
-    let kernels: [Any; 4] = [
+    let kernels: [AnyKernel; 4] = [
         Gaussian::new(1.3).unwrap().into(),
         Matern::new(0.4, 1.3).unwrap().into(),
         Matern::new(2.5, 0.7).unwrap().into(),
@@ -154,10 +154,10 @@ fn radii_mix_normal_spectra_to_the_kernel() {
             assert!((mean - exact).abs() <= error, "{kernel:?} {mean} {exact}");
         }
     }
-    assert!(Any::from(Laplacian::new(1.0, 1).unwrap()).spectral().is_none());
-    assert!(Any::from(Optical::new(1.0, 0.0).unwrap()).spectral().is_none());
+    assert!(AnyKernel::from(Laplacian::new(1.0, 1).unwrap()).spectral().is_none());
+    assert!(AnyKernel::from(Optical::new(1.0, 0.0).unwrap()).spectral().is_none());
     let spherical = Spherical::new(3, 2.0).unwrap();
-    assert_eq!(Any::from(spherical).dot_product().unwrap().coefficient(3), 0.125);
+    assert_eq!(AnyKernel::from(spherical).dot_product().unwrap().coefficient(3), 0.125);
     assert_eq!(Matern::new(0.7, 1.0).unwrap().spectral_moment(3), f64::INFINITY);
     assert_eq!(Matern::new(3.0, 2.0).unwrap().spectral_moment(4), 1.5);
     assert_eq!(Gaussian::new(2.0).unwrap().spectral_moment(4), 1.0);
@@ -166,7 +166,7 @@ fn radii_mix_normal_spectra_to_the_kernel() {
 #[test]
 fn radial_densities_integrate_to_one_and_to_the_second_moment() {
     // Trapezoidal rule in ln|ω|, where both spectra fall off exponentially.
-    let kernels: [Any; 3] = [
+    let kernels: [AnyKernel; 3] = [
         Gaussian::new(1.3).unwrap().into(),
         Matern::new(2.5, 0.7).unwrap().into(),
         Matern::new(0.6, 1.0).unwrap().into(),
@@ -208,7 +208,7 @@ fn smallest_pivot(k: &Array2<f64>) -> f64 {
 
 #[test]
 fn kernel_matrices_are_symmetric_and_positive_definite() {
-    let kernels: [Any; 11] = [
+    let kernels: [AnyKernel; 11] = [
         Polynomial::new(3, 0.5, 1.0).unwrap().into(),
         Exponential::new(1.5).unwrap().into(),
         Gaussian::new(1.0).unwrap().into(),
@@ -223,7 +223,7 @@ fn kernel_matrices_are_symmetric_and_positive_definite() {
     ];
     for kernel in kernels {
         let mut x = normals(12, 6, 0.8);
-        if matches!(kernel, Any::Spherical(_)) {
+        if matches!(kernel, AnyKernel::Spherical(_)) {
             for mut row in x.rows_mut() {
                 let norm = row.dot(&row).sqrt();
                 row /= norm;
@@ -239,7 +239,7 @@ fn kernel_matrices_are_symmetric_and_positive_definite() {
             close(&format!("{kernel:?}"), *a, *b, 1e-11);
         }
         let text = serde_json::to_string(&kernel).unwrap();
-        assert_eq!(serde_json::from_str::<Any>(&text).unwrap(), kernel, "{text}");
+        assert_eq!(serde_json::from_str::<AnyKernel>(&text).unwrap(), kernel, "{text}");
     }
 }
 
@@ -264,7 +264,7 @@ fn parameters_out_of_range_are_refused_by_constructors_and_by_files() {
         r#"{"kernel":"matern","length_scale":1.0}"#,
         r#"{"kernel":"unheard_of"}"#,
     ] {
-        assert!(serde_json::from_str::<Any>(text).is_err(), "{text}");
+        assert!(serde_json::from_str::<AnyKernel>(text).is_err(), "{text}");
     }
 }
 

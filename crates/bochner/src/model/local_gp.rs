@@ -207,11 +207,11 @@ impl LocalGp {
 
     /// Features and their description, the same around every centroid, and the centroids.
     fn around(&self, rows: ArrayView2<'_, f64>) -> Result<(DynMap<f64>, MaclaurinSpec, Array2<f64>)> {
-        let mut spec = MaclaurinSpec { centre: true, ..self.spec.clone() }.resolve(rows)?;
+        let mut spec = MaclaurinSpec { center: true, ..self.spec.clone() }.resolve(rows)?;
         let resolved = spec.resolved.as_mut().expect("just resolved");
         // Around every centroid the same sketches: rows are shifted before they meet the map.
         let mean = resolved.centre.take().unwrap_or_else(|| vec![0.0; rows.ncols()]);
-        spec.centre = false;
+        spec.center = false;
         let map = spec.build::<f64>(rows.ncols())?;
         let most = self.max_clusters.unwrap_or(usize::MAX).min(rows.nrows());
         let centroids = farthest_points(rows, &mean, &spec.length_scale, self.threshold, most);

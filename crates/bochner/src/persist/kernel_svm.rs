@@ -53,14 +53,14 @@ impl<K: Kernel> KernelSvmModel<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Any, Gaussian};
+    use crate::kernel::{AnyKernel, Gaussian};
     use crate::model::KernelSvm;
 
     #[test]
     fn a_kernel_machine_survives_a_file() {
         let rows = Array2::from_shape_fn((60, 2), |(i, j)| ((i * (j + 2)) as f64 * 0.61).sin());
         let labels: Vec<usize> = rows.rows().into_iter().map(|r| usize::from(r[0] * r[1] > 0.0)).collect();
-        let kernel = Any::from(Gaussian::new(0.5).unwrap());
+        let kernel = AnyKernel::from(Gaussian::new(0.5).unwrap());
         let model = KernelSvm::new(kernel.clone(), 10.0).unwrap().fit(rows.view(), &labels).unwrap();
         let described = serde_json::to_value(&kernel).unwrap();
         let stored = model.to_stored(described, None).unwrap();

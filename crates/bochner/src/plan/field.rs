@@ -1,4 +1,3 @@
-use super::candidates::frequencies;
 use super::{Candidate, Measured, Reach, Request, Sample, Trial, add_products, map_bytes, measure, slabs};
 use crate::error::{Error, Result, check_count, check_positive};
 use crate::feature::{Directions, OperatorSpec, Spec};
@@ -183,7 +182,7 @@ impl Trial for FieldSample<'_> {
             spec: OperatorSpec { projection, ..base.clone() },
             factor: 1.0,
         };
-        Ok(frequencies(&base.fourier()?).iter().map(named).collect())
+        Ok(base.fourier()?.ways().iter().map(named).collect())
     }
 
     fn sized(
@@ -252,7 +251,7 @@ impl Trial for FieldSample<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Any, Gaussian, Laplacian, OutputMatrix};
+    use crate::kernel::{AnyKernel, Gaussian, Laplacian, OutputMatrix};
     use crate::linalg::TileMut;
     use crate::plan::plan;
     use crate::random::{Role, fill_normals};
@@ -270,7 +269,7 @@ mod tests {
             OperatorKernel::curl_free(1.5).unwrap(),
             OperatorKernel::div_free(1.5).unwrap(),
             OperatorKernel::helmholtz(1.5, 0.3).unwrap(),
-            OperatorKernel::decomposable(Any::from(Gaussian::new(1.5).unwrap()), outputs).unwrap(),
+            OperatorKernel::decomposable(AnyKernel::from(Gaussian::new(1.5).unwrap()), outputs).unwrap(),
         ]
     }
 
@@ -389,7 +388,7 @@ mod tests {
     fn outputs_without_values_are_refused_and_coordinates_have_one_way_to_be_drawn() {
         let rows = rows(10, 2);
         let decomposable = |matrix: Array2<f64>| {
-            let base = Any::from(Laplacian::new(1.0, 1).unwrap());
+            let base = AnyKernel::from(Laplacian::new(1.0, 1).unwrap());
             OperatorKernel::decomposable(base, OutputMatrix::new(matrix.view()).unwrap()).unwrap()
         };
         assert!(FieldSample::new(&decomposable(array![[0.0]]), rows.view()).is_err());

@@ -1,16 +1,15 @@
 //! Which map and how many features: decided from variances on a sample of the rows, before a model is trained.
 
-mod candidates;
 mod field;
 mod trial;
 
-pub use candidates::{Candidate, candidates};
+pub use crate::feature::Candidate;
 pub use field::FieldSample;
 pub use trial::{Reach, Trial};
 
 use crate::error::{Error, Result, check_count, check_positive};
 use crate::feature::{Describe, Directions, DynMap, FeatureMap, SketchKind, Spec};
-use crate::kernel::{Any, kernel_matrix};
+use crate::kernel::{AnyKernel, kernel_matrix};
 use crate::linalg::gemm::matmul_nt;
 use crate::linalg::{Tile, TileMut};
 use crate::metrics::FrobeniusError;
@@ -33,7 +32,7 @@ const TIMING_SECONDS: f64 = 0.03;
 /// Sample rows with their exact kernel matrix.
 #[derive(Debug)]
 pub struct Sample<'a> {
-    kernel: Any,
+    kernel: AnyKernel,
     rows: ArrayView2<'a, f64>,
     single: Array2<f32>,
     exact: Array2<f64>,
@@ -47,7 +46,7 @@ impl<'a> Sample<'a> {
     ///
     /// # Errors
     /// Fewer than two rows, no columns, and kernel values that are all zero or not all finite.
-    pub fn new(kernel: &Any, rows: ArrayView2<'a, f64>) -> Result<Self> {
+    pub fn new(kernel: &AnyKernel, rows: ArrayView2<'a, f64>) -> Result<Self> {
         if rows.nrows() < 2 {
             return Err(Error::parameter("rows", "at least 2", rows.nrows()));
         }
@@ -201,7 +200,7 @@ impl Trial for Sample<'_> {
     }
 
     fn candidates(&self) -> Result<Vec<Candidate>> {
-        candidates(&self.kernel, self.rows)
+        Spec::candidates(&self.kernel, self.rows)
     }
 
     fn sized(&self, candidate: &Candidate, features: usize, seed: Seed) -> Result<Candidate> {
@@ -256,13 +255,15 @@ impl Trial for Sample<'_> {
 }
 
 /// The parameters that decide how large a kernel's values and features become.
-fn parameters(kernel: &Any) -> &'static str {
+fn parameters(kernel: &AnyKernel) -> &'static str {
     match kernel {
-        Any::Gaussian(_) | Any::Laplacian(_) | Any::Exponential(_) | Any::Compressive(_) => "length_scale",
-        Any::Matern(_) => "nu and length_scale",
-        Any::Polynomial(_) => "degree, gamma and coef0",
-        Any::Spherical(_) => "degree and a",
-        Any::Optical(_) => "exponent and bias",
+        AnyKernel::Gaussian(_) | AnyKernel::Laplacian(_) | AnyKernel::Exponential(_) | AnyKernel::Compressive(_) => {
+            "length_scale"
+        }
+        AnyKernel::Matern(_) => "nu and length_scale",
+        AnyKernel::Polynomial(_) => "degree, gamma and coef0",
+        AnyKernel::Spherical(_) => "degree and a",
+        AnyKernel::Optical(_) => "exponent and bias",
     }
 }
 
@@ -382,10 +383,10 @@ pub struct Plan<S = Spec> {
 /// Parameters out of range, features beyond the range of single precision whatever the map, and what `tick` reports.
 ///
 /// ```
-/// use bochner::kernel::{Any, Gaussian};
+/// use bochner::kernel::{AnyKernel, Gaussian};
 /// use bochner::plan::{Request, Sample, plan};
 /// let rows = ndarray::Array2::from_shape_fn((40, 8), |(i, j)| ((i * 7 + j * 3) % 11) as f64 / 11.0);
-/// let sample = Sample::new(&Any::from(Gaussian::new(1.0)?), rows.view())?;
+/// let sample = Sample::new(&AnyKernel::from(Gaussian::new(1.0)?), rows.view())?;
 /// let plan = plan(&sample, &Request { error: 0.05, ..Request::default() }, |_| Ok(()))?;
 /// assert!(plan.choices.iter().all(|choice| choice.predicted <= 0.05));
 /// # Ok::<(), bochner::Error>(())
@@ -536,11 +537,15 @@ mod tests {
     #[test]
     fn every_choice_is_the_smallest_budget_that_reaches_the_error() {
         let rows = rows(60, 16);
-        for kernel in [Any::from(Gaussian::new(1.0).unwrap()), Any::from(Polynomial::new(3, 1.0, 1.0).unwrap())] {
+        for kernel in
+            [AnyKernel::from(Gaussian::new(1.0).unwrap()), AnyKernel::from(Polynomial::new(3, 1.0, 1.0).unwrap())]
+        {
             let request = Request { error: 0.06, draws: 0, ..Request::default() };
             let sample = Sample::new(&kernel, rows.view()).unwrap();
             let plan = plan(&sample, &request, |_| Ok(())).unwrap();
-            assert!(plan.choices.len() + plan.shortfalls.len() == candidates(&kernel, rows.view()).unwrap().len());
+            assert!(
+                plan.choices.len() + plan.shortfalls.len() == Spec::candidates(&kernel, rows.view()).unwrap().len()
+            );
             assert!(plan.choices.len() > 2, "{:?}", plan.shortfalls);
             for choice in plan.choices {
                 assert!(choice.predicted <= 0.06);
@@ -558,7 +563,9 @@ mod tests {
         // The squared error of a draw is an average over 1,770 pairs, far from independent ones: its spread is taken from
         // the draws themselves, and six standard errors of their mean are allowed.
         let rows = rows(60, 16);
-        for kernel in [Any::from(Gaussian::new(1.0).unwrap()), Any::from(Polynomial::new(3, 1.0, 1.0).unwrap())] {
+        for kernel in
+            [AnyKernel::from(Gaussian::new(1.0).unwrap()), AnyKernel::from(Polynomial::new(3, 1.0, 1.0).unwrap())]
+        {
             let request = Request { error: 0.1, draws: 0, ..Request::default() };
             let sample = Sample::new(&kernel, rows.view()).unwrap();
             for choice in plan(&sample, &request, |_| Ok(())).unwrap().choices {
@@ -578,10 +585,10 @@ mod tests {
     fn errors_of_a_sample_are_those_of_all_of_its_pairs() {
         // Three slabs, the last one shorter.
         let rows = rows(2 * SLAB_ROWS + 9, 6);
-        let kernel = Any::from(Gaussian::new(0.8).unwrap());
+        let kernel = AnyKernel::from(Gaussian::new(0.8).unwrap());
         let sample = Sample::new(&kernel, rows.view()).unwrap();
         assert_eq!(slabs(rows.nrows()).map(|range| range.len()).collect::<Vec<_>>(), [64, 64, 9]);
-        for candidate in candidates(&kernel, rows.view()).unwrap() {
+        for candidate in Spec::candidates(&kernel, rows.view()).unwrap() {
             let spec = candidate.spec.redrawn(48, 5).resolve(rows.view()).unwrap();
             let all = spec.prediction(rows.view(), rows.view()).unwrap();
             let (error, closed_form) = sample.predict(&spec).unwrap();
@@ -598,10 +605,10 @@ mod tests {
 
     #[test]
     fn spherical_features_join_where_rows_have_length_one() {
-        let kernel = Any::from(Polynomial::new(3, 1.0, 1.0).unwrap());
+        let kernel = AnyKernel::from(Polynomial::new(3, 1.0, 1.0).unwrap());
         let mut rows = rows(60, 16);
         let spherical = |rows: &Array2<f64>| -> Vec<Candidate> {
-            let all = candidates(&kernel, rows.view()).unwrap();
+            let all = Spec::candidates(&kernel, rows.view()).unwrap();
             all.into_iter().filter(|c| matches!(c.spec, Spec::Spherical(_))).collect()
         };
         assert!(spherical(&rows).is_empty());
@@ -623,9 +630,9 @@ mod tests {
     #[test]
     fn a_budget_is_found_in_a_handful_of_steps_where_variances_fall_like_its_inverse() {
         let rows = rows(40, 6);
-        let kernel = Any::from(Gaussian::new(1.0).unwrap());
+        let kernel = AnyKernel::from(Gaussian::new(1.0).unwrap());
         let sample = Sample::new(&kernel, rows.view()).unwrap();
-        let spec = &candidates(&kernel, rows.view()).unwrap()[0].spec;
+        let spec = &Spec::candidates(&kernel, rows.view()).unwrap()[0].spec;
         let request = Request { error: 0.02, ..Request::default() };
         let steps = std::cell::Cell::new(0);
         let error_of = |features: usize| {
@@ -641,7 +648,7 @@ mod tests {
     #[test]
     fn what_cannot_be_reached_is_said_with_the_error_that_can() {
         let rows = rows(30, 5);
-        let kernel = Any::from(Gaussian::new(1.0).unwrap());
+        let kernel = AnyKernel::from(Gaussian::new(1.0).unwrap());
         let request = Request { error: 1e-3, most_features: 64, ..Request::default() };
         let sample = Sample::new(&kernel, rows.view()).unwrap();
         let plan = plan(&sample, &request, |_| Ok(())).unwrap();
@@ -652,8 +659,8 @@ mod tests {
     #[test]
     fn what_is_not_finite_is_refused_with_the_parameters_of_the_kernel() {
         let rows = rows(40, 4) * 3.0;
-        let all = |kernel: Any| {
-            let list = candidates(&kernel, rows.view()).unwrap();
+        let all = |kernel: AnyKernel| {
+            let list = Spec::candidates(&kernel, rows.view()).unwrap();
             let sample = Sample::new(&kernel, rows.view()).unwrap();
             let plan = plan(&sample, &Request::default(), |_| Ok(()));
             if let Ok(plan) = &plan {
@@ -669,22 +676,25 @@ mod tests {
             assert!(good.into_iter().all(|m| m.unwrap().errors.iter().all(|e| e.is_finite())));
             (plan.err().map(|e| e.to_string()), bad.into_iter().map(|e| e.unwrap_err().to_string()).collect::<Vec<_>>())
         };
-        let (plan, told) = all(Any::from(Matern::new(0.01, 1.0).unwrap()));
+        let (plan, told) = all(AnyKernel::from(Matern::new(0.01, 1.0).unwrap()));
         assert_eq!((plan.as_ref(), told.len()), (told.first(), 3), "no map has features");
         let expected = "features: beyond the range of single precision on these rows; change nu and length_scale";
         assert!(told.iter().all(|t| t.starts_with(expected)), "{told:?}");
-        let (plan, told) = all(Any::from(Polynomial::new(60, 1.0, 1.0).unwrap()));
+        let (plan, told) = all(AnyKernel::from(Polynomial::new(60, 1.0, 1.0).unwrap()));
         assert!(plan.is_none() && told.iter().any(|t| t.contains("change degree, gamma and coef0")), "{told:?}");
-        let huge = Any::from(Polynomial::new(400, 10.0, 10.0).unwrap());
+        let huge = AnyKernel::from(Polynomial::new(400, 10.0, 10.0).unwrap());
         let told = Sample::new(&huge, rows.view()).unwrap_err().to_string();
         assert!(told.starts_with("degree, gamma and coef0 must be such that kernel values"), "{told}");
-        let constant = Any::from(Polynomial::new(0, 1.0, 1.0).unwrap());
-        assert_eq!(candidates(&constant, rows.view()).unwrap_err().to_string(), "degree must be at least 1, got 0");
+        let constant = AnyKernel::from(Polynomial::new(0, 1.0, 1.0).unwrap());
+        assert_eq!(
+            Spec::candidates(&constant, rows.view()).unwrap_err().to_string(),
+            "degree must be at least 1, got 0"
+        );
     }
 
     #[test]
     fn bad_requests_are_refused() {
-        let kernel = Any::from(Gaussian::new(1.0).unwrap());
+        let kernel = AnyKernel::from(Gaussian::new(1.0).unwrap());
         let rows = rows(4, 2);
         let sample = Sample::new(&kernel, rows.view()).unwrap();
         for request in [
@@ -695,7 +705,7 @@ mod tests {
             assert!(plan(&sample, &request, |_| Ok(())).is_err());
         }
         assert!(Sample::new(&kernel, rows.slice(s![..1, ..])).is_err());
-        let polynomial = Any::from(Polynomial::new(1, 1.0, 0.0).unwrap());
+        let polynomial = AnyKernel::from(Polynomial::new(1, 1.0, 0.0).unwrap());
         assert!(Sample::new(&polynomial, Array2::zeros((3, 2)).view()).is_err());
     }
 }

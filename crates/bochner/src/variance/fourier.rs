@@ -2,20 +2,20 @@ use super::moments::non_negative;
 use super::{Moments, PairStats};
 use crate::error::{Error, Result, check_count};
 use crate::kernel::{Compressive, Kernel, Optical, kernel_matrix};
+use crate::parameter::words;
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2, Zip};
-use serde::{Deserialize, Serialize};
 
-/// What becomes of the phases `ω·x` of Fourier features.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Form {
-    /// `M^(−1/2)(cos ω·x, sin ω·x)`: two features per frequency.
-    CosSin,
-    /// `√(2/D) cos(ω·x + b)` with an independent offset per feature.
-    Offset,
-    /// `D^(−1/2) exp(iω·x)`.
-    Complex,
+words! {
+    /// What becomes of the phases `ω·x` of Fourier features.
+    pub enum Form {
+        /// `M^(−1/2)(cos ω·x, sin ω·x)`: two features per frequency.
+        CosSin = "cos_sin",
+        /// `√(2/D) cos(ω·x + b)` with an independent offset per feature.
+        Offset = "offset",
+        /// `D^(−1/2) exp(iω·x)`.
+        Complex = "complex",
+    }
 }
 
 /// Variance of one frequency's estimate of `k(τ)` from `k(τ)` and `k(2τ)`: `½ + ½k(2τ) − k(τ)²` for cosine–sine pairs
@@ -134,16 +134,16 @@ pub fn optical_matrix<R: Real>(
     Ok(variance)
 }
 
-/// Features of the exponential kernel `exp(⟨x, y⟩)`, from normal directions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Softmax {
-    /// `M^(−1/2) exp(w·x − |x|²/2)`.
-    Positive,
-    /// `(2M)^(−1/2) exp(±w·x − |x|²/2)`: two features per direction.
-    Hyperbolic,
-    /// `M^(−1/2) exp(|x|²/2)(cos w·x, sin w·x)`: two features per direction.
-    Trigonometric,
+words! {
+    /// Features of the exponential kernel `exp(⟨x, y⟩)`, from normal directions.
+    pub enum Softmax {
+        /// `M^(−1/2) exp(w·x − |x|²/2)`.
+        Positive = "positive",
+        /// `(2M)^(−1/2) exp(±w·x − |x|²/2)`: two features per direction.
+        Hyperbolic = "hyperbolic",
+        /// `M^(−1/2) exp(|x|²/2)(cos w·x, sin w·x)`: two features per direction.
+        Trigonometric = "trigonometric",
+    }
 }
 
 /// Variance of one direction's estimate of `exp(⟨x, y⟩)`; `M` independent directions divide it by `M`.

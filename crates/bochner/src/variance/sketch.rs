@@ -2,20 +2,21 @@ use super::moments::{gaussian_excess, non_negative, powdiff, power_sum, rademach
 use super::pair::map_pairs_with;
 use super::{Moments, PairStats};
 use crate::error::{Error, Result, check_count};
+use crate::parameter::words;
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
-/// The numbers weights are made of, and what becomes of complex features.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Weights {
-    /// Real weights.
-    Real,
-    /// Complex weights, complex features.
-    Complex,
-    /// Complex weights; real and imaginary parts of the features side by side.
-    Ctr,
+words! {
+    /// The numbers weights are made of, and what becomes of complex features.
+    pub enum Weights {
+        /// Complex weights; real and imaginary parts of the features side by side.
+        Ctr = "ctr",
+        /// Real weights.
+        Real = "real",
+        /// Complex weights, complex features.
+        Complex = "complex",
+    }
 }
 
 /// How the draws of a polynomial sketch depend on each other.

@@ -3,7 +3,7 @@
 //! Needs the data sets (`BOCHNER_DATA`, else `../shared/data`); run by `make check-long`.
 
 use crate::data;
-use bochner::kernel::{Any, Gaussian, Polynomial};
+use bochner::kernel::{AnyKernel, Gaussian, Polynomial};
 use bochner::plan::{Request, Sample, plan};
 use bochner::preprocess::LengthScale;
 use bochner::random::Seed;
@@ -43,7 +43,7 @@ fn planned_errors_are_the_measured_ones() {
         let scale = LengthScale::Median.resolve(rows.view(), Seed::new(0)).unwrap();
         let LengthScale::Same(scale) = scale else { unreachable!("the median is one number") };
         let round = unit(rows.clone());
-        let cases: [(&str, Any, &Array2<f64>); 2] = [
+        let cases: [(&str, AnyKernel, &Array2<f64>); 2] = [
             ("gaussian", Gaussian::new(scale).unwrap().into(), &rows),
             ("(x.y + 1)^3", Polynomial::new(3, 1.0, 1.0).unwrap().into(), &round),
         ];

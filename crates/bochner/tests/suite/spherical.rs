@@ -65,7 +65,7 @@ fn orthogonal_directions_have_the_same_mean_and_a_closed_form_of_their_own() {
 #[test]
 fn the_reported_bias_is_the_distance_of_the_fitted_kernel() {
     for fit in [RadialFit::Convex, RadialFit::Mixture] {
-        let spec = SphericalSpec { degree: 5, a: 3.0, fit, ..Default::default() };
+        let spec = SphericalSpec { degree: 5, a: 3.0, radial_fit: fit, ..Default::default() };
         let (density, bias) = (spec.radial_density(9).unwrap(), spec.bias(9).unwrap());
         // Simpson's rule on other points than the fit's.
         let n = 1000;

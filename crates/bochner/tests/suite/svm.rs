@@ -1,7 +1,7 @@
 //! Support vector machines on features: blocks, threads, odd inputs, files.
 
 use bochner::feature::{CompressiveSpec, Describe, DynMap, FeatureMap, FourierSpec};
-use bochner::kernel::{Any, Gaussian, Polynomial};
+use bochner::kernel::{AnyKernel, Gaussian, Polynomial};
 use bochner::model::{Fit, KernelSvm, Predict, Svm, SvmModel};
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::InMemory;
@@ -189,8 +189,8 @@ fn objectives_are_those_of_liblinear() {
 #[test]
 fn kernel_machines_are_those_of_libsvm() {
     let (x, labels) = golden_problem();
-    let gaussian = Any::from(Gaussian::new(0.7).unwrap());
-    let linear = Any::from(Polynomial::new(1, 1.0, 0.0).unwrap());
+    let gaussian = AnyKernel::from(Gaussian::new(0.7).unwrap());
+    let linear = AnyKernel::from(Polynomial::new(1, 1.0, 0.0).unwrap());
     for (kernel, expected) in [
         (gaussian, [(21.786935972, -0.31077899), (3.890023131, 0.01679620), (49.165805270, 0.44664133)]),
         (linear, [(33.584072391, -1.32712522), (2.221248055, 0.01818857), (76.965706435, 1.66500012)]),

@@ -1,43 +1,43 @@
 use super::{ComplexFourier, Fourier, Frequencies};
 use crate::error::{Error, Result, check_count, check_positive};
 use crate::feature::spec::in_precision;
+use crate::feature::spec::{Candidate, MapKind};
 use crate::feature::{ComplexToReal, Describe, DynComplexMap, DynMap, Prediction};
+use crate::kernel::AnyKernel;
 use crate::kernel::{Gaussian, Kernel, Laplacian, Matern, Scaled, kernel_matrix};
+use crate::parameter::{Domain, Entry, description, words};
 use crate::preprocess::LengthScale;
 use crate::projection::{self, Given, HadamardChain, Orthogonal, Projection};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Real;
 use crate::variance::{EqualLengths, Form, MixedLengths, fourier, fourier_orthogonal};
 use ndarray::{Array2, ArrayView2, Zip};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Shift-invariant kernels with Fourier features.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FourierKernel {
-    /// `exp(-|x - y|²/2ℓ²)`.
-    #[default]
-    Gaussian,
-    /// `exp(-|x - y|/ℓ)` of norm 1 or 2.
-    Laplacian,
-    /// Matérn kernel of smoothness ν.
-    Matern,
+words! {
+    /// Shift-invariant kernels with Fourier features.
+    pub enum FourierKernel {
+        /// `exp(-|x - y|²/2ℓ²)`.
+        Gaussian = "gaussian",
+        /// `exp(-|x - y|/ℓ)` of norm 1 or 2.
+        Laplacian = "laplacian",
+        /// Matérn kernel of smoothness ν.
+        Matern = "matern",
+    }
 }
 
-/// How directions are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Directions {
-    /// The fastest of the others that is as accurate: see [`Directions::choose`].
-    #[default]
-    Auto,
-    /// Independent normal directions, stored.
-    Gaussian,
-    /// Haar-orthogonal blocks with independent lengths, stored: unbiased, never a larger variance for close pairs.
-    Orthogonal,
-    /// Hadamard chains: nothing but signs stored, `O(log d)` per feature, biased by about `1/d'`.
-    Sorf,
+words! {
+    /// How directions are drawn.
+    pub enum Directions {
+        /// The fastest of the others that is as accurate: see [`Directions::choose`].
+        Auto = "auto",
+        /// Independent normal directions, stored.
+        Gaussian = "gaussian",
+        /// Haar-orthogonal blocks with independent lengths, stored: unbiased, never a larger variance for close pairs.
+        Orthogonal = "orthogonal",
+        /// Hadamard chains: nothing but signs stored, `O(log d)` per feature, biased by about `1/d'`.
+        Sorf = "sorf",
+    }
 }
 
 impl Directions {
@@ -85,51 +85,40 @@ impl Directions {
     }
 }
 
-/// Description of Fourier features, with the parameters and defaults of the Python class `FourierFeatures`.
-///
-/// ```
-/// use bochner::feature::{Describe, FourierSpec};
-/// let spec = FourierSpec { length_scale: 2.0.into(), seed: 7, ..FourierSpec::default() };
-/// let map = spec.build::<f64>(5)?;
-/// let rows = ndarray::array![[1.0, 2.0, 3.0, 4.0, 5.0]];
-/// let features = map.transform(rows.view())?;
-/// let estimate = features.row(0).dot(&features.row(0));
-/// assert!((estimate - 1.0).abs() < 1e-12);
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FourierSpec {
-    /// Budget of output columns; cosine–sine pairs use an even number of them. Complex columns for the complex form.
-    pub n_components: usize,
-    /// The kernel.
-    pub kernel: FourierKernel,
-    /// What divides the rows.
-    pub length_scale: LengthScale,
-    /// Smoothness of the Matérn kernel.
-    pub nu: f64,
-    /// Norm of the Laplacian kernel, 1 or 2.
-    pub norm: u8,
-    /// How frequencies are drawn.
-    pub projection: Directions,
-    /// What becomes of the phases.
-    pub form: Form,
-    /// Where the draws start from.
-    pub seed: u64,
-}
-
-impl Default for FourierSpec {
-    fn default() -> Self {
-        FourierSpec {
-            n_components: 1024,
-            kernel: FourierKernel::Gaussian,
-            length_scale: LengthScale::Same(1.0),
-            nu: 1.5,
-            norm: 2,
-            projection: Directions::Auto,
-            form: Form::CosSin,
-            seed: 0,
-        }
+description! {
+    /// Description of Fourier features, with the parameters and defaults of the Python class `FourierFeatures`.
+    ///
+    /// ```
+    /// use bochner::feature::{Describe, FourierSpec};
+    /// let spec = FourierSpec { length_scale: 2.0.into(), seed: 7, ..FourierSpec::default() };
+    /// let map = spec.build::<f64>(5)?;
+    /// let rows = ndarray::array![[1.0, 2.0, 3.0, 4.0, 5.0]];
+    /// let features = map.transform(rows.view())?;
+    /// let estimate = features.row(0).dot(&features.row(0));
+    /// assert!((estimate - 1.0).abs() < 1e-12);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    pub struct FourierSpec {
+        /// Budget of output columns; one fewer is used where they come in pairs and the budget is odd. Complex columns for the
+        /// complex form.
+        n_components: usize = 1024, Domain::COUNT, Size;
+        /// The kernel to estimate.
+        kernel: FourierKernel = FourierKernel::Gaussian, Domain::Word(FourierKernel::CHOICES), Kernel;
+        /// Distance over which the kernel falls off, one for all columns or one for each; `median` takes the median distance
+        /// between rows.
+        length_scale: LengthScale = LengthScale::Same(1.0), Domain::LENGTH_SCALE, Kernel;
+        /// Smoothness of the Matern kernel.
+        nu: f64 = 1.5, Domain::POSITIVE, Kernel, only for kernel = ["matern"];
+        /// Norm of the Laplacian kernel: 2 is the Euclidean one, 1 the sum of absolute values.
+        norm: u8 = 2, Domain::Whole(1, 2), Kernel, only for kernel = ["laplacian"];
+        /// How frequencies are drawn; `auto` takes the fastest one whose bias hides below the sampling error.
+        projection: Directions = Directions::Auto, Domain::Word(Directions::CHOICES), Draw;
+        /// Pairs of cosine and sine, a cosine with a random offset, or complex exponentials (complex output).
+        form: Form = Form::CosSin, Domain::Word(Form::CHOICES), Draw;
+    }
+    besides {
+        /// Where the draws start from.
+        seed: u64 = 0;
     }
 }
 
@@ -324,6 +313,49 @@ impl FourierSpec {
 
     fn build_complex_double(&self, input_dim: usize) -> Result<DynComplexMap<f64>> {
         self.draw_complex(input_dim)
+    }
+}
+
+impl MapKind for FourierSpec {
+    const ENTRY: Entry = Entry {
+        name: "fourier",
+        aliases: &[],
+        title: "Fourier features",
+        about: "Cosines and sines of projections on frequencies drawn from the kernel's spectrum.",
+        parameters: Self::PARAMETERS,
+    };
+    const KERNELS: &'static [&'static str] = &["gaussian", "laplacian", "matern"];
+
+    fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
+        let spec = FourierSpec::default();
+        let base = match kernel {
+            AnyKernel::Gaussian(k) => FourierSpec { length_scale: k.length_scale().into(), ..spec },
+            AnyKernel::Matern(k) => {
+                let length_scale = k.length_scale().into();
+                FourierSpec { kernel: FourierKernel::Matern, nu: k.nu(), length_scale, ..spec }
+            }
+            AnyKernel::Laplacian(k) => {
+                let length_scale = k.length_scale().into();
+                FourierSpec { kernel: FourierKernel::Laplacian, norm: k.norm(), length_scale, ..spec }
+            }
+            _ => return Ok(Vec::new()),
+        };
+        let named = |&(name, projection): &_| Candidate::new(name, FourierSpec { projection, ..base.clone() });
+        Ok(base.ways().iter().map(named).collect())
+    }
+}
+
+impl FourierSpec {
+    /// Ways to draw the frequencies of the kernel.
+    pub(crate) fn ways(&self) -> &'static [(&'static str, Directions)] {
+        match self.coordinatewise() {
+            true => &[("Fourier", Directions::Gaussian)],
+            false => &[
+                ("Fourier, dense", Directions::Gaussian),
+                ("Fourier, orthogonal", Directions::Orthogonal),
+                ("Fourier, SORF", Directions::Sorf),
+            ],
+        }
     }
 }
 

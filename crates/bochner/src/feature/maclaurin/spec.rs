@@ -4,10 +4,13 @@ use super::random::DegreeMeasure;
 use super::{Allocation, Input, Maclaurin, Pairs, Part, Power, RealParts, one_pass};
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::spec::in_precision;
+use crate::feature::spec::{Candidate, MapKind};
 use crate::feature::{
     Describe, DynComplexMap, DynMap, MAX_DEGREE, Prediction, ProductSketch, SketchKind, TensorSketch,
 };
+use crate::kernel::AnyKernel;
 use crate::kernel::{self, DotProductKernel, Kernel, PowerSeries, Scaled};
+use crate::parameter::{Choice, Domain, Entry, description, words};
 use crate::preprocess::{ColumnStatistics, LengthScale};
 use crate::projection::{Gaussian, Rademacher, Sampling, Srht};
 use crate::random::{Role, Seed, Stream};
@@ -35,6 +38,18 @@ pub enum MaclaurinKernel {
 }
 
 const NAMES: &[&str] = &["gaussian", "exponential", "polynomial"];
+
+impl MaclaurinKernel {
+    /// What may be written for it.
+    pub const DOMAIN: Domain = Domain::Either(&[
+        Domain::Word(&[
+            Choice::new(NAMES[0], "`exp(-|x - y|^2 / (2 length_scale^2))`."),
+            Choice::new(NAMES[1], "`exp(x.y / length_scale^2)`."),
+            Choice::new(NAMES[2], "`(gamma x.y + coef0)^degree`."),
+        ]),
+        Domain::List(&Domain::NON_NEGATIVE),
+    ]);
+}
 
 impl Serialize for MaclaurinKernel {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
@@ -78,25 +93,25 @@ impl<'de> Deserialize<'de> for MaclaurinKernel {
     }
 }
 
-/// How draws are given to degrees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AllocationRule {
-    /// By the least mean squared error over pairs of a sample.
-    Optimized,
-    /// By chance.
-    Random,
+words! {
+    /// How draws are given to degrees.
+    pub enum AllocationRule {
+        /// By the least mean squared error over pairs of a sample.
+        Optimized = "optimized",
+        /// By chance.
+        Random = "random",
+    }
 }
 
-/// Where the optimised allocation takes its mean variances from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Statistics {
-    /// All pairs of the sample: exact, quadratic in its rows.
-    Pairwise,
-    /// Moments of the sample from one pass over it: an estimate, linear in its rows. With normal weights, whose products
-    /// have heavy tails, the allocation may be several times worse than the best.
-    OnePass,
+words! {
+    /// Where the optimised allocation takes its mean variances from.
+    pub enum Statistics {
+        /// All pairs of the sample: exact, quadratic in its rows.
+        Pairwise = "pairwise",
+        /// Moments of the sample from one pass over it: an estimate, linear in its rows. With normal weights, whose products
+        /// have heavy tails, the allocation may be several times worse than the best.
+        OnePass = "one_pass",
+    }
 }
 
 /// Most rows of a sample; of more a part is drawn.
@@ -146,90 +161,70 @@ impl Series {
     }
 }
 
-/// Description of Maclaurin features, with the parameters and defaults of the Python class `MaclaurinFeatures`.
-///
-/// An optimised allocation depends on data: [`resolve`](Describe::resolve) makes it, stores it in
-/// [`resolved`](Self::resolved), and the map is drawn from the description alone ever after.
-///
-/// ```
-/// use bochner::feature::{Describe, FeatureMap, MaclaurinSpec};
-/// use ndarray::Array2;
-/// let rows = Array2::from_shape_fn((50, 4), |(i, j)| ((i * (j + 2)) as f64).sin());
-/// let spec = MaclaurinSpec { n_components: 301, length_scale: 2.0.into(), ..MaclaurinSpec::default() };
-/// let spec = spec.resolve(rows.view())?;
-/// let allocation = spec.resolved.as_ref().unwrap();
-/// assert_eq!(allocation.columns.iter().sum::<usize>(), 300);
-/// let map = spec.build::<f64>(4)?;
-/// assert_eq!(map.output_dim(), 301);
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MaclaurinSpec {
-    /// Budget of output columns, the constant among them. Random degrees of CtR maps may leave one of them unused, and
-    /// kernels of degree 1 leave those that would break a complete block.
-    pub n_components: usize,
-    /// The kernel.
-    pub kernel: MaclaurinKernel,
-    /// What divides the rows for the Gaussian and the exponential kernel.
-    pub length_scale: LengthScale,
-    /// `p` of the polynomial kernel.
-    pub degree: u32,
-    /// `γ` of the polynomial kernel.
-    pub gamma: f64,
-    /// `ν` of the polynomial kernel.
-    pub coef0: f64,
-    /// How draws are given to degrees.
-    pub allocation: AllocationRule,
-    /// Where the optimised allocation takes its statistics from.
-    pub statistics: Statistics,
-    /// The random directions.
-    pub sketch: SketchKind,
-    /// Real, complex, or complex with real output.
-    pub weights: Weights,
-    /// Sampling of Hadamard rows.
-    pub srht: Sampling,
-    /// Largest truncation degree of the optimised allocation, at most 64.
-    pub max_degree: u32,
-    /// Smallest truncation degree of the optimised allocation, where the budget has room for it.
-    pub min_degree: u32,
-    /// `c` of the random degrees' law `μ(n) = (c−1)c^(−n−1)`.
-    pub ratio: f64,
-    /// Whether random degrees of an infinite series leave the constant out, which is then exact. Finite series always do.
-    pub exact_constant: bool,
-    /// Degree at which the series is cut for random degrees: such a map is biased. `None` cuts nothing.
-    pub cut: Option<u32>,
-    /// Whether the mean of the sample is subtracted from rows. Only the Gaussian kernel allows it; for others rows stay.
-    pub centre: bool,
-    /// Where the draws start from.
-    pub seed: u64,
-    /// What data have decided.
-    pub resolved: Option<Allocation>,
-}
-
-impl Default for MaclaurinSpec {
-    fn default() -> Self {
-        MaclaurinSpec {
-            n_components: 1024,
-            kernel: MaclaurinKernel::Gaussian,
-            length_scale: LengthScale::Same(1.0),
-            degree: 3,
-            gamma: 1.0,
-            coef0: 1.0,
-            allocation: AllocationRule::Optimized,
-            statistics: Statistics::Pairwise,
-            sketch: SketchKind::TensorSrht,
-            weights: Weights::Ctr,
-            srht: Sampling::Upsampled,
-            max_degree: 10,
-            min_degree: 2,
-            ratio: 2.0,
-            exact_constant: false,
-            cut: None,
-            centre: true,
-            seed: 0,
-            resolved: None,
-        }
+description! {
+    /// Description of Maclaurin features, with the parameters and defaults of the Python class `MaclaurinFeatures`.
+    ///
+    /// An optimised allocation depends on data: [`resolve`](Describe::resolve) makes it, stores it in
+    /// [`resolved`](Self::resolved), and the map is drawn from the description alone ever after.
+    ///
+    /// ```
+    /// use bochner::feature::{Describe, FeatureMap, MaclaurinSpec};
+    /// use ndarray::Array2;
+    /// let rows = Array2::from_shape_fn((50, 4), |(i, j)| ((i * (j + 2)) as f64).sin());
+    /// let spec = MaclaurinSpec { n_components: 301, length_scale: 2.0.into(), ..MaclaurinSpec::default() };
+    /// let spec = spec.resolve(rows.view())?;
+    /// let allocation = spec.resolved.as_ref().unwrap();
+    /// assert_eq!(allocation.columns.iter().sum::<usize>(), 300);
+    /// let map = spec.build::<f64>(4)?;
+    /// assert_eq!(map.output_dim(), 301);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    pub struct MaclaurinSpec {
+        /// Budget of output columns, the constant among them. Random degrees of CtR maps may leave one of them unused, and
+        /// kernels of degree 1 leave those that would break a complete block.
+        n_components: usize = 1024, Domain::COUNT, Size;
+        /// The kernel to estimate, or the coefficients of a power series in the inner product.
+        kernel: MaclaurinKernel = MaclaurinKernel::Gaussian, MaclaurinKernel::DOMAIN, Kernel;
+        /// What rows are divided by, one for all columns or one for each; `median` takes the median distance between rows.
+        length_scale: LengthScale = LengthScale::Same(1.0), Domain::LENGTH_SCALE, Kernel,
+            only for kernel = ["gaussian", "exponential"];
+        /// Exponent of the polynomial kernel `(gamma x.y + coef0)^degree`, at most 64.
+        degree: u32 = 3, Domain::Whole(0, MAX_DEGREE as u64), Kernel, only for kernel = ["polynomial"];
+        /// Factor of the inner product in the polynomial kernel.
+        gamma: f64 = 1.0, Domain::POSITIVE, Kernel, only for kernel = ["polynomial"];
+        /// Constant inside the power of the polynomial kernel.
+        coef0: f64 = 1.0, Domain::NON_NEGATIVE, Kernel, only for kernel = ["polynomial"];
+        /// How columns are given to degrees: for the least mean squared error over pairs of rows, or by chance.
+        allocation: AllocationRule = AllocationRule::Optimized, Domain::Word(AllocationRule::CHOICES), Draw;
+        /// Where the optimized allocation takes its statistics from: all pairs of rows, or one pass over them.
+        statistics: Statistics = Statistics::Pairwise, Domain::Word(Statistics::CHOICES), Draw,
+            only for allocation = ["optimized"];
+        /// Random directions of the sketches of each degree, as in polynomial sketches.
+        sketch: SketchKind = SketchKind::TensorSrht, Domain::Word(SketchKind::CHOICES), Draw;
+        /// Real directions, or complex ones, which usually vary less: `ctr` has the real and the imaginary parts of complex
+        /// features as columns, `complex` the complex features themselves (complex output).
+        weights: Weights = Weights::Ctr, Domain::Word(Weights::CHOICES), Draw;
+        /// How coordinates are sampled for the sketch `tensor_srht`.
+        srht: Sampling = Sampling::Upsampled, Domain::Word(Sampling::CHOICES), Draw, only for sketch = ["tensor_srht"];
+        /// Largest degree of the optimized allocation, at most 64.
+        max_degree: u32 = 10, Domain::Whole(1, MAX_DEGREE as u64), Size, only for allocation = ["optimized"];
+        /// Smallest degree at which the optimized allocation may end, where the budget has room for it.
+        min_degree: u32 = 2, Domain::Whole(0, MAX_DEGREE as u64), Size, only for allocation = ["optimized"];
+        /// Whether the mean of the rows is subtracted, which only the Gaussian kernel allows; for others rows stay.
+        #[serde(alias = "centre")]
+        center: bool = true, Domain::Flag, Draw, only for kernel = ["gaussian"];
+        /// Number `c` of the random degrees' law `(c - 1) c^(-n - 1)`.
+        ratio: f64 = 2.0, Domain::Above(1.0, f64::INFINITY), Draw, only for allocation = ["random"];
+        /// Whether random degrees of an infinite series leave the constant out, which is then exact. Finite series always do.
+        exact_constant: bool = false, Domain::Flag, Draw, only for allocation = ["random"];
+        /// Degree at which the series is cut for random degrees: such a map is biased. Without it nothing is cut.
+        cut: Option<u32> = None, Domain::Optional(&Domain::COUNT), Draw, only for allocation = ["random"];
+    }
+    besides {
+        /// What data have decided.
+        resolved: Option<Allocation> = None;
+        /// Where the draws start from.
+        seed: u64 = 0;
     }
 }
 
@@ -380,7 +375,7 @@ impl MaclaurinSpec {
             spec.length_scale = self.length_scale.resolve(rows, Seed::new(self.seed))?;
         }
         let mut centre = None;
-        if self.centre && self.is_gaussian() {
+        if self.center && self.is_gaussian() {
             let blocks: Vec<_> = sample.axis_chunks_iter(Axis(0), 512).collect();
             let parts: Vec<ColumnStatistics> = blocks
                 .into_par_iter()
@@ -745,6 +740,44 @@ impl MaclaurinSpec {
             };
             parts.iter().enumerate().map(term).sum()
         })
+    }
+}
+
+impl MapKind for MaclaurinSpec {
+    const ENTRY: Entry = Entry {
+        name: "maclaurin",
+        aliases: &[],
+        title: "Maclaurin features",
+        about: "One sketch for each degree of a power series in the inner product.",
+        parameters: Self::PARAMETERS,
+    };
+    const KERNELS: &'static [&'static str] = &["gaussian", "exponential", "polynomial"];
+
+    /// Degrees with columns for the least error, found from pairs of rows or from moments, and degrees drawn at random.
+    fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
+        let spec = MaclaurinSpec::default();
+        let base = match kernel {
+            AnyKernel::Gaussian(k) => MaclaurinSpec { length_scale: k.length_scale().into(), ..spec },
+            AnyKernel::Exponential(k) => {
+                let length_scale = k.length_scale().into();
+                MaclaurinSpec { kernel: MaclaurinKernel::Exponential, length_scale, ..spec }
+            }
+            AnyKernel::Polynomial(k) => {
+                let (degree, gamma, coef0) = (k.degree(), k.gamma(), k.coef0());
+                MaclaurinSpec { kernel: MaclaurinKernel::Polynomial, degree, gamma, coef0, ..spec }
+            }
+            _ => return Ok(Vec::new()),
+        };
+        let (real, random) = (Weights::Real, AllocationRule::Random);
+        Ok(vec![
+            Candidate::new("Maclaurin, CtR", base.clone()),
+            Candidate::new("Maclaurin, real", MaclaurinSpec { weights: real, ..base.clone() }),
+            Candidate::new("Maclaurin, one pass", MaclaurinSpec { statistics: Statistics::OnePass, ..base.clone() }),
+            Candidate::new(
+                "Maclaurin, random",
+                MaclaurinSpec { allocation: random, sketch: SketchKind::Rademacher, weights: real, ..base },
+            ),
+        ])
     }
 }
 

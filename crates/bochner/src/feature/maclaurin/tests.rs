@@ -394,7 +394,7 @@ fn moments_of_one_pass_allocate_nearly_as_well_as_all_pairs() {
                 (SketchKind::Gaussian, Weights::Ctr),
                 (SketchKind::TensorSketch, Weights::Real),
             ] {
-                let spec = MaclaurinSpec { n_components: 301, sketch, weights, centre: false, ..base.clone() };
+                let spec = MaclaurinSpec { n_components: 301, sketch, weights, center: false, ..base.clone() };
                 let found =
                     MaclaurinSpec { statistics: Statistics::OnePass, ..spec.clone() }.resolve(rows.view()).unwrap();
                 let best = spec.resolve(rows.view()).unwrap();

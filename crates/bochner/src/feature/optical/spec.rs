@@ -1,30 +1,31 @@
 use super::{Camera, Encoding, Optical, Simulator};
 use crate::error::{Error, Result, check_count, check_non_negative, check_positive};
 use crate::feature::spec::in_precision;
+use crate::feature::spec::{Candidate, MapKind};
 use crate::feature::{Describe, DynMap};
+use crate::kernel::AnyKernel;
 use crate::kernel::{self, Kernel};
+use crate::parameter::{Domain, Entry, description, words};
 use crate::projection::{Gaussian, HadamardChain, MatrixFree, Projection};
 use crate::random::Seed;
 use crate::scalar::Real;
 use crate::special::ln_gamma;
 use crate::variance::optical_matrix;
 use ndarray::{Array2, ArrayView2, s};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How rows are projected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OpticalProjection {
-    /// The fastest of the others that is as accurate: see [`OpticalProjection::choose`].
-    #[default]
-    Auto,
-    /// Complex normals, stored.
-    Dense,
-    /// The same complex normals, made again for every block of rows: the same bits, and no memory.
-    MatrixFree,
-    /// A complex Hadamard chain: `O(log d)` per feature, biased by about `1/d'`.
-    Structured,
+words! {
+    /// How rows are projected.
+    pub enum OpticalProjection {
+        /// The fastest of the others that is as accurate: see [`OpticalProjection::choose`].
+        Auto = "auto",
+        /// Complex normals, stored.
+        Dense = "dense",
+        /// The same complex normals, made again for every block of rows: the same bits, and no memory.
+        MatrixFree = "matrix_free",
+        /// A complex Hadamard chain: `O(log d)` per feature, biased by about `1/d'`.
+        Structured = "structured",
+    }
 }
 
 /// Complex weights that are stored rather than made again, at most: 1 GiB in single precision.
@@ -62,57 +63,46 @@ impl OpticalProjection {
     }
 }
 
-/// Description of optical features, with the parameters and defaults of the Python class `OpticalFeatures`.
-///
-/// ```
-/// use bochner::feature::{Describe, FeatureMap, OpticalSpec};
-/// let spec = OpticalSpec { n_components: 256, exponent: 1.0, binarize: Some(0.5), ..OpticalSpec::default() };
-/// let map = spec.build::<f32>(10)?;
-/// assert_eq!((map.input_dim(), map.output_dim()), (10, 256));
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct OpticalSpec {
-    /// Number of features.
-    pub n_components: usize,
-    /// `m`, any positive number.
-    pub exponent: f64,
-    /// How rows are projected.
-    pub projection: OpticalProjection,
-    /// Threshold above which a value becomes 1, and 0 otherwise.
-    pub binarize: Option<f64>,
-    /// Another binary encoding in place of a threshold.
-    pub encoding: Option<Encoding>,
-    /// Square of the coordinate appended to all (encoded) rows.
-    pub bias: f64,
-    /// Bits of the camera; without them nothing is rounded.
-    pub camera_bits: Option<u32>,
-    /// Grey levels per unit of intensity; found from rows where it is not given and there are bits.
-    pub gain: Option<f64>,
-    /// The quantile of intensities that becomes the highest grey level, where the gain is found from rows.
-    pub quantile: f64,
-    /// Standard deviation of the read noise: in grey levels with a camera, in units of intensity without.
-    pub noise: f64,
-    /// Where the draws start from.
-    pub seed: u64,
-}
-
-impl Default for OpticalSpec {
-    fn default() -> Self {
-        OpticalSpec {
-            n_components: 1024,
-            exponent: 2.0,
-            projection: OpticalProjection::Auto,
-            binarize: None,
-            encoding: None,
-            bias: 0.0,
-            camera_bits: None,
-            gain: None,
-            quantile: 0.999,
-            noise: 0.0,
-            seed: 0,
-        }
+description! {
+    /// Description of optical features, with the parameters and defaults of the Python class `OpticalFeatures`.
+    ///
+    /// ```
+    /// use bochner::feature::{Describe, FeatureMap, OpticalSpec};
+    /// let spec = OpticalSpec { n_components: 256, exponent: 1.0, binarize: Some(0.5), ..OpticalSpec::default() };
+    /// let map = spec.build::<f32>(10)?;
+    /// assert_eq!((map.input_dim(), map.output_dim()), (10, 256));
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    pub struct OpticalSpec {
+        /// Number of output columns.
+        n_components: usize = 1024, Domain::COUNT, Size;
+        /// Any positive number; 2 is intensity.
+        exponent: f64 = 2.0, Domain::POSITIVE, Kernel;
+        /// Stored normal weights; the same weights made again for every block of rows (the same features, no memory); or Hadamard
+        /// transforms, which are far faster and biased by about one over the number of columns. `auto` takes transforms only
+        /// where that bias hides below the sampling error.
+        projection: OpticalProjection = OpticalProjection::Auto, Domain::Word(OpticalProjection::CHOICES), Draw;
+        /// Threshold: values above it become 1, all others 0. Rows stay as they are without one.
+        binarize: Option<f64> = None, Domain::Optional(&Domain::FINITE), Kernel;
+        /// Square of a constant coordinate appended to all (encoded) rows.
+        bias: f64 = 0.0, Domain::NON_NEGATIVE, Kernel;
+        /// Bits of the camera, from 1 to 24; intensities are not rounded without them. The gain sends a high quantile of the
+        /// intensities of rows to the highest grey level, and brighter pixels saturate.
+        camera_bits: Option<u32> = None, Domain::Optional(&Domain::Whole(1, 24)), Draw;
+        /// Standard deviation of the camera's read noise: in grey levels with `camera_bits`, in units of intensity without. It
+        /// belongs to a row's values, so a row always reads the same.
+        noise: f64 = 0.0, Domain::NON_NEGATIVE, Draw;
+        /// Another binary code in place of `binarize`: the digits of a value's level (`bit_planes`), or as many ones as there are
+        /// thresholds below it (`thermometer`). Ranges are those of the columns.
+        encoding: Option<Encoding> = None, Domain::Optional(&Domain::Parts), Kernel;
+        /// Grey levels per unit of intensity; found from rows where it is not given and there are bits.
+        gain: Option<f64> = None, Domain::Optional(&Domain::POSITIVE), Draw;
+        /// The quantile of intensities that becomes the highest grey level, where the gain is found from rows.
+        quantile: f64 = 0.999, Domain::Above(0.0, 1.0), Draw;
+    }
+    besides {
+        /// Where the draws start from.
+        seed: u64 = 0;
     }
 }
 
@@ -284,6 +274,27 @@ impl Kernel for Encoded {
 
     fn of_products(&self, _: f64, _: f64, _: f64) -> Option<f64> {
         None
+    }
+}
+
+impl MapKind for OpticalSpec {
+    const ENTRY: Entry = Entry {
+        name: "optical",
+        aliases: &[],
+        title: "optical features",
+        about: "Moduli of complex random projections, as an optical processing unit computes them.",
+        parameters: Self::PARAMETERS,
+    };
+    const KERNELS: &'static [&'static str] = &["optical"];
+
+    fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
+        let AnyKernel::Optical(k) = kernel else { return Ok(Vec::new()) };
+        let (exponent, bias) = (k.exponent(), k.bias());
+        let named = |projection: OpticalProjection| {
+            let spec = OpticalSpec { exponent, bias, projection, ..OpticalSpec::default() };
+            Candidate::new(format!("optical, {}", projection.name()), spec)
+        };
+        Ok([OpticalProjection::Dense, OpticalProjection::Structured].map(named).into())
     }
 }
 

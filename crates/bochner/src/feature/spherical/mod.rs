@@ -7,15 +7,18 @@ pub use radial::{Bias, RadialDensity, RadialFit};
 use super::spec::in_precision;
 use super::{Describe, Directions, DynMap, FeatureMap, Fourier, Frequencies, Prediction};
 use crate::error::{Error, Result, check_count};
+use crate::feature::MAX_DEGREE;
+use crate::feature::spec::{Candidate, MapKind};
+use crate::kernel::AnyKernel;
 use crate::kernel::{self, Kernel, Normalised, kernel_matrix, normalise};
 use crate::linalg::{Tile, TileMut, Workspace};
+use crate::parameter::{Domain, Entry, description};
 use crate::projection::{Given, HadamardChain, Orthogonal, Projection};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Real;
 use crate::variance::{Form, fourier_matrix, paired};
-use ndarray::{Array2, ArrayView2, Zip};
+use ndarray::{Array2, ArrayView1, ArrayView2, Zip};
 use radial::Covariance;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Rows divided by their lengths, then a map. Zero rows have no direction and are refused.
@@ -75,60 +78,52 @@ impl<M: FeatureMap> FeatureMap for UnitRows<M> {
     }
 }
 
-/// Description of spherical features of the kernel `(1 - |x - y|²/A²)ᵖ` of rows divided by their lengths.
-///
-/// Every function `∫ Λ_d(r|x - y|) ρ(r) dr` with a density `ρ` of radii has Fourier features: frequencies of uniform
-/// direction and of length drawn from `ρ`. The density is fitted to the kernel over distances from 0 to 2 ([`RadialFit`]).
-///
-/// # Estimate
-/// Biased by what no density can represent, for any number of features: [`bias`](Self::bias) says how much. Around its own
-/// mean `k̂` the estimate of `M` independent frequencies varies by `(½ + ½k̂(2z) - k̂(z)²)/M` at distance `z`. Kernels with
-/// `A` near `√2` are nearly homogeneous polynomials, which have no such features; sketches have
-/// ([`PolynomialSpec`](super::PolynomialSpec)).
-///
-/// # Cost
-/// That of [`Fourier`]; the fit takes some hundredths of a second per map.
-///
-/// # References
-/// Pennington, Yu and Kumar 2015; thesis 2.2.4 with errata T1 and T2 (constant of the radial density, basis in high
-/// dimensions); `docs/mathematics/spherical_features.md`.
-///
-/// ```
-/// use bochner::feature::{Describe, SphericalSpec};
-/// let spec = SphericalSpec { n_components: 4096, degree: 7, ..SphericalSpec::default() };
-/// assert!(spec.bias(3)?.sup < 0.03);
-/// let features = spec.build::<f64>(3)?.transform(ndarray::array![[2.0, 0.0, 0.0], [0.3, 0.4, 0.0]].view())?;
-/// let estimate = features.row(0).dot(&features.row(1));
-/// assert!((estimate - 0.8f64.powi(7)).abs() < 0.1);
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SphericalSpec {
-    /// Budget of output columns; an even number of them is used.
-    pub n_components: usize,
-    /// `p`.
-    pub degree: u32,
-    /// `A`, at least `√2`.
-    pub a: f64,
-    /// How directions are drawn.
-    pub projection: Directions,
-    /// How the density of radii is found.
-    pub fit: RadialFit,
-    /// Where the draws start.
-    pub seed: u64,
-}
-
-impl Default for SphericalSpec {
-    fn default() -> Self {
-        SphericalSpec {
-            n_components: 1024,
-            degree: 3,
-            a: 2.0,
-            projection: Directions::Auto,
-            fit: RadialFit::Convex,
-            seed: 0,
-        }
+description! {
+    /// Description of spherical features of the kernel `(1 - |x - y|²/A²)ᵖ` of rows divided by their lengths.
+    ///
+    /// Every function `∫ Λ_d(r|x - y|) ρ(r) dr` with a density `ρ` of radii has Fourier features: frequencies of uniform
+    /// direction and of length drawn from `ρ`. The density is fitted to the kernel over distances from 0 to 2 ([`RadialFit`]).
+    ///
+    /// # Estimate
+    /// Biased by what no density can represent, for any number of features: [`bias`](Self::bias) says how much. Around its own
+    /// mean `k̂` the estimate of `M` independent frequencies varies by `(½ + ½k̂(2z) - k̂(z)²)/M` at distance `z`. Kernels with
+    /// `A` near `√2` are nearly homogeneous polynomials, which have no such features; sketches have
+    /// ([`PolynomialSpec`](super::PolynomialSpec)).
+    ///
+    /// # Cost
+    /// That of [`Fourier`]; the fit takes some hundredths of a second per map.
+    ///
+    /// # References
+    /// Pennington, Yu and Kumar 2015; thesis 2.2.4 with errata T1 and T2 (constant of the radial density, basis in high
+    /// dimensions); `docs/mathematics/spherical_features.md`.
+    ///
+    /// ```
+    /// use bochner::feature::{Describe, SphericalSpec};
+    /// let spec = SphericalSpec { n_components: 4096, degree: 7, ..SphericalSpec::default() };
+    /// assert!(spec.bias(3)?.sup < 0.03);
+    /// let features = spec.build::<f64>(3)?.transform(ndarray::array![[2.0, 0.0, 0.0], [0.3, 0.4, 0.0]].view())?;
+    /// let estimate = features.row(0).dot(&features.row(1));
+    /// assert!((estimate - 0.8f64.powi(7)).abs() < 0.1);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    pub struct SphericalSpec {
+        /// Budget of output columns; one fewer is used if it is odd.
+        n_components: usize = 1024, Domain::COUNT, Size;
+        /// Exponent of `(1 - |x - y|^2/a^2)^degree`, at most 64.
+        degree: u32 = 3, Domain::Whole(0, MAX_DEGREE as u64), Kernel;
+        /// Width of the kernel, at least the root of 2. Near that it is a homogeneous polynomial, which such features cannot
+        /// represent well (polynomial sketches can).
+        a: f64 = 2.0, Domain::Real(std::f64::consts::SQRT_2, f64::INFINITY), Kernel;
+        /// How directions are drawn.
+        projection: Directions = Directions::Auto, Domain::Word(Directions::CHOICES), Draw;
+        /// How the density of radii is found: weights on a grid of radii by non-negative least squares, or the clipped mixture of
+        /// normals of the paper.
+        #[serde(alias = "fit")]
+        radial_fit: RadialFit = RadialFit::Convex, Domain::Word(RadialFit::CHOICES), Draw;
+    }
+    besides {
+        /// Where the draws start from.
+        seed: u64 = 0;
     }
 }
 
@@ -168,7 +163,7 @@ impl SphericalSpec {
             Directions::Sorf => input_dim.checked_next_power_of_two().unwrap_or(input_dim),
             _ => input_dim,
         };
-        RadialDensity::fit(&self.unit_kernel()?, dim, self.fit)
+        RadialDensity::fit(&self.unit_kernel()?, dim, self.radial_fit)
     }
 
     /// How far the mean of the estimate is from the kernel for rows of length `input_dim`: what no number of features
@@ -240,6 +235,42 @@ fn unit_rows(rows: ArrayView2<'_, f64>) -> Array2<f64> {
         normalise(&copy, row.as_slice_mut().expect("rows of a standard layout"));
     }
     out
+}
+
+/// Distance from 1 up to which rows count as rows of length 1.
+const UNIT: f64 = 1e-6;
+
+impl MapKind for SphericalSpec {
+    const ENTRY: Entry = Entry {
+        name: "spherical",
+        aliases: &[],
+        title: "spherical features",
+        about: "Fourier features of polynomial kernels of rows divided by their lengths.",
+        parameters: Self::PARAMETERS,
+    };
+    const KERNELS: &'static [&'static str] = &["spherical"];
+
+    /// On unit rows `(γ⟨x, y⟩ + ν)ᵖ` is `(γ + ν)ᵖ` times the spherical kernel with `a² = 2(γ + ν)/γ`. Homogeneous kernels
+    /// (`A = √2`) have no density of radii worth trying.
+    fn candidates(kernel: &AnyKernel, rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
+        let unit = |row: ArrayView1<'_, f64>| (row.dot(&row) - 1.0).abs() <= UNIT;
+        let (degree, a, factor) = match kernel {
+            AnyKernel::Spherical(k) => (k.degree(), k.a(), 1.0),
+            AnyKernel::Polynomial(k) if k.coef0() > 0.0 && rows.rows().into_iter().all(unit) => {
+                let sum = k.gamma() + k.coef0();
+                (k.degree(), (2.0 * sum / k.gamma()).sqrt(), sum.powi(k.degree() as i32))
+            }
+            _ => return Ok(Vec::new()),
+        };
+        let ways =
+            [("dense", Directions::Gaussian), ("orthogonal", Directions::Orthogonal), ("SORF", Directions::Sorf)];
+        let named = |(name, projection)| Candidate {
+            name: format!("spherical, {name}"),
+            spec: SphericalSpec { degree, a, projection, ..SphericalSpec::default() }.into(),
+            factor,
+        };
+        Ok(ways.map(named).into())
+    }
 }
 
 impl Describe for SphericalSpec {

@@ -1,22 +1,22 @@
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Spherical};
 use crate::linalg::{Tile, least_squares, nnls};
+use crate::parameter::words;
 use crate::random::Stream;
 use crate::special::{Isotropic, Table, ln_gamma};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::{LN_2, SQRT_2};
 use std::sync::{Arc, Mutex};
 
-/// How the radial density of spherical features is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RadialFit {
-    /// The best weights on a grid of radii, by non-negative least squares: a convex problem, solved exactly.
-    #[default]
-    Convex,
-    /// A clipped combination of ten radial densities of normal vectors (Pennington, Yu and Kumar 2015), improved from the
-    /// best mixture by damped Gauss–Newton steps: a local optimum.
-    Mixture,
+words! {
+    /// How the radial density of spherical features is found.
+    pub enum RadialFit {
+        /// The best weights on a grid of radii, by non-negative least squares: a convex problem, solved exactly.
+        Convex = "convex",
+        /// A clipped combination of ten radial densities of normal vectors (Pennington, Yu and Kumar 2015), improved from the
+        /// best mixture by damped Gauss–Newton steps: a local optimum.
+        Mixture = "mixture",
+    }
 }
 
 /// How far the mean of spherical features is from the kernel, over all distances from 0 to 2.

@@ -6,26 +6,26 @@ use super::Projection;
 use crate::error::{Error, Result, check_count};
 use crate::linalg::hadamard::LONGEST;
 use crate::linalg::{Tile, TileMut, Workspace};
+use crate::parameter::words;
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Scalar;
-use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Which coordinates of the transform become outputs; `d'` is the padded input dimension.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Sampling {
-    /// Fresh signs and a fresh permutation for every block of `d'` outputs.
-    Stacked,
-    /// One vector of signs; the coordinates `0..d'`, repeated until they suffice, in random order. The cheapest, and equal
-    /// in law to stacking for at most `d'` outputs.
-    Upsampled,
-    /// One vector of signs; the factors of a product see distinct tuples of coordinates, drawn from all `d'ᵖ` of them
-    /// (Ahle et al. 2020); with repetition where there are fewer tuples than outputs.
-    Tuple,
+words! {
+    /// Which coordinates of the transform become outputs; `d'` is the padded input dimension.
+    pub enum Sampling {
+        /// One vector of signs; the coordinates `0..d'`, repeated until they suffice, in random order. The cheapest, and equal
+        /// in law to stacking for at most `d'` outputs.
+        Upsampled = "upsampled",
+        /// Fresh signs and a fresh permutation for every block of `d'` outputs.
+        Stacked = "stacked",
+        /// One vector of signs; the factors of a product see distinct tuples of coordinates, drawn from all `d'ᵖ` of them
+        /// (Ahle et al. 2020); with repetition where there are fewer tuples than outputs.
+        Tuple = "tuple",
+    }
 }
 
 /// Largest number of outputs.
