@@ -29,3 +29,58 @@ pub fn kernels() -> impl Iterator<Item = &'static Entry> {
 pub fn operator_kernels() -> impl Iterator<Item = &'static Entry> {
     OperatorKernel::KINDS.iter()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feature::Describe;
+
+    #[test]
+    fn maps_are_listed_under_the_names_that_files_write() {
+        for entry in maps() {
+            let spec = Spec::named(entry.name).unwrap();
+            assert_eq!(spec.get("map"), Some(entry.name.into()));
+            assert_eq!(spec.entry().name, entry.name);
+            spec.check().unwrap();
+            assert!(spec.in_words().starts_with(entry.title), "{}", spec.in_words());
+            for parameter in entry.parameters {
+                assert_eq!(spec.get(parameter.name).unwrap(), parameter.default(), "{}.{}", entry.name, parameter.name);
+                assert!(
+                    parameter.about().ends_with(['.', ')']) && parameter.about().len() > 8,
+                    "{}",
+                    parameter.about()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_kernel_has_a_map_that_estimates_it_with_the_same_parameters() {
+        for entry in kernels() {
+            let kernel = AnyKernel::named(entry.name, 3, &[]).unwrap();
+            assert_eq!(kernel.entry().name, entry.name);
+            let mut spec = Spec::for_kernel(entry.name).unwrap();
+            for parameter in entry.parameters {
+                spec = spec.with(parameter.name, parameter.default()).unwrap();
+            }
+            let exact = spec.build::<f64>(3).and_then(|_| spec.kernel()).unwrap();
+            let (x, y) = ([0.6, 0.0, 0.8], [0.0, 1.0, 0.0]);
+            let (found, expected) = (exact.evaluate(&x, &y), crate::kernel::Kernel::evaluate(&kernel, &x, &y));
+            assert!((found - expected).abs() < 1e-12, "{}: {found} {expected}", entry.name);
+            let rows = ndarray::array![x, y];
+            assert!(!Spec::candidates(&kernel, rows.view()).unwrap().is_empty(), "{}", entry.name);
+        }
+        let unknown = Spec::for_kernel("wavelet").unwrap_err().to_string();
+        assert!(kernels().all(|kernel| unknown.contains(kernel.name)), "{unknown}");
+    }
+
+    #[test]
+    fn values_outside_of_their_domain_are_told_with_it() {
+        let spec = Spec::named("fourier").unwrap();
+        let told = |name: &str, value: Value| spec.with(name, value).unwrap_err().to_string();
+        assert_eq!(told("n_components", 0u64.into()), "n_components must be at least 1, got 0");
+        assert_eq!(told("kernel", "tanh".into()), "kernel must be one of gaussian, laplacian, matern, got tanh");
+        let lost = told("degree", 3u64.into());
+        assert!(lost.contains("Fourier features have no parameter degree; theirs are n_components, kernel"), "{lost}");
+    }
+}

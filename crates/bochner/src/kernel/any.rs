@@ -5,6 +5,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::parameter::{Entry, Value};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 macro_rules! kernels {
     ($($kernel:ident),*) => {
@@ -58,6 +59,35 @@ impl AnyKernel {
             let known: Vec<&str> = Self::KINDS.iter().map(|entry| entry.name).collect();
             Error::parameter("kernel", format!("one of {}", known.join(", ")), name)
         })
+    }
+
+    /// The kernel of this name for rows of length `input_dim`, with defaults for all that is not given.
+    ///
+    /// # Errors
+    /// No such kernel or parameter, or a value outside its domain: told with what there is.
+    ///
+    /// ```
+    /// use bochner::kernel::{AnyKernel, Matern};
+    /// let kernel = AnyKernel::named("matern", 3, &[("nu", 2.5.into())])?;
+    /// assert_eq!(kernel, Matern::new(2.5, 1.0)?.into());
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    pub fn named(name: &str, input_dim: usize, given: &[(&str, Value)]) -> Result<AnyKernel> {
+        let entry = Self::entry_named(name)?;
+        for (name, value) in given {
+            entry.parameter(name)?.check(value)?;
+        }
+        let mut parts: BTreeMap<String, Value> =
+            entry.parameters.iter().map(|parameter| (parameter.name.to_owned(), parameter.default())).collect();
+        parts.extend(given.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        if let Some(compressed) = parts.remove("compressed_dim").and_then(|dim| dim.number()) {
+            parts.insert("compression".into(), "orthoprojector".into());
+            parts.insert("input_dim".into(), input_dim.into());
+            parts.insert("output_dim".into(), (compressed as usize).min(input_dim).into());
+        }
+        parts.insert("kernel".into(), entry.name.into());
+        let written = serde_json::to_value(parts).and_then(serde_json::from_value);
+        written.map_err(|error| Error::Format { what: "description of a kernel", detail: error.to_string() })
     }
 
     /// What the catalogue says of this kernel.

@@ -22,15 +22,9 @@ macro_rules! kernel_entry {
     ($(#[doc = $about:literal])+ $kernel:ident = $name:literal, $title:literal;
      $($(#[doc = $sentence:literal])+ $field:ident: $type:ty = $default:expr, $domain:expr, $role:ident;)*) => {
         #[derive(serde::Deserialize)]
-        #[serde(default, deny_unknown_fields)]
+        #[serde(deny_unknown_fields)]
         struct Parameters {
             $($field: $type,)*
-        }
-
-        impl Default for Parameters {
-            fn default() -> Self {
-                Parameters { $($field: $default,)* }
-            }
         }
 
         impl TryFrom<Parameters> for $kernel {
