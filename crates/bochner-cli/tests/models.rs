@@ -1057,8 +1057,8 @@ fn features_and_predictions_go_to_parquet_files_as_to_arrays() {
     folder.good(&[&transform[..], &["f.parquet"]].concat());
     folder.good(&[&transform[..], &["f.npy"]].concat());
     let read = |name: &str| {
-        let input = bochner_cli::read::Input::open(&folder.path(name)).unwrap();
-        let data = bochner_cli::read::Data::open(input, None, &Default::default(), &Default::default()).unwrap();
+        let input = bochner_table::read::Input::open(&folder.path(name)).unwrap();
+        let data = bochner_table::read::Data::open(input, None, &Default::default(), &Default::default()).unwrap();
         let mut rows = Vec::new();
         let keep = &mut |block: bochner::rows::RowBlock<'_, f32>| {
             rows.extend(block.rows.iter().copied());
