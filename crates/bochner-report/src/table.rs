@@ -289,7 +289,7 @@ fn quote(field: &str) -> String {
 }
 
 /// Text for HTML and SVG.
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

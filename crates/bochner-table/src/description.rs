@@ -24,7 +24,7 @@ pub enum Description {
 }
 
 impl Description {
-    pub fn to_value(&self) -> Result<Value> {
+    pub(crate) fn to_value(&self) -> Result<Value> {
         serde_json::to_value(self).map_err(|e| Error::Format { what: "description", detail: e.to_string() })
     }
 
@@ -149,7 +149,7 @@ fn base_in_words(kernel: &Value) -> Option<String> {
 }
 
 /// An operator-valued kernel as files write it.
-pub fn operator_in_words(kernel: &Value) -> String {
+pub(crate) fn operator_in_words(kernel: &Value) -> String {
     match kernel["kernel"].as_str() {
         Some("div_free") => "divergence-free kernel".to_owned(),
         Some("curl_free") => "curl-free kernel".to_owned(),
@@ -162,7 +162,7 @@ pub fn operator_in_words(kernel: &Value) -> String {
 }
 
 /// The description in a JSON object; unknown names and wrong values are told in a sentence that names their option.
-pub fn spec_from(map: Map<String, Value>) -> Outcome<Spec> {
+pub(crate) fn spec_from(map: Map<String, Value>) -> Outcome<Spec> {
     serde_json::from_value(Value::Object(map.clone())).map_err(|error| {
         let name = map.get("map").and_then(Value::as_str).unwrap_or_default();
         let alone = |key: &str| {

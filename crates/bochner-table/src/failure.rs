@@ -78,7 +78,7 @@ impl From<io::Error> for Failure {
 }
 
 /// A budget that is too small, in the words of the command line.
-pub fn with_remedy(error: bochner::Error) -> Failure {
+pub(crate) fn with_remedy(error: bochner::Error) -> Failure {
     match error {
         bochner::Error::Budget { what, needed, budget, remedy } => Failure::Failed(format!(
             "{what} needs {} of memory but --memory allows {}; {}",

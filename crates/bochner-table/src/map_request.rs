@@ -64,12 +64,12 @@ impl MapRequest {
     }
 
     /// Whether the map is for the program to choose: nothing was said that only one map understands.
-    pub fn any_map(&self) -> bool {
+    pub(crate) fn any_map(&self) -> bool {
         self.map.is_none() && matches!(self.kernel(), None | Some("gaussian")) && self.set.is_empty()
     }
 
     /// Refuses what a machine that compares rows by an exact kernel has no use for.
-    pub fn check_exact(&self) -> Outcome {
+    pub(crate) fn check_exact(&self) -> Outcome {
         if let Some(kernel) = self.kernel().filter(|k| !["gaussian", "laplacian", "matern"].contains(k)) {
             return Err(Failure::Usage(format!(
                 "--kernel {kernel}: --model kernel-svm has gaussian, laplacian and matern"
@@ -84,7 +84,7 @@ impl MapRequest {
     }
 
     /// Refuses kernels whose values are numbers, where those with matrices as values are needed.
-    pub fn check_operator(&self) -> Outcome {
+    pub(crate) fn check_operator(&self) -> Outcome {
         match self.kernel().filter(|kernel| operator_name(kernel).is_none()) {
             None => Ok(()),
             Some(kernel) => Err(Failure::Usage(format!(

@@ -275,12 +275,12 @@ impl Family {
     }
 
     /// Whether `--solver` has a say.
-    pub fn has_solvers(self) -> bool {
+    pub(crate) fn has_solvers(self) -> bool {
         matches!(self, Family::Ridge | Family::Operator)
     }
 
     /// Whether all arithmetic is in double precision.
-    pub fn only_double(self) -> bool {
+    pub(crate) fn only_double(self) -> bool {
         matches!(self, Family::KernelSvm | Family::LocalGp)
     }
 }
@@ -382,7 +382,7 @@ pub fn is_file(head: &[u8]) -> bool {
 }
 
 /// Why a file that is not one of this program cannot be used as a model.
-pub fn not_a_model(name: &str, head: &[u8]) -> String {
+pub(crate) fn not_a_model(name: &str, head: &[u8]) -> String {
     let known: [&[u8]; 5] = [b"PAR1", b"\x93NUMPY", b"PK\x03\x04", b"\x1f\x8b", b"\0\0\x08"];
     // A letter may be cut at the end.
     let text = std::str::from_utf8(head).map_or_else(|e| e.error_len().is_none(), |t| !t.contains('\0'));

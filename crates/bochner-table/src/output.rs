@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// A file that appears under its name only when [`finish`](Self::finish) succeeds.
 #[derive(Debug)]
-pub struct WholeFile {
+pub(crate) struct WholeFile {
     writer: Option<BufWriter<File>>,
     target: PathBuf,
     /// `None` when the target is a device or a pipe, which cannot be replaced and is written directly.
@@ -16,7 +16,7 @@ pub struct WholeFile {
 }
 
 impl WholeFile {
-    pub fn create(path: &Path) -> Outcome<Self> {
+    pub(crate) fn create(path: &Path) -> Outcome<Self> {
         let fail = |e: io::Error| Failure::Failed(format!("cannot write {}: {e}", path.display()));
         // Through a symbolic link the file behind it is replaced, not the link.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -52,7 +52,7 @@ impl WholeFile {
     }
 
     /// Writes over the first bytes of the file; devices and pipes cannot go back.
-    pub fn rewrite_start(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn rewrite_start(&mut self, bytes: &[u8]) -> io::Result<()> {
         let writer = self.writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         writer.seek(SeekFrom::Start(0))?;
         writer.write_all(bytes)?;
@@ -61,7 +61,7 @@ impl WholeFile {
     }
 
     /// Flushes, syncs and gives the file its name.
-    pub fn finish(mut self) -> Outcome {
+    pub(crate) fn finish(mut self) -> Outcome {
         let fail = |e: io::Error| Failure::Failed(format!("cannot write {}: {e}", self.target.display()));
         let Some(writer) = self.writer.take() else { return Ok(()) };
         let file = writer.into_inner().map_err(|e| fail(e.into_error()))?;
@@ -104,7 +104,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Outcome {
 }
 
 /// Removes what runs that were killed have left of a file: `.NAME.123.part` of [`WholeFile`], `.NAME.123-4.part` of the core.
-pub fn remove_parts(path: &Path) {
+pub(crate) fn remove_parts(path: &Path) {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let (Some(name), Ok(entries)) = (target.file_name(), fs::read_dir(folder_of(&target))) else { return };
     let start = format!(".{}.", name.to_string_lossy());

@@ -151,14 +151,14 @@ impl Pipeline {
     }
 
     /// One scale for all targets: those of a vector field must not be stretched apart.
-    pub fn share_target_scale(&mut self) {
+    pub(crate) fn share_target_scale(&mut self) {
         let squares: f64 = self.targets.iter().map(|t| t.scale * t.scale).sum();
         let scale = (squares / self.targets.len().max(1) as f64).sqrt();
         self.targets.iter_mut().for_each(|t| t.scale = scale);
     }
 
     /// The number of the class that `value` stands for.
-    pub fn class_of(&self, value: f64) -> Option<usize> {
+    pub(crate) fn class_of(&self, value: f64) -> Option<usize> {
         self.labels.binary_search_by(|label| label.total_cmp(&value)).ok()
     }
 
@@ -231,26 +231,26 @@ pub fn correlations(targets: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
 
 /// What one pass over the rows finds out.
 #[derive(Debug)]
-pub struct Scan {
-    pub rows: usize,
-    pub columns: ColumnStatistics,
-    pub targets: ColumnStatistics,
+pub(crate) struct Scan {
+    pub(crate) rows: usize,
+    pub(crate) columns: ColumnStatistics,
+    pub(crate) targets: ColumnStatistics,
     /// Columns that hold zeros and ones only.
     binary: Vec<bool>,
     /// For every target the one value it has in all rows, if it has only one.
     only: Vec<Option<f64>>,
     /// Different values of the only target, unless there are too many or some are not whole numbers.
     distinct: Option<BTreeSet<i64>>,
-    pub sample: Sample,
+    pub(crate) sample: Sample,
 }
 
 /// Rows drawn from all rows with equal chances, in random order.
 #[derive(Debug)]
-pub struct Sample {
-    pub rows: Array2<f64>,
-    pub targets: Array2<f64>,
+pub(crate) struct Sample {
+    pub(crate) rows: Array2<f64>,
+    pub(crate) targets: Array2<f64>,
     /// Numbers of the rows in the file.
-    pub numbers: Vec<usize>,
+    pub(crate) numbers: Vec<usize>,
 }
 
 /// Classes a target may have.
@@ -261,7 +261,7 @@ const FEW_CLASSES: usize = 30;
 pub const SAMPLE_ROWS: usize = 20_000;
 
 /// Reads all rows once.
-pub fn scan(data: &Data, seed: Seed, sample_bytes: u64, mut seen: impl FnMut() -> Outcome) -> Outcome<Scan> {
+pub(crate) fn scan(data: &Data, seed: Seed, sample_bytes: u64, mut seen: impl FnMut() -> Outcome) -> Outcome<Scan> {
     let mut source = data.rows::<f64>();
     let (d, t) = (source.input_dim(), source.target_dim());
     let most = ((sample_bytes / (8 * (d + t) as u64)) as usize).clamp(100, SAMPLE_ROWS);
@@ -327,7 +327,7 @@ pub fn scan(data: &Data, seed: Seed, sample_bytes: u64, mut seen: impl FnMut() -
 }
 
 /// A failure on its way through the core, which knows its own errors only.
-pub fn stopped(failure: Failure) -> Error {
+pub(crate) fn stopped(failure: Failure) -> Error {
     match failure {
         Failure::Interrupted => Error::Interrupted,
         Failure::ClosedPipe => Error::Io(std::io::ErrorKind::BrokenPipe.into()),
@@ -337,7 +337,7 @@ pub fn stopped(failure: Failure) -> Error {
 
 impl Scan {
     /// Refuses a single row.
-    pub fn check_rows(&self, data: &Data) -> Outcome {
+    pub(crate) fn check_rows(&self, data: &Data) -> Outcome {
         match self.rows {
             0 | 1 => Err(Failure::Failed(format!(
                 "{}: expected at least 2 rows to learn from, found {}",
@@ -349,7 +349,7 @@ impl Scan {
     }
 
     /// Refuses a target with one value only; a vector field may have components that do not change, but not all of them.
-    pub fn check_targets(&self, data: &Data, field: bool) -> Outcome {
+    pub(crate) fn check_targets(&self, data: &Data, field: bool) -> Outcome {
         let file = &data.input().name;
         let only = self.only.iter().zip(&data.schema().targets).filter_map(|(only, column)| Some(((*only)?, column)));
         match only.clone().next() {
@@ -370,7 +370,7 @@ impl Scan {
     }
 
     /// What the targets are: classes if they are words or few whole numbers.
-    pub fn recognise(&self, data: &Data) -> (Task, String) {
+    pub(crate) fn recognise(&self, data: &Data) -> (Task, String) {
         let targets = &data.schema().targets;
         if targets.len() > 1 {
             return (Task::Regression, format!("there are {} targets", targets.len()));
@@ -388,7 +388,7 @@ impl Scan {
     }
 
     /// Learns steps and targets from all rows.
-    pub fn pipeline(
+    pub(crate) fn pipeline(
         &self,
         data: &Data,
         missing: Missing,
@@ -433,7 +433,7 @@ impl Scan {
     }
 
     /// The steps of a preparation, with what they learn from all rows.
-    pub fn steps(&self, data: &Data, preparation: Preparation, threshold: f64) -> Outcome<Vec<Preprocess>> {
+    pub(crate) fn steps(&self, data: &Data, preparation: Preparation, threshold: f64) -> Outcome<Vec<Preprocess>> {
         Ok(match preparation {
             Preparation::Auto => self.automatic(data)?,
             Preparation::None => Vec::new(),
@@ -467,13 +467,13 @@ impl Scan {
 }
 
 /// The rows of a file as a model sees them.
-pub struct Prepared<'a> {
+pub(crate) struct Prepared<'a> {
     data: &'a Data,
     pipeline: &'a Pipeline,
     /// Rows left out, in increasing order.
     left_out: &'a [usize],
     /// Rows passed over at the beginning, of those that are not left out.
-    pub skip: usize,
+    pub(crate) skip: usize,
     total: usize,
     seen: &'a dyn Fn() -> Outcome,
 }
@@ -486,7 +486,7 @@ impl std::fmt::Debug for Prepared<'_> {
 
 impl<'a> Prepared<'a> {
     /// All `rows` rows but those left out; `seen` is called after every block.
-    pub fn new(
+    pub(crate) fn new(
         data: &'a Data,
         pipeline: &'a Pipeline,
         rows: usize,
@@ -497,7 +497,7 @@ impl<'a> Prepared<'a> {
     }
 
     /// Rows that are not left out.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.total
     }
 }
@@ -552,10 +552,10 @@ impl<R: Real> RowSource<R> for Prepared<'_> {
 
 /// Rows in memory as a model sees them.
 #[derive(Debug, Clone)]
-pub struct Part<R> {
-    pub rows: Array2<R>,
+pub(crate) struct Part<R> {
+    pub(crate) rows: Array2<R>,
     /// Numbers of classes, or standardised targets.
-    pub targets: Array2<R>,
+    pub(crate) targets: Array2<R>,
 }
 
 impl<R: Real> Part<R> {
@@ -587,7 +587,7 @@ impl<R: Real> Part<R> {
     }
 
     /// Rows `range` of a sample.
-    pub fn of(pipeline: &Pipeline, sample: &Sample, range: std::ops::Range<usize>) -> Result<Self> {
+    pub(crate) fn of(pipeline: &Pipeline, sample: &Sample, range: std::ops::Range<usize>) -> Result<Self> {
         let mut rows = sample.rows.slice(ndarray::s![range.clone(), ..]).to_owned();
         let targets = sample.targets.slice(ndarray::s![range, ..]).to_owned();
         let (shape, t) = (rows.dim(), targets.ncols());

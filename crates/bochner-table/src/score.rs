@@ -20,7 +20,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    pub fn is_share(&self) -> bool {
+    pub(crate) fn is_share(&self) -> bool {
         self.name == "accuracy"
     }
 
@@ -65,7 +65,7 @@ pub fn smallest(losses: &[f64]) -> usize {
 }
 
 /// Targets in their own units.
-pub fn to_units(pipeline: Option<&Pipeline>, mut values: Array2<f64>) -> Array2<f64> {
+pub(crate) fn to_units(pipeline: Option<&Pipeline>, mut values: Array2<f64>) -> Array2<f64> {
     for (mut column, scale) in values.columns_mut().into_iter().zip(pipeline.iter().flat_map(|p| &p.targets)) {
         column.mapv_inplace(|v| scale.mean + scale.scale * v);
     }
