@@ -97,7 +97,7 @@ mod tests {
 
     /// How the server behaves.
     #[derive(Clone, Copy, PartialEq)]
-    enum Manner {
+    enum Behavior {
         /// Answers ranges with ranges.
         Polite,
         /// Closes the connection after so many bytes of the file.
@@ -107,14 +107,14 @@ mod tests {
         Missing,
     }
 
-    /// Serves `contents` once per entry of `manners`; remembers the ranges that were asked for.
-    fn serve(contents: Vec<u8>, manners: Vec<Manner>) -> (String, Arc<Mutex<Vec<Option<String>>>>) {
+    /// Serves `contents` once per entry of `behaviors`; remembers the ranges that were asked for.
+    fn serve(contents: Vec<u8>, behaviors: Vec<Behavior>) -> (String, Arc<Mutex<Vec<Option<String>>>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/file.bin", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
         let ranges = Arc::clone(&asked);
         std::thread::spawn(move || {
-            for manner in manners {
+            for behavior in behaviors {
                 let (mut stream, _) = listener.accept().unwrap();
                 let mut range = None;
                 let reader = std::io::BufReader::new(stream.try_clone().unwrap());
@@ -130,9 +130,9 @@ mod tests {
                 ranges.lock().unwrap().push(range.clone());
                 let start: usize = range.and_then(|r| r.parse().ok()).unwrap_or(0);
                 let total = contents.len();
-                let (head, body) = match manner {
-                    Manner::Missing => ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(), Vec::new()),
-                    Manner::Deaf => (format!("HTTP/1.1 200 OK\r\nContent-Length: {total}\r\n\r\n"), contents.clone()),
+                let (head, body) = match behavior {
+                    Behavior::Missing => ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(), Vec::new()),
+                    Behavior::Deaf => (format!("HTTP/1.1 200 OK\r\nContent-Length: {total}\r\n\r\n"), contents.clone()),
                     _ => {
                         let body = contents[start..].to_vec();
                         let range = format!("Content-Range: bytes {start}-{}/{total}\r\n", total - 1);
@@ -141,7 +141,7 @@ mod tests {
                         (head, body)
                     }
                 };
-                let body = if let Manner::Cut(len) = manner { body[..len.min(body.len())].to_vec() } else { body };
+                let body = if let Behavior::Cut(len) = behavior { body[..len.min(body.len())].to_vec() } else { body };
                 // A client that has heard enough may close the connection.
                 let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
             }
@@ -170,7 +170,7 @@ mod tests {
         let folder = folder("cut");
         let target = folder.join("file.bin");
         let all = contents();
-        let (url, asked) = serve(all.clone(), vec![Manner::Cut(300_000), Manner::Cut(100_000), Manner::Polite]);
+        let (url, asked) = serve(all.clone(), vec![Behavior::Cut(300_000), Behavior::Cut(100_000), Behavior::Polite]);
         for _ in 0..2 {
             let error = fetch(&url, &target, &known(&all), |_| {}).unwrap_err().to_string();
             assert!(error.contains("the same command continues"), "{error}");
@@ -190,7 +190,7 @@ mod tests {
         let folder = folder("deaf");
         let target = folder.join("file.bin");
         let all = contents();
-        let (url, _) = serve(all.clone(), vec![Manner::Cut(1000), Manner::Deaf]);
+        let (url, _) = serve(all.clone(), vec![Behavior::Cut(1000), Behavior::Deaf]);
         assert!(fetch(&url, &target, &known(&all), |_| {}).is_err());
         fetch(&url, &target, &known(&all), |_| {}).unwrap();
         assert!(fs::read(&target).unwrap() == all);
@@ -204,13 +204,13 @@ mod tests {
         let all = contents();
         let mut other = all.clone();
         other[12_345] ^= 1;
-        let (url, _) = serve(other, vec![Manner::Polite]);
+        let (url, _) = serve(other, vec![Behavior::Polite]);
         let error = fetch(&url, &target, &known(&all), |_| {}).unwrap_err().to_string();
         assert!(error.contains("checksum"), "{error}");
-        let (url, _) = serve([all.clone(), vec![0]].concat(), vec![Manner::Polite]);
+        let (url, _) = serve([all.clone(), vec![0]].concat(), vec![Behavior::Polite]);
         let error = fetch(&url, &target, &known(&all), |_| {}).unwrap_err().to_string();
         assert!(error.contains("longer than"), "{error}");
-        let (url, _) = serve(all.clone(), vec![Manner::Missing]);
+        let (url, _) = serve(all.clone(), vec![Behavior::Missing]);
         let error = fetch(&url, &target, &known(&all), |_| {}).unwrap_err().to_string();
         assert!(error.contains("status 404"), "{error}");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);

@@ -3,7 +3,7 @@
 //! | folder or file | holds |
 //! | --- | --- |
 //! | [`read`] | one file per data format, all delivering blocks of rows |
-//! | [`write`] | tables on their way out: CSV, TSV, NPY, Parquet |
+//! | [`mod@write`] | tables on their way out: CSV, TSV, NPY, Parquet |
 //! | [`pipeline`] | from cells to rows: columns, steps, classes |
 //! | [`fit`] | a file and a [`fit::Request`] in, a model and its verdict out |
 //! | [`choose`], [`score`] | parameters by held-out rows; how good a model is |

@@ -1,5 +1,5 @@
 //! The kinds of models a file may hold. A new one is an implementation of [`Predictor`], a way to fit it, and one line in
-//! [`KINDS`].
+//! `KINDS`.
 
 use crate::description::Description;
 use crate::failure::{Failure, Outcome};

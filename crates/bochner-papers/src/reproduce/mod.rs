@@ -1,7 +1,7 @@
 //! The papers' experiments: one file each, one line in the list below.
 //!
-//! An experiment asks [`Run`] for data, takes numbers through [`Run::values`] (which remembers them, so that an interrupted
-//! run goes on where it stopped), and returns [`Findings`]: tables that set the paper's numbers beside ours, plots, remarks.
+//! An experiment asks `Run` for data, takes numbers through `Run::values` (which remembers them, so that an interrupted
+//! run goes on where it stopped), and returns `Findings`: tables that set the paper's numbers beside ours, plots, remarks.
 
 mod attention;
 mod cache;

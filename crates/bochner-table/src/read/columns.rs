@@ -62,11 +62,11 @@ pub(super) fn option_name(names: &[String], j: usize) -> String {
     }
 }
 
-/// Cells whose words did not occur in training and that were let pass: how many, and where the first one is.
+/// Cells that were let pass, such as unknown categories: how many, and where the first one is.
 #[derive(Debug, Default)]
-pub(super) struct Strangers(Mutex<(u64, Option<Fault>)>);
+pub(super) struct Noted(Mutex<(u64, Option<Fault>)>);
 
-impl Strangers {
+impl Noted {
     pub(super) fn add(&self, n: u64, first: impl FnOnce() -> Option<Fault>) {
         if n > 0 {
             let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,7 +6,7 @@
 use super::Result;
 use super::chunks::{BYTE_ORDER_MARK, Buffer, Chunks, Quotes, SEPARATORS, parse_in_order};
 use super::columns::{
-    Facts, MOST_WORDS, Place, Role, Strangers, absent, empty, empty_among, merge, names_among, option_name, roles,
+    Facts, MOST_WORDS, Noted, Place, Role, absent, empty, empty_among, merge, names_among, option_name, roles,
     schema_from, too_many_words, unknown_word,
 };
 use super::fault::{Fault, excerpt};
@@ -50,9 +50,10 @@ pub(super) struct Csv {
     doubt: Option<(usize, String)>,
     /// Whether the columns were known before: then there may be no rows.
     known: bool,
-    pub(super) strangers: Strangers,
+    /// Words that did not occur in training.
+    pub(super) unknown_categories: Noted,
     /// Numbers of a target that are written otherwise than they would be printed.
-    pub(super) codes: Strangers,
+    pub(super) codes: Noted,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,10 +70,10 @@ struct Dialect {
 
 impl Csv {
     fn new(input: Input, dialect: Dialect, names: Vec<String>, options: &Options, schema: Schema) -> Self {
-        let (roles, strangers, codes) = (Vec::new(), Strangers::default(), Strangers::default());
+        let (roles, unknown_categories, codes) = (Vec::new(), Noted::default(), Noted::default());
         let options = options.clone();
         let (places, doubt, known) = (None, None, false);
-        Csv { input, dialect, names, options, schema, roles, places, doubt, known, strangers, codes }
+        Csv { input, dialect, names, options, schema, roles, places, doubt, known, unknown_categories, codes }
     }
 
     pub(super) fn lacks_header(&self) -> bool {
@@ -333,8 +334,8 @@ impl Csv {
                 };
                 return Err(self.locate(fault, line));
             }
-            let first = parsed.stranger.take();
-            self.strangers.add(parsed.strangers, || first.map(|first| self.fault_at(first, line)));
+            let first = parsed.unknown_category.take();
+            self.unknown_categories.add(parsed.unknown_categories, || first.map(|first| self.fault_at(first, line)));
             let first = parsed.code.take();
             self.codes.add(u64::from(first.is_some()), || first.map(|first| self.fault_at(first, line)));
             line += parsed.lines;
@@ -458,8 +459,8 @@ impl Csv {
                                 if place.is_target() || !let_pass {
                                     return Err(scanner.trouble(j, message));
                                 }
-                                out.strangers += 1;
-                                out.stranger.get_or_insert_with(|| scanner.trouble(j, message));
+                                out.unknown_categories += 1;
+                                out.unknown_category.get_or_insert_with(|| scanner.trouble(j, message));
                             }
                         }
                     }
@@ -556,8 +557,8 @@ struct Parsed<R> {
     rows: usize,
     lines: u64,
     /// Cells with words that did not occur in training, and the first of them.
-    strangers: u64,
-    stranger: Option<Trouble>,
+    unknown_categories: u64,
+    unknown_category: Option<Trouble>,
     /// The first number of a target that is written otherwise than it would be printed.
     code: Option<Trouble>,
     /// Whether rows with empty cells were left out.
@@ -568,8 +569,18 @@ struct Parsed<R> {
 impl<R> Default for Parsed<R> {
     fn default() -> Self {
         let (inputs, targets) = (Vec::new(), Vec::new());
-        let (stranger, code, fault) = (None, None, None);
-        Parsed { inputs, targets, rows: 0, lines: 0, strangers: 0, stranger, code, dropped: false, fault }
+        let (unknown_category, code, fault) = (None, None, None);
+        Parsed {
+            inputs,
+            targets,
+            rows: 0,
+            lines: 0,
+            unknown_categories: 0,
+            unknown_category,
+            code,
+            dropped: false,
+            fault,
+        }
     }
 }
 
@@ -578,7 +589,7 @@ impl<R> Parsed<R> {
         self.inputs.clear();
         self.targets.clear();
         (self.rows, self.lines, self.fault) = (0, 0, None);
-        (self.strangers, self.stranger, self.code, self.dropped) = (0, None, None, false);
+        (self.unknown_categories, self.unknown_category, self.code, self.dropped) = (0, None, None, false);
     }
 }
 

@@ -254,8 +254,8 @@ impl Data {
     /// Cells with words that did not occur in training, if they were let pass: how many, and where the first one is.
     pub fn unknown_words(&self) -> Option<(u64, Fault)> {
         match &self.format {
-            Format::Csv(csv) => csv.strangers.seen(),
-            Format::Parquet(parquet) => parquet.strangers.seen(),
+            Format::Csv(csv) => csv.unknown_categories.seen(),
+            Format::Parquet(parquet) => parquet.unknown_categories.seen(),
             Format::Matrix(_) | Format::Libsvm(_) => None,
         }
     }

@@ -7,7 +7,7 @@ mod pages;
 mod thrift;
 
 use super::columns::{
-    Facts, MOST_WORDS, Place, Role, Strangers, absent, empty, empty_among, merge, names_among, option_name, roles,
+    Facts, MOST_WORDS, Noted, Place, Role, absent, empty, empty_among, merge, names_among, option_name, roles,
     schema_from, too_many_words, unknown_word,
 };
 use super::fault::{Fault, excerpt};
@@ -45,7 +45,7 @@ pub(super) struct Parquet {
     doubt: Option<(usize, String)>,
     /// Whether the columns were known before: then there may be no rows.
     known: bool,
-    pub(super) strangers: Strangers,
+    pub(super) unknown_categories: Noted,
 }
 
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl Parquet {
                 return Err(Fault { column: Some((j + 1, None)), ..Fault::new(&input.name, message) }.into());
             }
         }
-        let (schema, strangers) = (Schema::default(), Strangers::default());
+        let (schema, unknown_categories) = (Schema::default(), Noted::default());
         Ok(Parquet {
             input,
             leaves,
@@ -152,7 +152,7 @@ impl Parquet {
             roles: Vec::new(),
             doubt: None,
             known: false,
-            strangers,
+            unknown_categories,
         })
     }
 
@@ -379,7 +379,8 @@ impl Parquet {
                                 if place.is_target() || !let_pass {
                                     return Err(refused(message));
                                 }
-                                self.strangers.add(1, || Some(self.fault_at(j, Some(number_in_file), message)));
+                                self.unknown_categories
+                                    .add(1, || Some(self.fault_at(j, Some(number_in_file), message)));
                             }
                         }
                         false
