@@ -21,6 +21,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         assert_eq!(stored.to_bytes().unwrap(), bytes);
     }
     if let Some(bytes) = mended(bytes) {
-        let _ = bochner_cli::try_model(&bytes);
+        let _ = bochner_table::try_model(&bytes);
     }
 });

@@ -1,4 +1,4 @@
-"""Small data files written by other software, for the readers' tests (crates/bochner-cli/tests/readers.rs).
+"""Small data files written by other software, for the readers' tests (crates/bochner-table/tests/readers.rs).
 
 Every file but the table holds the matrix X[i, j] = (7 i + 3 j) mod 11 - 5 of shape (5, 3), or a part of it, with labels
 y[i] = i mod 3. Run from the repository's root: python tools/golden/readers.py (numpy, pandas, scikit-learn, pyarrow).
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sklearn.datasets import dump_svmlight_file
 
-folder = Path("crates/bochner-cli/tests/data")
+folder = Path("crates/bochner-table/tests/data")
 i, j = np.mgrid[0:5, 0:3]
 X = (7 * i + 3 * j) % 11 - 5
 y = np.arange(5) % 3

@@ -1,8 +1,10 @@
 //! The command line as a whole: global options, dispatch, exit codes.
 
 use crate::commands::Command;
-use crate::failure::{Failure, Outcome};
-use crate::{human, interrupt};
+use crate::values;
+use bochner_report::table::{Format, Table};
+use bochner_table::failure::{Failure, Outcome};
+use bochner_table::interrupt;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -39,10 +41,10 @@ const STACK: usize = 8 << 20;
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
     /// Number of threads [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = human::parse_threads)]
+    #[arg(long, global = true, value_name = "N", value_parser = values::parse_threads)]
     pub(crate) threads: Option<usize>,
     /// Seed of every random draw: the same seed gives the same result, whatever the number of threads
-    #[arg(long, global = true, value_name = "NUMBER", default_value_t = 0, value_parser = human::parse_seed)]
+    #[arg(long, global = true, value_name = "NUMBER", default_value_t = 0, value_parser = values::parse_seed)]
     pub(crate) seed: u64,
     /// No progress, no remarks: only the result
     #[arg(long, short, global = true)]
@@ -81,6 +83,11 @@ impl Context {
         Ok(())
     }
 
+    /// Writes a table to standard output, in the format asked for.
+    pub(crate) fn table(&self, table: &Table, format: impl Into<Format>) -> Outcome {
+        self.print(&table.to(format.into(), self.colour))
+    }
+
     /// `text` in bold where colour is welcome.
     pub(crate) fn bold(&self, text: &str) -> String {
         if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
@@ -108,7 +115,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    interrupt::install();
+    // A second Ctrl-C, SIGTERM or SIGHUP ends the program at once.
+    let handler = || {
+        if interrupt::request() {
+            interrupt::remove_unfinished();
+            std::process::exit(130);
+        }
+    };
+    // Fails only if a handler is already there; then the default, ending at once, stays: still no partial file.
+    let _ = ctrlc::set_handler(handler);
     // On a thread of the pool: from outside of it, every parallel loop would wait for two threads to wake up, which takes
     // as long as reading a block of rows.
     let outcome = Context::new(cli.global).and_then(|context| rayon::scope(|_| cli.command.run(&context)));

@@ -2,13 +2,7 @@
 
 use crate::cli::Context;
 use crate::digits::{self, Digits};
-use crate::failure::{Failure, Outcome};
-use crate::human;
-use crate::plot::{Axis, Plot, Point, Series, Style};
-use crate::progress::Progress;
-use crate::report::Report;
-use crate::score::winner;
-use crate::table::{Cell, Table};
+use crate::progress::Bar;
 use bochner::feature::{Describe, Directions, FeatureMap, FourierSpec};
 use bochner::kernel::{Gaussian, kernel_matrix};
 use bochner::linalg::{Cholesky, Lower, TileMut};
@@ -17,6 +11,13 @@ use bochner::model::{Fit, Ridge, RidgeClassifier};
 use bochner::preprocess::median_distance;
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::InMemory;
+use bochner::words;
+use bochner_report::Report;
+use bochner_report::plot::{Axis, Plot, Point, Series, Style};
+use bochner_report::table::{Cell, Table};
+use bochner_table::failure::{Failure, Outcome};
+use bochner_table::progress::Progress;
+use bochner_table::score::winner;
 use ndarray::{Array2, ArrayView2, Axis as Dimension};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -156,8 +157,8 @@ pub(crate) fn measure(size: &'static Size, context: &Context) -> Outcome<Results
     let seed = Seed::new(context.global.seed);
     let draws = size.budgets.len() * (size.error_draws + size.fit_draws) + size.error_draws;
     let steps = KINDS.len() * draws + PENALTIES.len() + 1;
-    let progress = Progress::new(context, steps as u64);
-    progress.at("reading the digits")?;
+    let progress = Bar::new(context, steps as u64);
+    progress.at("reading the digits".into())?;
     let data = Shuffled::new(digits::load()?, seed);
     let length_scale = median_distance(data.rows.view(), seed, data.rows.nrows())?;
     let kernel = Gaussian::new(length_scale)?;
@@ -168,13 +169,13 @@ pub(crate) fn measure(size: &'static Size, context: &Context) -> Outcome<Results
     let mut errors = Vec::new();
     for (kind, description) in KINDS.iter().enumerate() {
         for &features in size.budgets {
-            progress.at(format!("kernel error: {}, {} features", description.name, human::count(features)))?;
+            progress.at(format!("kernel error: {}, {} features", description.name, words::count(features)).into())?;
             errors.push(approximation.measure(kind, features, seed, &data, &progress)?);
         }
     }
     let mut plans = Vec::new();
     for (kind, description) in KINDS.iter().enumerate() {
-        progress.at(format!("planning: {}", description.name))?;
+        progress.at(format!("planning: {}", description.name).into())?;
         if let Some(features) = approximation.plan(kind)? {
             let predicted = approximation.predict(kind, features)?.unwrap_or(f64::NAN);
             let mut measured = Vec::new();
@@ -186,7 +187,7 @@ pub(crate) fn measure(size: &'static Size, context: &Context) -> Outcome<Results
         }
     }
 
-    progress.at("the exact kernel")?;
+    progress.at("the exact kernel".into())?;
     let penalty = choose_penalty(size, &data, &kernel, &progress)?;
     let start = Instant::now();
     let (train, test) = data.split(size);
@@ -196,7 +197,7 @@ pub(crate) fn measure(size: &'static Size, context: &Context) -> Outcome<Results
     let mut accuracies = Vec::new();
     for (kind, description) in KINDS.iter().enumerate() {
         for &features in size.budgets {
-            progress.at(format!("classifier: {}, {} features", description.name, human::count(features)))?;
+            progress.at(format!("classifier: {}, {} features", description.name, words::count(features)).into())?;
             let (mut found, mut times) = (Vec::new(), Vec::new());
             for i in 0..size.fit_draws {
                 let start = Instant::now();
@@ -276,7 +277,7 @@ impl Approximation<'_> {
         features: usize,
         seed: Seed,
         data: &Shuffled,
-        progress: &Progress,
+        progress: &dyn Progress,
     ) -> Outcome<ErrorPoint> {
         let mut measured = Vec::new();
         let mut times = Vec::new();
@@ -331,7 +332,7 @@ fn exact_accuracy(kernel: &Gaussian, train: &Part, test: &Part, penalty: f64) ->
 }
 
 /// The penalty with the best accuracy of the exact kernel on a quarter of the training rows.
-fn choose_penalty(size: &Size, data: &Shuffled, kernel: &Gaussian, progress: &Progress) -> Outcome<f64> {
+fn choose_penalty(size: &Size, data: &Shuffled, kernel: &Gaussian, progress: &dyn Progress) -> Outcome<f64> {
     let cut = size.training_rows * 3 / 4;
     let (train, held_out) = (data.part(0..cut), data.part(cut..size.training_rows));
     let mut best = (f64::NEG_INFINITY, PENALTIES[0]);
@@ -406,7 +407,7 @@ impl Results {
     fn accuracy_table(&self) -> Table {
         let mut table = Table::new(format!(
             "Test accuracy of a ridge classifier ({} training rows, penalty {})",
-            human::count(self.size.training_rows),
+            words::count(self.size.training_rows),
             self.penalty
         ))
         .words("map", "map")
@@ -454,7 +455,7 @@ impl Results {
                 let most = point.measured.iter().copied().fold(0.0, f64::max);
                 let words = |what: &str, value: f64| {
                     let percent = 100.0 * value;
-                    format!("{}, {} features\n{what} {percent:.2} %", description.name, human::count(point.features))
+                    format!("{}, {} features\n{what} {percent:.2} %", description.name, words::count(point.features))
                 };
                 let mut tip = words("measured", error);
                 if let Some(p) = point.predicted {
@@ -470,7 +471,7 @@ impl Results {
             subtitle: format!(
                 "Gaussian kernel on {} digits. Marks: measured, bars from the least to the largest of {} draws. Dashed: \
                  predicted from closed-form variances (SORF has none).",
-                human::count(self.size.kernel_rows),
+                words::count(self.size.kernel_rows),
                 self.size.error_draws
             ),
             x: Axis::log("number of random features").with_ticks(self.size.ticks()),
@@ -493,10 +494,10 @@ impl Results {
                 let tip = format!(
                     "{}, {} features\n{:.2} % ± {:.2} %\n{}",
                     description.name,
-                    human::count(point.features),
+                    words::count(point.features),
                     100.0 * mean,
                     100.0 * spread,
-                    human::duration(point.seconds)
+                    words::duration(point.seconds)
                 );
                 line.push(Point::new(point.features as f64, mean).with_range(mean - spread, mean + spread), tip);
             }
@@ -537,9 +538,9 @@ impl Results {
             findings.push(format!(
                 "Planning: an error of {:.0} % takes {} {} features or {} {} ones.",
                 100.0 * WANTED_ERROR,
-                human::count(first.features),
+                words::count(first.features),
                 KINDS[first.kind].name,
-                human::count(last.features),
+                words::count(last.features),
                 KINDS[last.kind].name
             ));
         }
@@ -548,7 +549,7 @@ impl Results {
             findings.push(format!(
                 "Learning: with {} {} features the classifier is right on {:.2} % of unseen digits; the exact kernel, whose \
                  cost grows with the cube of the rows, on {:.2} %.",
-                human::count(best.features),
+                words::count(best.features),
                 KINDS[best.kind].name,
                 100.0 * mean(&best.accuracies),
                 100.0 * self.exact_accuracy
@@ -567,7 +568,7 @@ impl Results {
             }
         }
         for finding in self.findings() {
-            for (i, line) in crate::plot::wrap(&finding, 96).iter().enumerate() {
+            for (i, line) in bochner_report::plot::wrap(&finding, 96).iter().enumerate() {
                 text += if i == 0 { "• " } else { "  " };
                 text += line;
                 text += "\n";
@@ -609,7 +610,7 @@ impl Results {
                 "Ridge regression of ten one-against-rest targets on {} digits, tested on the other {}. The penalty {} was \
                  chosen for the exact kernel on a quarter of the training rows and is the same for all. Times cover drawing \
                  the map, fitting and predicting.",
-                human::count(self.size.training_rows),
+                words::count(self.size.training_rows),
                 self.size.test_rows(),
                 self.penalty
             ))
@@ -621,7 +622,7 @@ impl Results {
                 env!("CARGO_PKG_VERSION"),
                 context.global.seed,
                 context.threads(),
-                human::duration(seconds)
+                words::duration(seconds)
             ));
         report
     }

@@ -1,6 +1,6 @@
 //! The embedded data set: 1,797 handwritten digits of 8 × 8 pixels (source and licence in `data/README.md`).
 
-use crate::failure::{Failure, Outcome};
+use bochner_table::failure::{Failure, Outcome};
 use flate2::read::GzDecoder;
 use ndarray::Array2;
 use std::io::Read;

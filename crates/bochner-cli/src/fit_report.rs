@@ -1,15 +1,15 @@
 //! The page about a fit: what was tried, what was chosen, how good it is.
 
-use crate::choose::Trial;
 use crate::cli::Context;
-use crate::commands::fit::{Fitted, figure_words, task_words};
-use crate::human;
-use crate::models;
-use crate::pipeline::Task;
-use crate::plot::quiver::{Arrow, quiver};
-use crate::plot::{Axis, Plot, Point, Series, Style};
-use crate::report::Report;
-use crate::table::{Cell, Table};
+use bochner::words;
+use bochner_report::Report;
+use bochner_report::plot::quiver::{Arrow, quiver};
+use bochner_report::plot::{Axis, Plot, Point, Series, Style};
+use bochner_report::table::{Cell, Table};
+use bochner_table::choose::Trial;
+use bochner_table::fit::Fitted;
+use bochner_table::models;
+use bochner_table::pipeline::Task;
 
 /// Points of a scatter plot: more would hide each other.
 const MOST_POINTS: usize = 500;
@@ -19,7 +19,7 @@ const MOST_CLASSES: usize = 30;
 pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
     let scored = fitted.answers.truth.nrows();
     let lede = match fitted.figures.first() {
-        Some(figure) => format!("{} on {} rows that had no part in it.", figure_words(figure), human::count(scored)),
+        Some(figure) => format!("{} on {} rows that had no part in it.", figure.in_words(), words::count(scored)),
         None => "There were too few rows to hold some out.".into(),
     };
     let targets: Vec<&str> = fitted.pipeline.schema.targets.iter().map(|c| c.name.as_str()).collect();
@@ -29,18 +29,18 @@ pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
     report.heading("What was chosen");
     let mut table = Table::new("").words("what", "").words("choice", "choice");
     let mut add = |what: &str, choice: String| table.push(vec![Cell::text(what), Cell::text(choice)]);
-    add("rows", human::count(fitted.rows));
-    add("task", format!("{}, because {}", task_words(fitted.kind.task), fitted.reason));
+    add("rows", words::count(fitted.rows));
+    add("task", format!("{}, because {}", fitted.kind.task.in_words(), fitted.reason));
     add("model", fitted.kind.words.into());
     add("map", fitted.choice.map_in_words());
     if let Some(features) = fitted.features {
-        add("features", format!("{} ({})", human::count(features), fitted.choice.limit));
+        add("features", format!("{} ({})", words::count(features), fitted.choice.limit));
     }
     if let Some(words) = fitted.choice.length_scale_in_words() {
         add("length scale", words);
     }
     let why = fitted.choice.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
-    add(fitted.kind.parameter, format!("{}{why}", human::significant(fitted.choice.penalty, 3)));
+    add(fitted.kind.parameter, format!("{}{why}", words::significant(fitted.choice.penalty, 3)));
     for words in fitted.pipeline.in_words() {
         add("preparation", words);
     }
@@ -53,7 +53,7 @@ pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
     if !fitted.figures.is_empty() {
         report.heading("How good it is");
         for figure in &fitted.figures {
-            report.paragraph(&figure_words(figure));
+            report.paragraph(&figure.in_words());
         }
         match fitted.kind.task {
             Task::Regression => {
@@ -128,7 +128,7 @@ fn trials(fitted: &Fitted) -> Plot {
     }
     let several = lines.iter().any(|(_, map)| *map != lines[0].1);
     let series = lines.iter().enumerate().map(|(k, (scale, map))| {
-        let name = scale.map_or("losses".to_owned(), |s| format!("length scale {}", human::significant(s, 3)));
+        let name = scale.map_or("losses".to_owned(), |s| format!("length scale {}", words::significant(s, 3)));
         let name = if several { format!("{map}, {name}") } else { name };
         let mut line = Series::new(name.clone(), Style::Marks, k);
         let here = |t: &&Trial| line_of(t) == (*scale, map.clone());
@@ -137,9 +137,9 @@ fn trials(fitted: &Fitted) -> Plot {
         for t in points {
             let tip = format!(
                 "{} features\n{name}\npenalty {}\nloss {}",
-                human::count(t.features),
-                human::significant(t.penalty, 2),
-                human::significant(t.loss, 3)
+                words::count(t.features),
+                words::significant(t.penalty, 2),
+                words::significant(t.loss, 3)
             );
             line.push(Point::new(t.features as f64, t.loss), tip);
         }
@@ -183,7 +183,7 @@ fn scatter(fitted: &Fitted, target: usize) -> Plot {
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for (y, f) in truth.iter().zip(predicted).take(MOST_POINTS) {
         (low, high) = (low.min(*y), high.max(*y));
-        let tip = format!("true {}\npredicted {}", human::significant(*y, 4), human::significant(*f, 4));
+        let tip = format!("true {}\npredicted {}", words::significant(*y, 4), words::significant(*f, 4));
         points.push(Point::new(*y, *f), tip);
     }
     let mut line = Series::new("equal", Style::Reference, 6).unlabelled();
@@ -229,7 +229,7 @@ fn per_class(fitted: &Fitted) -> Plot {
         title: "Recognised rows of each class".into(),
         subtitle: format!(
             "With one standard error, on {} that had no part in the fit.",
-            human::things(fitted.answers.truth.nrows(), "row")
+            words::things(fitted.answers.truth.nrows(), "row")
         ),
         x: Axis::named("class", names),
         y: Axis::linear("share recognised").in_percent().within(0.0, 1.0),

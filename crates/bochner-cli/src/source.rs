@@ -1,11 +1,11 @@
 //! Which file, which columns, what about empty cells: the options commands share that read data.
 
-use crate::failure::{Failure, Outcome};
-use crate::read::{Data, Input, Largest, Missing, Options, Schema, Selection, short};
+use bochner_table::failure::Outcome;
+use bochner_table::read::{Data, Input, Largest, Missing, Options, Selection};
 use std::path::Path;
 
 /// How text is read.
-#[derive(Debug, Clone, clap::Args, serde::Serialize)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Reading")]
 pub(crate) struct Text {
     /// The first row of text holds names [default: look and see]
@@ -30,26 +30,18 @@ fn parse_separator(text: &str) -> Result<u8, String> {
 }
 
 impl Text {
-    pub(crate) fn options(&self, missing: Missing, largest: Largest) -> Options {
+    pub(crate) fn options(&self) -> Options {
         let header = match (self.header, self.no_header) {
             (true, _) => Some(true),
             (_, true) => Some(false),
             _ => None,
         };
-        Options { header, separator: self.separator, missing, largest: Some(largest), ..Options::default() }
+        Options { header, separator: self.separator, ..Options::default() }
     }
 }
 
-/// Numbers whose squares can be added up in double precision.
-pub(crate) const DOUBLE: Largest = Largest { value: 1e150, told: "too large; numbers up to 1e150 are read" };
-
-/// Numbers of single precision; `told` says what a larger one is.
-pub(crate) const fn single(told: &'static str) -> Largest {
-    Largest { value: f32::MAX as f64, told }
-}
-
 /// What fills empty cells in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Impute {
     /// The column's mean
     Mean,
@@ -60,7 +52,7 @@ enum Impute {
 }
 
 /// Columns, and empty cells in them.
-#[derive(Debug, Clone, clap::Args, serde::Serialize)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Columns")]
 pub(crate) struct Columns {
     /// Columns to learn from, by name or number, separated by commas [default: all others]
@@ -105,26 +97,8 @@ impl Columns {
             drop: self.drop.clone(),
             words: self.categories.clone(),
         };
+        let options = Options { missing: self.missing(), largest: Some(largest), ..text.options() };
         let labels = labels.map(Input::open).transpose()?;
-        Ok(Data::open(Input::open(data)?, labels, &selection, &text.options(self.missing(), largest))?)
+        Ok(Data::open(Input::open(data)?, labels, &selection, &options)?)
     }
-}
-
-/// Names of the first columns of a schema, for a message.
-pub(crate) fn some_names(schema: &Schema) -> String {
-    let names: Vec<_> = schema.inputs.iter().take(12).map(|c| short(&c.name)).collect();
-    format!("{}{}", names.join(", "), if schema.inputs.len() > names.len() { ", …" } else { "" })
-}
-
-/// Refuses a data set without targets.
-pub(crate) fn need_target(data: &Data) -> Outcome {
-    if !data.schema().targets.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::Usage(format!(
-        "{}: which column is to be predicted? Say --target COLUMN (or --labels FILE for labels in a file of their own); \
-         the columns are {}",
-        data.input().name,
-        some_names(data.schema())
-    )))
 }

@@ -1,22 +1,22 @@
 //! What `compare` and `plan` share: a kernel named on the command line, and a prepared sample of a file's rows.
 
 use crate::cli::Context;
-use crate::description::{OperatorWish, operator_in_words, operator_name, operator_parameters};
-use crate::failure::{Failure, Outcome};
-use crate::human;
-use crate::map_args::settings;
-use crate::output::Named;
-use crate::pipeline::{self, Pipeline, Preparation, SAMPLE_ROWS};
-use crate::progress::Progress;
-use crate::read::Data;
-use crate::source::{self, Columns, Text};
+use crate::source::{Columns, Text};
+use crate::values;
 use bochner::kernel::{
-    Any, Compression, Compressive, Exponential, Gaussian, Laplacian, Matern, OperatorKernel, Optical, Polynomial,
-    Spherical,
+    Compression, Compressive, Exponential, Gaussian, Laplacian, Matern, OperatorKernel, Optical, Polynomial, Spherical,
 };
 use bochner::preprocess::median_distance;
 use bochner::random::Seed;
-use ndarray::{Array2, s};
+use bochner::words;
+use bochner_table::description::{OperatorRequest, operator_name, operator_parameters};
+use bochner_table::failure::{Failure, Outcome};
+use bochner_table::map_request::settings;
+use bochner_table::output::Named;
+use bochner_table::pipeline::{self, Preparation, SAMPLE_ROWS};
+use bochner_table::read::{Data, Largest};
+use bochner_table::sample::{self, Kernel, Sampled};
+use ndarray::Array2;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -165,7 +165,7 @@ impl KernelArgs {
                 "{}: which columns does --kernel decomposable relate? Say --target COLUMN,COLUMN, or --set matrix=[[…],[…]]; \
                  the columns are {}",
                 data.input().name,
-                source::some_names(data.schema())
+                data.schema().some_names()
             )));
         }
         pipeline::check_numbers(data)
@@ -175,12 +175,12 @@ impl KernelArgs {
     fn operator(&self, targets: &Array2<f64>, length_scale: f64) -> Outcome<OperatorKernel> {
         let mut map: Map<String, Value> = settings(&self.set)?.into_iter().collect();
         map.insert("kernel".into(), self.kernel.word().into());
-        let kernel = OperatorWish::new(&map, || pipeline::correlations(targets.view()))?.kernel(length_scale)?;
+        let kernel = OperatorRequest::new(&map, || pipeline::correlations(targets.view()))?.kernel(length_scale)?;
         match kernel.decomposed().map(|(_, matrix)| matrix.len()) {
             Some(outputs) if targets.ncols() > 0 && outputs != targets.ncols() => Err(Failure::Usage(format!(
                 "--set matrix: it relates {}, and there are {} (--target)",
-                human::things(outputs, "output"),
-                human::things(targets.ncols(), "target")
+                words::things(outputs, "output"),
+                words::things(targets.ncols(), "target")
             ))),
             _ => Ok(kernel),
         }
@@ -220,73 +220,6 @@ impl KernelArgs {
     }
 }
 
-/// A kernel whose values are numbers, or matrices.
-#[derive(Debug, Clone, serde::Serialize)]
-#[serde(untagged)]
-pub(crate) enum Kernel {
-    Scalar(Any),
-    Operator(OperatorKernel),
-}
-
-impl Kernel {
-    /// As a title says it.
-    pub(crate) fn title(&self) -> String {
-        match self {
-            Kernel::Scalar(kernel) => title(kernel),
-            Kernel::Operator(kernel) => match kernel.decomposed() {
-                Some((base, outputs)) => {
-                    format!("decomposable kernel of {} on a {}", human::things(outputs.len(), "output"), title(base))
-                }
-                None => {
-                    let value = serde_json::to_value(kernel).unwrap_or_default();
-                    let scale = human::significant(value["length_scale"].as_f64().unwrap_or_default(), 4);
-                    format!("{}, length scale {scale}", operator_in_words(&value))
-                }
-            },
-        }
-    }
-}
-
-/// A kernel whose values are numbers as a title says it.
-fn title(kernel: &Any) -> String {
-    let number = |v: f64| human::significant(v, 4);
-    // Round numbers as they were given: (x·y + 1)^3, not (1.000 x·y + 1.000)^3.
-    let short = |v: f64| Some(v.to_string()).filter(|text| text.len() <= 6).unwrap_or_else(|| number(v));
-    match kernel {
-        Any::Gaussian(k) => format!("Gaussian kernel, length scale {}", number(k.length_scale())),
-        Any::Laplacian(k) => {
-            format!("Laplacian kernel of norm {}, length scale {}", k.norm(), number(k.length_scale()))
-        }
-        Any::Matern(k) => {
-            format!("Matérn kernel, nu {}, length scale {}", short(k.nu()), number(k.length_scale()))
-        }
-        Any::Exponential(k) => format!("kernel exp(x·y/{}²)", number(k.length_scale())),
-        Any::Polynomial(k) => {
-            let gamma = if k.gamma() == 1.0 { String::new() } else { format!("{} ", short(k.gamma())) };
-            format!("kernel ({gamma}x·y + {})^{}", short(k.coef0()), k.degree())
-        }
-        Any::Optical(k) => format!("optical kernel, m = {}, bias {}", short(k.exponent()), short(k.bias())),
-        Any::Spherical(k) => format!("kernel (1 - |x - y|²/{}²)^{} of rows of length one", short(k.a()), k.degree()),
-        Any::Compressive(k) => format!(
-            "Gaussian kernel of rows compressed from {} to {}, length scale {}",
-            human::things(k.input_dim(), "column"),
-            k.output_dim(),
-            number(k.length_scale())
-        ),
-        _ => "kernel".into(),
-    }
-}
-
-/// What tables of maps do not say: by which constant some of them are off, if any is.
-pub(crate) fn scaled(mut factors: impl Iterator<Item = f64>) -> String {
-    factors.find(|factor| *factor != 1.0).map_or(String::new(), |factor| {
-        format!(
-            "Spherical features estimate the kernel over {}; a penalty absorbs it.\n",
-            human::significant(factor, 4)
-        )
-    })
-}
-
 /// The rows.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Rows")]
@@ -313,54 +246,9 @@ pub(crate) struct SampleArgs {
 }
 
 fn parse_rows(text: &str) -> Result<usize, String> {
-    match human::parse_count(text) {
+    match values::parse_count(text) {
         Ok(rows) if (2..=SAMPLE_ROWS).contains(&rows) => Ok(rows),
         _ => Err(format!("expected a whole number from 2 to {SAMPLE_ROWS}, got {text:?}")),
-    }
-}
-
-/// Rows of a sample and the number of rows in the file.
-pub(crate) struct Sampled {
-    pub(crate) rows: Array2<f64>,
-    /// As the file has them.
-    targets: Array2<f64>,
-    pub(crate) total: usize,
-    /// Whether columns have names, and with them meanings of their own.
-    pub(crate) table: bool,
-    /// What was done to the rows, in words.
-    pub(crate) preparation: Vec<String>,
-}
-
-impl Sampled {
-    /// What was done to the rows, of which so many were used, in sentences of their own.
-    pub(crate) fn prepared(&self, used: usize) -> String {
-        let prepared = match self.preparation.is_empty() {
-            true => "Rows are taken as they are.".into(),
-            false => format!("Rows: {}.", self.preparation.join("; ")),
-        };
-        match self.rows.nrows() {
-            all if all == used => prepared,
-            all => format!(
-                "{prepared} Of the {} in the sample {} are compared: matrices of more pairs would take too much memory.",
-                human::count(all),
-                human::count(used)
-            ),
-        }
-    }
-
-    /// What programs are told beside a table of maps or bases, of which so many rows of the sample were used.
-    pub(crate) fn facts(&self, kernel: &Kernel, rows: usize) -> Outcome<Vec<(String, Value)>> {
-        let described = serde_json::to_value(kernel).map_err(|e| Failure::Failed(e.to_string()))?;
-        let fields = described.as_object().into_iter().flatten();
-        let mut facts: Vec<(String, Value)> = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
-        facts.sort_by_key(|(name, _)| name != "kernel");
-        facts.extend([
-            ("preparation".to_owned(), self.preparation.join("; ").into()),
-            ("total_rows".to_owned(), self.total.into()),
-            ("sample_rows".to_owned(), rows.into()),
-            ("columns".to_owned(), self.rows.ncols().into()),
-        ]);
-        Ok(facts)
     }
 }
 
@@ -373,16 +261,8 @@ impl SampleArgs {
     /// A sample for a kernel, prepared as was asked for, or else like this; what steps learn they learn from all rows, as in
     /// `fit`.
     pub(crate) fn read(&self, context: &Context, kernel: &KernelArgs, otherwise: Preparation) -> Outcome<Sampled> {
-        let data = self.columns.open(&self.data, None, &self.target, &self.text, source::DOUBLE)?;
-        let (schema, name) = (data.schema(), &data.input().name);
-        let dim = schema.input_dim();
-        let too_little = |rows: usize| {
-            let found = format!("{} of {}", human::things(rows, "row"), human::things(dim, "column"));
-            Failure::Failed(format!("{name}: a sample needs at least 2 rows and 1 column, found {found}"))
-        };
-        if dim == 0 {
-            return Err(too_little(0));
-        }
+        let data = self.columns.open(&self.data, None, &self.target, &self.text, Largest::DOUBLE)?;
+        sample::check_columns(&data)?;
         kernel.check_targets(&data)?;
         let preparation = self.preprocess.unwrap_or(otherwise);
         let preparation = match kernel.kernel {
@@ -390,33 +270,8 @@ impl SampleArgs {
             KernelName::Spherical => preparation.of_sphere()?,
             _ => preparation,
         };
-        let bytes = 8 * self.rows * (schema.input_dim() + schema.targets.len());
-        let progress = Progress::reading(context, data.input(), "looking at the rows")?;
-        let scan = pipeline::scan(&data, Seed::new(context.global.seed), bytes as u64, || progress.read())?;
-        drop(progress);
-        if scan.rows < 2 {
-            return Err(too_little(scan.rows));
-        }
-        let prepared = Pipeline {
-            schema: schema.clone(),
-            missing: self.columns.missing(),
-            steps: scan.steps(&data, preparation, self.threshold)?,
-            targets: Vec::new(),
-            labels: Vec::new(),
-        };
-        // In random order: the first ones are a sample too.
-        let mut rows = scan.sample.rows;
-        if rows.nrows() > self.rows {
-            rows = rows.slice(s![..self.rows, ..]).to_owned();
-        }
-        prepared.apply(rows.view_mut())?;
-        Ok(Sampled {
-            rows,
-            targets: scan.sample.targets,
-            total: scan.rows,
-            table: data.is_table(),
-            preparation: prepared.in_words(),
-        })
+        let seed = Seed::new(context.global.seed);
+        Sampled::read(&data, self.rows, preparation, self.threshold, self.columns.missing(), seed, context)
     }
 }
 

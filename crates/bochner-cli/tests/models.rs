@@ -1057,8 +1057,8 @@ fn features_and_predictions_go_to_parquet_files_as_to_arrays() {
     folder.good(&[&transform[..], &["f.parquet"]].concat());
     folder.good(&[&transform[..], &["f.npy"]].concat());
     let read = |name: &str| {
-        let input = bochner_cli::read::Input::open(&folder.path(name)).unwrap();
-        let data = bochner_cli::read::Data::open(input, None, &Default::default(), &Default::default()).unwrap();
+        let input = bochner_table::read::Input::open(&folder.path(name)).unwrap();
+        let data = bochner_table::read::Data::open(input, None, &Default::default(), &Default::default()).unwrap();
         let mut rows = Vec::new();
         let keep = &mut |block: bochner::rows::RowBlock<'_, f32>| {
             rows.extend(block.rows.iter().copied());
@@ -1177,4 +1177,51 @@ fn standard_deviations_are_as_large_as_the_errors() {
         let ratio = standardised(&folder.good(&["predict", "known.bochner", "new.csv", "--std"]), &truth);
         assert!((ratio - 1.0).abs() < tolerance, "{model}: {ratio}, allowed {tolerance}");
     }
+}
+
+#[test]
+fn the_program_keeps_names_of_classes_says_when_there_is_no_header_and_answers_no_rows_with_none() {
+    let folder = Folder::new("classes");
+    let write = |name: &str, text: &str| folder.write(name, text);
+    let run = |arguments: &[&str]| folder.good(arguments);
+    let bad = |arguments: &[&str]| folder.bad(arguments);
+    let fit = |file: &str, more: &[&str]| {
+        let fixed = ["fit", file, "--features", "32", "--length-scale", "1", "--alpha", "0.1"];
+        run(&[&fixed[..], more].concat())
+    };
+    let class = |i: usize| ["007", "030"][usize::from(i % 10 > 4)];
+    let rows: String = (0..60).map(|i| format!("{},{}\n", i % 10, class(i))).collect();
+    write("codes.csv", &format!("x,y\n{rows}"));
+    let told = fit("codes.csv", &["--target", "y", "--model", "gp"]);
+    assert!(told.contains("classes       007, 030") && !told.contains("header"), "{told}");
+    write("new.csv", "x\n0\n9\n");
+    assert_eq!(run(&["predict", "codes.bochner", "new.csv"]), "y\n007\n030\n");
+    assert!(run(&["predict", "codes.bochner", "codes.csv", "--score"]).contains("On 60 rows"));
+    let message = bad(&["fit", "codes.csv", "--target", "y", "--task", "regression"]);
+    assert!(message.contains("without zeros at their beginning"), "{message}");
+    let late: String = (0..3000).map(|i| format!("{i},{}\n", if i < 2000 { "7" } else { "08" })).collect();
+    write("late.csv", &format!("x,y\n{late}"));
+    let message = bad(&["fit", "late.csv", "--target", "y"]);
+    assert!(message.contains("late.csv: line 2002, column 2 (y): the class \"08\" would become 8"), "{message}");
+    let numbers: String = (0..60).map(|i| format!("{},{}.5\n", i % 10, i % 10)).collect();
+    write("bare.csv", &numbers);
+    let told = fit("bare.csv", &["--target", "2", "--model", "gp"]);
+    assert!(told.starts_with("bare.csv: 60 rows of 1 column, target 2 (without a header"), "{told}");
+    // No rows, no predictions.
+    write("none.csv", "x\n");
+    assert_eq!(run(&["predict", "codes.bochner", "none.csv"]), "y\n");
+    let probabilities = run(&["predict", "codes.bochner", "none.csv", "--probabilities"]);
+    assert_eq!(probabilities, "y,probability of 007,probability of 030\n");
+    write("zero.csv", "1\n");
+    let std = run(&["predict", "bare.bochner", "zero.csv", "--header", "--std"]);
+    assert_eq!(std, "2,2_std\n");
+    for out in ["out.csv", "out.npy", "out.parquet", "out.tsv"] {
+        assert!(run(&["predict", "codes.bochner", "none.csv", "--out", out]).starts_with("Wrote 0 predictions"));
+        assert!(folder.path(out).exists());
+    }
+    assert_eq!(std::fs::read_to_string(folder.path("out.tsv")).unwrap(), "y\n");
+    let message = bad(&["predict", "codes.bochner", "out.parquet"]);
+    assert!(message.contains("there is no column x"), "an empty Parquet file is read: {message}");
+    write("none.csv", "x,y\n");
+    assert!(bad(&["predict", "codes.bochner", "none.csv", "--score"]).contains("there are no rows"));
 }

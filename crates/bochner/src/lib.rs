@@ -55,6 +55,8 @@ pub mod solve;
 pub mod special;
 pub mod tune;
 pub mod variance;
+#[doc(hidden)]
+pub mod words;
 
 pub use error::{Error, Result};
 pub use num_complex::Complex;

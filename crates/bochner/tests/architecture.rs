@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 const ORDER: &[&[&str]] = &[
     &["error"],
     &["parameter"],
+    &["words"],
     &["interrupt"],
     &["special"],
     &["scalar", "linalg"],
@@ -25,6 +26,16 @@ const ORDER: &[&[&str]] = &[
     &["tune"],
     &["persist"],
     &["catalogue"],
+];
+/// Crates, and those of this workspace that each may use.
+const CRATES: &[(&str, &[&str])] = &[
+    ("crates/bochner-backend", &[]),
+    ("crates/bochner", &["bochner-backend"]),
+    ("crates/bochner-table", &["bochner"]),
+    ("crates/bochner-report", &["bochner"]),
+    ("crates/bochner-papers", &["bochner", "bochner-table", "bochner-report"]),
+    ("crates/bochner-cli", &["bochner", "bochner-table", "bochner-report", "bochner-papers"]),
+    ("python", &["bochner", "bochner-table"]),
 ];
 const TOGETHER: [&str; 2] = ["scalar", "linalg"];
 
@@ -117,4 +128,33 @@ fn every_room_uses_rooms_before_it() {
     }
     assert!(uses > 50, "only {uses} paths found: the test no longer reads the sources");
     assert!(mistakes.is_empty(), "{mistakes:#?}");
+}
+
+/// Crates of this workspace that a manifest names as dependencies.
+fn dependencies(manifest: &str) -> Vec<&str> {
+    let mut listed = false;
+    let mut found = Vec::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            listed = line.trim_end_matches(']').ends_with("dependencies");
+        } else if listed && line.starts_with("bochner") {
+            found.extend(line.split(['.', ' ', '=']).next());
+        }
+    }
+    found
+}
+
+#[test]
+fn every_crate_uses_those_that_it_may() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let manifest = |folder: &str| std::fs::read_to_string(root.join(folder).join("Cargo.toml")).unwrap();
+    assert_eq!(dependencies(&manifest("crates/bochner")), ["bochner-backend"], "the test no longer reads manifests");
+    let folders = std::fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().file_name());
+    for folder in folders.map(|name| format!("crates/{}", name.to_string_lossy())).chain(["python".to_owned()]) {
+        let known = CRATES.iter().find(|(name, _)| *name == folder);
+        let (_, allowed) = known.unwrap_or_else(|| panic!("{folder} is a new crate: give it a place in CRATES"));
+        for used in dependencies(&manifest(&folder)) {
+            assert!(allowed.contains(&used), "{folder} uses {used}");
+        }
+    }
 }

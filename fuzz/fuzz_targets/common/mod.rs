@@ -1,7 +1,7 @@
 //! Reads whatever the bytes are: an answer or an error, never a crash.
 
 use bochner::rows::RowSource;
-use bochner_cli::read::{Data, Input, Missing, Options, Selection};
+use bochner_table::read::{Data, Input, Missing, Options, Selection};
 use std::io::{self, Read};
 
 /// Columns beyond which bytes are read once only.

@@ -1,8 +1,10 @@
-use crate::bench::{self, ALL, Bench, Benchmark, Peers, add_lines, empty_table};
+use bochner_papers::bench::{self, ALL, Bench, Benchmark, Peers, add_lines, empty_table};
 use crate::cli::Context;
-use crate::failure::{Failure, Outcome};
-use crate::progress::Progress;
-use crate::table::{Cell, Format, Table};
+use bochner_table::failure::{Failure, Outcome};
+use crate::progress::Bar;
+use bochner_table::progress::Progress;
+use crate::output_args::FormatArgs;
+use bochner_report::table::{Cell, Table};
 use std::path::PathBuf;
 
 /// Time the kernels of this build against references on this machine
@@ -33,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FOLDER", default_value = "benches/peers")]
     scripts: PathBuf,
     #[command(flatten)]
-    format: Format,
+    format: FormatArgs,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
@@ -42,21 +44,21 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         for benchmark in ALL {
             table.push(vec![Cell::text(benchmark.name), Cell::text(benchmark.about)]);
         }
-        return table.print(context, args.format);
+        return context.table(&table, args.format);
     }
     let chosen = choose(&args.names)?;
     let peers = args.peers.as_deref().map(|python| Peers::new(python, &args.scripts, context.threads())).transpose()?;
     let full = args.full || args.bars;
-    let progress = Progress::new(context, chosen.len() as u64);
+    let progress = Bar::new(context, chosen.len() as u64);
     let mut table = empty_table();
     for benchmark in chosen {
-        progress.at(benchmark.name)?;
+        progress.at(benchmark.name.into())?;
         let bench = Bench { progress: &progress, peers: peers.as_ref(), full, bars: args.bars };
         add_lines(&mut table, benchmark.name, &benchmark.run(&bench)?);
         progress.done(1)?;
     }
     drop(progress);
-    table.print(context, args.format)?;
+    context.table(&table, args.format)?;
     if !args.format.for_programs() {
         let threads = context.threads();
         let sizes = if full { "full sizes" } else { "small sizes; the bars are stated for --full" };

@@ -1,14 +1,17 @@
 use crate::cli::Context;
-use crate::failure::{Failure, Outcome};
-use crate::human;
-use crate::output;
-use crate::pipeline::Preparation;
-use crate::plot::file::PlotsArgs;
-use crate::plot::{Axis, Plot, Point, Series, Style};
-use crate::progress::Progress;
-use crate::report::Report;
-use crate::table::{Cell, Format, Table};
-use crate::target::{Kernel, KernelArgs, SampleArgs, Sampled, scaled};
+use bochner_table::failure::{Failure, Outcome};
+use bochner::words;
+use crate::values;
+use bochner_table::output;
+use bochner_table::pipeline::Preparation;
+use bochner_report::plot::{Axis, Plot, Point, Series, Style};
+use crate::progress::Bar;
+use bochner_table::progress::Progress;
+use bochner_report::Report;
+use crate::output_args::{FormatArgs, PlotsArgs};
+use bochner_report::table::{Cell, Table};
+use crate::target::{KernelArgs, SampleArgs};
+use bochner_table::sample::{Kernel, Sampled, scaled};
 use bochner::plan::{Candidate, FieldSample, Measured, Sample, Trial};
 use bochner::random::Seed;
 use std::path::PathBuf;
@@ -28,10 +31,10 @@ Examples:
   bochner compare wind.csv --target u,v --kernel divergence_free --out comparison   # a field")]
 pub(crate) struct Args {
     /// Numbers of features, separated by commas
-    #[arg(long, value_delimiter = ',', value_parser = human::parse_count, default_values_t = [256, 512, 1024, 2048, 4096])]
+    #[arg(long, value_delimiter = ',', value_parser = values::parse_count, default_values_t = [256, 512, 1024, 2048, 4096])]
     features: Vec<usize>,
     /// Draws of every map [default: 10, fewer from 2048 features on, but 3 at least]
-    #[arg(long, value_parser = human::parse_count)]
+    #[arg(long, value_parser = values::parse_count)]
     draws: Option<usize>,
     /// Folder for the plots and results.json
     #[arg(long, value_name = "FOLDER")]
@@ -42,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
     #[command(flatten)]
-    format: Format,
+    format: FormatArgs,
     // With headings of their own, which what follows them would get too.
     #[command(flatten)]
     kernel: KernelArgs,
@@ -97,11 +100,11 @@ fn compare<T: Trial>(args: &Args, context: &Context, kernel: &Kernel, sampled: &
     let seed = Seed::new(context.global.seed);
     let candidates = sample.candidates()?;
     let draws: usize = args.features.iter().map(|&features| args.draws(features)).sum();
-    let progress = Progress::new(context, (candidates.len() * draws) as u64);
+    let progress = Bar::new(context, (candidates.len() * draws) as u64);
     let (mut entries, mut left_out) = (Vec::new(), Vec::new());
     for (index, candidate) in candidates.iter().enumerate() {
         for &features in &args.features {
-            progress.at(format!("{}, {} features", candidate.name, human::count(features)))?;
+            progress.at(format!("{}, {} features", candidate.name, words::count(features)).into())?;
             match entry(args, sample, candidate, features, seed, &progress) {
                 Ok((measured, predicted)) => entries.push(Entry { candidate: index, features, measured, predicted }),
                 // A map may not suit these rows (an exponent beyond range, rows off the sphere): the others still do.
@@ -133,7 +136,7 @@ fn entry<T: Trial>(
     candidate: &Candidate<T::Spec>,
     features: usize,
     seed: Seed,
-    progress: &Progress,
+    progress: &dyn Progress,
 ) -> bochner::Result<(Measured, Option<(f64, bool)>)> {
     let candidate = sample.sized(candidate, features, seed)?;
     let predicted = match sample.expected(&candidate) {
@@ -155,8 +158,8 @@ fn show(
     rows: usize,
 ) -> Outcome {
     let (facts, kernel) = (sampled.facts(kernel, rows)?, kernel.title());
-    let columns = human::things(sampled.rows.ncols(), "column");
-    let mut table = Table::new(format!("{kernel} on {} of {columns}", human::things(rows, "row")))
+    let columns = words::things(sampled.rows.ncols(), "column");
+    let mut table = Table::new(format!("{kernel} on {} of {columns}", words::things(rows, "row")))
         .with_facts("maps", facts)
         .words("map", "map")
         .numbers("features", "features")
@@ -202,12 +205,12 @@ fn show(
         report.plot(&plots[0].1).plot(&plots[1].1).table(&table);
         output::write_whole(path, report.to_html().as_bytes())?;
     }
-    table.print(context, args.format)
+    context.table(&table, args.format)
 }
 
 fn tip(name: &str, entry: &Entry) -> String {
-    let time = human::duration(entry.measured.seconds);
-    format!("{name}, {} features\n{:.2} %, {time}", human::count(entry.features), 100.0 * entry.measured.mean())
+    let time = words::duration(entry.measured.seconds);
+    format!("{name}, {} features\n{:.2} %, {time}", words::count(entry.features), 100.0 * entry.measured.mean())
 }
 
 fn by_features(args: &Args, names: &[&str], entries: &[Entry]) -> Plot {

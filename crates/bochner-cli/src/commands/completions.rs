@@ -1,5 +1,5 @@
 use crate::cli::{Cli, Context};
-use crate::failure::Outcome;
+use bochner_table::failure::Outcome;
 use clap::CommandFactory;
 use clap_complete::Shell;
 

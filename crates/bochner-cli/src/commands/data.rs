@@ -1,11 +1,13 @@
 use crate::cli::Context;
-use crate::failure::{Failure, Outcome};
-use crate::fetch;
-use crate::human;
-use crate::known::{self, KnownSet, Verdict};
-use crate::output;
-use crate::progress::Progress;
-use crate::table::{Cell, Format, Table, Tone};
+use bochner_table::failure::{Failure, Outcome};
+use bochner_papers::fetch;
+use bochner::words;
+use bochner_papers::known::{self, KnownSet, Verdict};
+use bochner_table::output;
+use crate::progress::Bar;
+use bochner_table::progress::Progress;
+use crate::output_args::FormatArgs;
+use bochner_report::table::{Cell, Table, Tone};
 use std::path::PathBuf;
 
 /// Known data sets: which there are, where they are, whether they are intact
@@ -31,14 +33,14 @@ enum Action {
     /// Show known data sets and where they are
     List {
         #[command(flatten)]
-        format: Format,
+        format: FormatArgs,
     },
     /// Compare files with their sizes and checksums
     Check {
         /// Names of data sets [default: all]
         names: Vec<String>,
         #[command(flatten)]
-        format: Format,
+        format: FormatArgs,
     },
     /// Download a data set
     Fetch {
@@ -65,7 +67,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     }
 }
 
-fn list(folder: Option<PathBuf>, context: &Context, format: Format) -> Outcome {
+fn list(folder: Option<PathBuf>, context: &Context, format: FormatArgs) -> Outcome {
     let title = match &folder {
         Some(folder) => format!("Data sets in {}", folder.display()),
         None => "Data sets (no folder given: --data FOLDER or BOCHNER_DATA says where they are)".into(),
@@ -92,23 +94,23 @@ fn list(folder: Option<PathBuf>, context: &Context, format: Format) -> Outcome {
             Cell::text(format!("{}{fetchable}", set.what)),
         ]);
     }
-    table.print(context, format)
+    context.table(&table, format)
 }
 
-fn check(folder: Option<PathBuf>, names: &[String], context: &Context, format: Format) -> Outcome {
+fn check(folder: Option<PathBuf>, names: &[String], context: &Context, format: FormatArgs) -> Outcome {
     let sets = match names {
         [] => known::sets(),
         names => names.iter().map(|name| known::find(name)).collect::<Outcome<_>>()?,
     };
     let folder = folder.ok_or_else(|| Failure::Usage("which folder? Say --data FOLDER, or set BOCHNER_DATA".into()))?;
     let files: usize = sets.iter().map(|s| s.files.len()).sum();
-    let progress = Progress::new(context, files as u64);
+    let progress = Bar::new(context, files as u64);
     let mut table = Table::new("").words("file", "file").words("verdict", "verdict");
     let (mut intact, mut damaged, mut missing) = (0, 0, 0);
     for set in &sets {
         for file in &set.files {
             let name = format!("{}/{}", set.name, file.name);
-            progress.at(name.clone())?;
+            progress.at(name.clone().into())?;
             let verdict = match known::check(&folder.join(&set.name).join(&file.name), file)? {
                 Verdict::Intact => {
                     intact += 1;
@@ -128,7 +130,7 @@ fn check(folder: Option<PathBuf>, names: &[String], context: &Context, format: F
         }
     }
     drop(progress);
-    table.print(context, format)?;
+    context.table(&table, format)?;
     if damaged > 0 || (!names.is_empty() && missing > 0) {
         return Err(Failure::Failed(format!("{intact} files are intact, {damaged} damaged, {missing} not here")));
     }
@@ -168,11 +170,11 @@ fn fetch_files(target: &std::path::Path, set: &KnownSet, base: &str, context: &C
             context.print(&format!("{}: already here\n", path.display()))?;
             continue;
         }
-        let progress = Progress::bytes(context, file.bytes);
-        progress.at(format!("{}/{}", set.name, file.name))?;
+        let progress = Bar::bytes(context, file.bytes);
+        progress.at(format!("{}/{}", set.name, file.name).into())?;
         fetch::fetch(&format!("{base}{}", file.name), &path, file, |have| progress.to(have))?;
         drop(progress);
-        context.print(&format!("{}: {}, checksum right\n", path.display(), human::bytes(file.bytes)))?;
+        context.print(&format!("{}: {}, checksum right\n", path.display(), words::bytes(file.bytes)))?;
     }
     Ok(())
 }

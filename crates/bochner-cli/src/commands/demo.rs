@@ -1,9 +1,9 @@
 use crate::cli::Context;
 use crate::demo;
-use crate::failure::Outcome;
-use crate::human;
-use crate::output;
-use crate::plot::file::PlotsArgs;
+use bochner_table::failure::Outcome;
+use bochner::words;
+use bochner_table::output;
+use crate::output_args::PlotsArgs;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     context.print(&results.summary(context))?;
     context.print(&format!(
         "Done in {}. Open {} to see the plots; the numbers are in {}.\n",
-        human::duration(seconds),
+        words::duration(seconds),
         context.bold(&page.display().to_string()),
         args.out.join("results.json").display()
     ))

@@ -1,14 +1,12 @@
 use crate::cli::Context;
-use crate::commands::fit::{figure_words, task_words};
-use crate::failure::{Failure, Outcome};
-use crate::human;
-use crate::models::{self, Model};
-use crate::pipeline::Task;
-use crate::read::Kind;
-use crate::score::Figure;
-use bochner::persist::Stored;
+use bochner_table::failure::Outcome;
+use bochner::words;
+use bochner_table::models::Model;
+use bochner_table::pipeline::Task;
+use bochner_table::read::Kind;
+use bochner_table::score::Figure;
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Explain a model file in words
 ///
@@ -27,22 +25,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Reads a model file; what is wrong with it is told with its name.
-pub(crate) fn load(path: &Path) -> Outcome<Model> {
-    let told = |e: &dyn std::fmt::Display| Failure::Failed(format!("{}: {e}", path.display()));
-    let bytes = std::fs::read(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => told(&"there is no such file"),
-        _ => told(&e),
-    })?;
-    if !models::is_file(&bytes) {
-        let head = &bytes[..bytes.len().min(64)];
-        return Err(Failure::Failed(models::not_a_model(&path.display().to_string(), head)));
-    }
-    Stored::from_bytes(&bytes).and_then(Model::new).map_err(|e| told(&e))
-}
-
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
-    let model = load(&args.model)?;
+    let model = Model::load(&args.model)?;
     let header = &model.stored.header;
     let bytes = std::fs::metadata(&args.model).map(|m| m.len()).unwrap_or(0);
     if args.json {
@@ -54,13 +38,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     }
     let description = model.description()?;
     let training = &header.extra["training"];
-    let task = task_words(model.kind.task);
+    let task = model.kind.task.in_words();
     let of = if model.kind.words.contains(task) { String::new() } else { format!(" for {task}") };
     let mut lines = vec![format!(
         "{}: {}{of}, {}",
         context.bold(&args.model.display().to_string()),
         model.kind.words,
-        human::bytes(bytes)
+        words::bytes(bytes)
     )];
     let mut add = |what: &str, words: String| lines.push(format!("  {what:<14}{words}"));
     match &model.pipeline {
@@ -69,42 +53,42 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
             add("predicts", targets.join(", "));
             if model.kind.task == Task::Classification {
                 let names = model.class_names();
-                add("classes", format!("{}: {}", names.len(), human::some_of(&names)));
+                add("classes", format!("{}: {}", names.len(), words::some_of(&names)));
             }
             let categories = pipeline.schema.inputs.iter().filter(|c| matches!(c.kind, Kind::Words { .. })).count();
-            let count = human::things(pipeline.schema.inputs.len(), "column");
+            let count = words::things(pipeline.schema.inputs.len(), "column");
             let of = if categories > 0 { format!(", {categories} of them categories") } else { String::new() };
-            add("from", format!("{count}{of}: {}", crate::source::some_names(&pipeline.schema)));
+            add("from", format!("{count}{of}: {}", pipeline.schema.some_names()));
             for (i, words) in pipeline.in_words().into_iter().enumerate() {
                 add(if i == 0 { "first" } else { "" }, words);
             }
         }
-        None => add("from", format!("{}, as they are", human::things(header.input_dim, "column"))),
+        None => add("from", format!("{}, as they are", words::things(header.input_dim, "column"))),
     }
     match description.features(header.input_dim)? {
         Some(features) => {
             add("map", format!("{}, drawn again from its seed", description.in_words()));
-            add("features", format!("{} of type {}", human::count(features), header.dtype));
+            add("features", format!("{} of type {}", words::count(features), header.dtype));
         }
         None => add("map", description.in_words()),
     }
     if let Some(scale) = description.length_scale() {
-        add("length scale", human::significant(scale, 4));
+        add("length scale", words::significant(scale, 4));
     }
     if let Some(penalty) = training["penalty"].as_f64() {
-        add(model.kind.parameter, human::significant(penalty, 3));
+        add(model.kind.parameter, words::significant(penalty, 3));
     }
     for (i, words) in model.fitted.in_words().into_iter().enumerate() {
         add(if i == 0 { "solved" } else { "" }, words);
     }
     if let Some(rows) = training["rows"].as_u64() {
-        add("trained on", human::things(rows as usize, "row"));
+        add("trained on", words::things(rows as usize, "row"));
     }
     let figures: Vec<Figure> = serde_json::from_value(training["figures"].clone()).unwrap_or_default();
     for (i, figure) in figures.iter().enumerate() {
         let rows = training["scored_rows"].as_u64().unwrap_or(0);
-        let on = if i == 0 { format!(", on {} held-out rows", human::count(rows as usize)) } else { String::new() };
-        add(if i == 0 { "scored" } else { "" }, format!("{}{on}", figure_words(figure)));
+        let on = if i == 0 { format!(", on {} held-out rows", words::count(rows as usize)) } else { String::new() };
+        add(if i == 0 { "scored" } else { "" }, format!("{}{on}", figure.in_words()));
     }
     context.print(&format!("{}\n", lines.join("\n")))
 }

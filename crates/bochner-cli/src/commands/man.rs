@@ -1,6 +1,6 @@
 use crate::cli::{Cli, Context};
-use crate::failure::{Failure, Outcome};
-use crate::output;
+use bochner_table::failure::{Failure, Outcome};
+use bochner_table::output;
 use clap::CommandFactory;
 use clap_mangen::Man;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! One file per command. A new one is a file with `Args` and `run`, and one line in the list below.
 
 use crate::cli::Context;
-use crate::failure::Outcome;
+use bochner_table::failure::Outcome;
 
 macro_rules! commands {
     ($($variant:ident => $module:ident),* $(,)?) => {

@@ -1,12 +1,16 @@
 use crate::cli::Context;
-use crate::failure::{Failure, Outcome};
-use crate::human;
-use crate::output;
-use crate::pipeline::Preparation;
-use crate::plot::{Axis, Plot, Point, Series, Style, file};
-use crate::progress::Progress;
-use crate::table::{Cell, Format, Table};
-use crate::target::{Kernel, KernelArgs, KernelName, SampleArgs, Sampled, scaled};
+use bochner_table::failure::{Failure, Outcome};
+use bochner::words;
+use crate::values;
+use bochner_table::output;
+use bochner_table::pipeline::Preparation;
+use bochner_report::plot::{Axis, Plot, Point, Series, Style};
+use crate::progress::Bar;
+use bochner_table::progress::Progress;
+use crate::output_args::{self, FormatArgs};
+use bochner_report::table::{Cell, Table};
+use crate::target::{KernelArgs, KernelName, SampleArgs};
+use bochner_table::sample::{Kernel, Sampled, scaled};
 use bochner::kernel::Any;
 use bochner::plan::{FieldSample, Measured, Plan, Request, Sample, Trial};
 use bochner::preprocess::{Basis, Shape, SparseTransform, sparsity_at_energy};
@@ -36,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = "0.05", value_parser = parse_error)]
     error: f64,
     /// Most features a map may have
-    #[arg(long, default_value_t = 131_072, value_parser = human::parse_count)]
+    #[arg(long, default_value_t = 131_072, value_parser = values::parse_count)]
     most_features: usize,
     /// Draws by which the fastest map is verified
     #[arg(long, default_value_t = 5)]
@@ -57,7 +61,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE.svg|png", conflicts_with = "sparse")]
     plot: Option<PathBuf>,
     #[command(flatten)]
-    format: Format,
+    format: FormatArgs,
     // With headings of their own, which what follows them would get too.
     #[command(flatten)]
     kernel: KernelArgs,
@@ -92,7 +96,7 @@ fn parse_error(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let seed = Seed::new(context.global.seed);
     args.kernel.check()?;
-    args.plot.as_deref().map_or(Ok(()), file::check)?;
+    args.plot.as_deref().map_or(Ok(()), output_args::check_plot)?;
     args.plot.iter().try_for_each(|path| output::check_apart(&[("--plot", path)], &[args.sample.named()]))?;
     if args.sparse {
         return sparse(args, context, seed);
@@ -114,23 +118,23 @@ fn plan<T: Trial>(args: &Args, context: &Context, kernel: &Kernel, sampled: &Sam
         seed: context.global.seed,
     };
     let steps = sample.candidates()?.len() + args.draws;
-    let progress = Progress::new(context, steps as u64);
+    let progress = Bar::new(context, steps as u64);
     let plan = bochner::plan::plan(sample, &request, |what| {
-        progress.at(what.to_owned()).and_then(|()| progress.done(1)).map_err(|_| bochner::Error::Interrupted)
+        progress.at(what.to_owned().into()).and_then(|()| progress.done(1)).map_err(|_| bochner::Error::Interrupted)
     })?;
     drop(progress);
     let heading = format!(
         "{}: {} of {} to a relative error of {} %",
         kernel.title(),
-        human::things(sampled.total, "row"),
-        human::things(sampled.rows.ncols(), "column"),
-        human::significant(100.0 * args.error, 3)
+        words::things(sampled.total, "row"),
+        words::things(sampled.rows.ncols(), "column"),
+        words::significant(100.0 * args.error, 3)
     );
     if let Some(path) = &args.plot {
-        file::write(path, &costs(&heading, &plan).to_svg())?;
+        output_args::write_plot(path, &costs(&heading, &plan).to_svg())?;
     }
     let facts = facts(args, sampled, kernel, sample.rows().nrows())?;
-    table(&heading, &plan).with_facts("maps", facts).print(context, args.format)?;
+    context.table(&table(&heading, &plan).with_facts("maps", facts), args.format)?;
     if args.format.for_programs() {
         return Ok(());
     }
@@ -167,9 +171,9 @@ fn sparse(args: &Args, context: &Context, seed: Seed) -> Outcome {
     let mut table = Table::new(format!(
         "{} on rows of {}: every pair within {} with probability {}",
         kernel.title(),
-        human::things(d, "column"),
-        human::significant(args.error, 3),
-        human::significant(1.0 - args.failure, 4)
+        words::things(d, "column"),
+        words::significant(args.error, 3),
+        words::significant(1.0 - args.failure, 4)
     ))
     .words("basis", "basis")
     .numbers("k_median", "k, median")
@@ -214,7 +218,7 @@ fn sparse(args: &Args, context: &Context, seed: Seed) -> Outcome {
     let mut facts = facts(args, &sampled, &kernel, sampled.rows.nrows())?;
     facts.push(("failure".into(), args.failure.into()));
     facts.push(("energy".into(), args.energy.into()));
-    table.with_facts("bases", facts).print(context, args.format)?;
+    context.table(&table.with_facts("bases", facts), args.format)?;
     if args.format.for_programs() {
         return Ok(());
     }
@@ -222,7 +226,7 @@ fn sparse(args: &Args, context: &Context, seed: Seed) -> Outcome {
         Shape::Line => "a line of numbers".to_owned(),
         Shape::Image { height, width } => format!("an image of {height} x {width}"),
     };
-    let share = human::significant(100.0 * args.energy, 4);
+    let share = words::significant(100.0 * args.energy, 4);
     let verdict = match compresses {
         true => "",
         false => "\nAt this error the theorem asks for at least as many measurements as there are columns: what compression\n\
@@ -233,7 +237,7 @@ fn sparse(args: &Args, context: &Context, seed: Seed) -> Outcome {
          M  frequencies (twice as many features) for k-sparse rows, by the theorem and with the constants of a proof without gaps\n\
          m  measurements that rows may be compressed to, and the frequencies that are needed afterwards{verdict}\n",
         sampled.prepared(sampled.rows.nrows()),
-        human::significant(radius, 3)
+        words::significant(radius, 3)
     ))
 }
 
@@ -269,8 +273,8 @@ fn costs<S>(heading: &str, plan: &Plan<S>) -> Plot {
     let series = plan.choices.iter().enumerate().map(|(index, choice)| {
         let mut mark = Series::new(&*choice.name, Style::Scatter, index);
         let features = choice.features;
-        let error = human::significant(100.0 * choice.predicted, 3);
-        let (count, time) = (human::count(features), human::duration(choice.seconds));
+        let error = words::significant(100.0 * choice.predicted, 3);
+        let (count, time) = (words::count(features), words::duration(choice.seconds));
         mark.push(
             Point::new(features as f64, 1e3 * choice.seconds),
             format!("{}\n{count} features, {time}\npredicted {error} %", choice.name),

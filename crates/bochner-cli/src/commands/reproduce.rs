@@ -1,10 +1,11 @@
 use crate::cli::Context;
-use crate::failure::Outcome;
-use crate::human;
-use crate::plot::file::PlotsArgs;
-use crate::plot::wrap;
-use crate::reproduce::{self, EXPERIMENTS, Settings};
-use crate::table::{Cell, Format, Table};
+use bochner_table::failure::{Failure, Outcome};
+use bochner::words;
+use crate::values;
+use bochner_report::plot::wrap;
+use bochner_papers::reproduce::{self, EXPERIMENTS, Settings};
+use crate::output_args::{FormatArgs, PlotsArgs};
+use bochner_report::table::{Cell, Table};
 use std::path::PathBuf;
 
 /// The papers' experiments: their numbers beside ours
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "quick")]
     paper: bool,
     /// Draws of everything random [default: what fits the time of the run, 10 for most]
-    #[arg(long, value_parser = human::parse_count)]
+    #[arg(long, value_parser = values::parse_count)]
     draws: Option<usize>,
     /// Folder with the data sets [default: $BOCHNER_DATA, then ../shared/data]
     #[arg(long, value_name = "FOLDER")]
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]
-    format: Format,
+    format: FormatArgs,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
@@ -56,33 +57,37 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         seeds: args.draws,
         data: args.data.as_deref(),
         out: &args.out,
-        plots: args.plots,
+        plots: args.plots.plots.unwrap_or_default(),
         report: args.report.as_deref(),
         fresh: args.fresh,
-        format: args.format,
+        format: args.format.into(),
+        colour: context.colour,
+        quiet: context.global.quiet,
+        seed: context.global.seed,
     };
     if let (None | Some("all"), Some(page)) = (args.name.as_deref(), settings.report) {
-        return Err(crate::failure::Failure::Usage(format!(
+        return Err(Failure::Usage(format!(
             "--report {} is the page of one experiment: name one, or find a page for each in --out {}",
             page.display(),
             args.out.display()
         )));
     }
+    let reproduce = |experiment| reproduce::run(experiment, &settings, context, &|text| context.print(text));
     match args.name.as_deref() {
-        None if args.format.for_programs() => list().print(context, args.format),
+        None if args.format.for_programs() => context.table(&list(), args.format),
         None => context.print(&listed(|name| context.bold(name))),
         Some("all") => {
             let mut failed = Vec::new();
             for experiment in EXPERIMENTS {
-                match reproduce::run(experiment, &settings, context) {
+                match reproduce(experiment) {
                     Ok(()) => {}
-                    Err(crate::failure::Failure::Interrupted) => return Err(crate::failure::Failure::Interrupted),
+                    Err(Failure::Interrupted) => return Err(Failure::Interrupted),
                     Err(failure) => failed.push(format!("{}: {failure}", experiment.name)),
                 }
             }
-            if failed.is_empty() { Ok(()) } else { Err(crate::failure::Failure::Failed(failed.join("\n"))) }
+            if failed.is_empty() { Ok(()) } else { Err(Failure::Failed(failed.join("\n"))) }
         }
-        Some(name) => reproduce::run(reproduce::find(name)?, &settings, context),
+        Some(name) => reproduce(reproduce::find(name)?),
     }
 }
 
@@ -100,7 +105,7 @@ fn listed(bold: impl Fn(&str) -> String) -> String {
             lines.extend(wrap(&format!("({})", e.needs.join(", ")), WIDTH - names - 17));
         }
         let name = bold(e.name) + &" ".repeat(names - e.name.len());
-        let mut head = format!("{name}   {:>11}   ", human::duration(60.0 * e.minutes));
+        let mut head = format!("{name}   {:>11}   ", words::duration(60.0 * e.minutes));
         for line in lines {
             text += &format!("{head}{line}\n");
             head = " ".repeat(names + 17);

@@ -1,23 +1,17 @@
 use crate::cli::Context;
-use crate::commands::inspect;
-use crate::commands::predict::{self, Fill, Manners, WordsArgs};
-use crate::description::{Description, operator_name, spec_from};
-use crate::failure::{Failure, Outcome};
-use crate::human;
+use crate::commands::predict::{self, WordsArgs};
 use crate::map_args::MapArgs;
-use crate::models::Model;
-use crate::output;
-use crate::pipeline::{self, Preparation};
-use crate::progress::Progress;
-use crate::read::{Data, Missing};
-use crate::source::{self, Columns, Text};
-use crate::write::{self, Block, Layout, Sheet};
-use bochner::feature::{Describe, FeatureMap, Spec};
-use bochner::preprocess::Preprocess;
-use bochner::random::Seed;
-use bochner::rows::RowSource;
-use bochner::scalar::Real;
-use ndarray::{Array2, s};
+use crate::source::{Columns, Text};
+use bochner::words;
+use bochner_table::description::Description;
+use bochner_table::failure::{Failure, Outcome};
+use bochner_table::models::Model;
+use bochner_table::output;
+use bochner_table::pipeline::Preparation;
+use bochner_table::predict::{Fill, NewCells, open};
+use bochner_table::read::{Data, Largest, Missing};
+use bochner_table::transform::Transform;
+use bochner_table::write;
 use std::path::PathBuf;
 
 /// Turn rows into random features
@@ -60,26 +54,33 @@ pub(crate) struct Args {
     text: Text,
 }
 
-/// Rows transformed at once: their features stay in a few megabytes.
-const PIECE: usize = 512;
-
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     write::check(args.out.as_deref())?;
     let model = args.model.as_deref().map(|path| ("the model", path));
     let inputs: Vec<_> = std::iter::once(("the data file", args.data.as_path())).chain(model).collect();
     args.out.iter().try_for_each(|out| output::check_apart(&[("--out", out)], &inputs))?;
-    let (data, steps, spec) = match &args.model {
-        Some(path) => from_model(args, &inspect::load(path)?)?,
+    let (data, transform) = match &args.model {
+        Some(path) => from_model(args, &Model::load(path)?)?,
         None => from_options(args, context)?,
     };
-    if args.double {
-        transform::<f64>(args, context, &data, &steps, &spec)
-    } else {
-        transform::<f32>(args, context, &data, &steps, &spec)
+    let out = args.out.as_deref();
+    let (rows, columns) = match args.double {
+        true => transform.write::<f64>(&data, out, context)?,
+        false => transform.write::<f32>(&data, out, context)?,
+    };
+    predict::tell_unknown_words(&data, context);
+    if let (Some(path), false) = (&args.out, context.global.quiet) {
+        let (rows, columns) = (words::count(rows), words::count(columns));
+        let map = Description::Map(transform.spec).in_words();
+        context.print(&format!("Wrote {rows} rows of {columns} {map} to {}\n", path.display()))?;
     }
+    if args.out.is_none() && rows == 0 {
+        return Err(Failure::Failed(format!("{}: there were no rows", data.input().name)));
+    }
+    Ok(())
 }
 
-fn from_model(args: &Args, model: &Model) -> Outcome<(Data, Vec<Preprocess>, Spec)> {
+fn from_model(args: &Args, model: &Model) -> Outcome<(Data, Transform)> {
     let missing = args.columns.missing();
     let fill = match missing {
         Missing::Mean => Some(Fill::Mean),
@@ -90,93 +91,18 @@ fn from_model(args: &Args, model: &Model) -> Outcome<(Data, Vec<Preprocess>, Spe
         }
         Missing::Refuse | Missing::Drop => None,
     };
-    let manners = Manners { fill, drop: missing == Missing::Drop, words: args.words };
-    let data = predict::open(model, &args.data, None, &args.text, false, manners)?;
-    let steps = model.pipeline.as_ref().map_or(Vec::new(), |p| p.steps.clone());
-    Ok((data, steps, model.description()?.spec()?))
+    let cells = NewCells { fill, drop: missing == Missing::Drop, unknown: args.words.unknown_words };
+    let data = open(model, &args.data, None, args.text.options(), false, cells)?;
+    Ok((data, Transform::of(model)?))
 }
 
-fn from_options(args: &Args, context: &Context) -> Outcome<(Data, Vec<Preprocess>, Spec)> {
+fn from_options(args: &Args, context: &Context) -> Outcome<(Data, Transform)> {
     let largest = match args.double {
-        true => source::DOUBLE,
-        false => source::single("too large for single precision; --double reads it"),
+        true => Largest::DOUBLE,
+        false => Largest::single("too large for single precision; --double reads it"),
     };
     let data = args.columns.open(&args.data, None, &[], &args.text, largest)?;
-    let mut map = args.map.describe(context.global.seed)?;
-    if let Some(kernel) = args.map.kernel().filter(|kernel| operator_name(kernel).is_some()) {
-        let message =
-            format!("--kernel {kernel} relates the targets of a model; bochner fit has it, transform has no targets");
-        return Err(Failure::Usage(message));
-    }
-    map.insert("n_components".into(), args.map.features.unwrap_or(1024).into());
-    let mut spec = spec_from(map.clone())?;
-    let described = serde_json::to_value(&spec).unwrap_or_default();
-    if !map.contains_key("length_scale") && described.get("length_scale").is_some() {
-        map.insert("length_scale".into(), "median".into());
-        // Maps that know numbers only keep their own.
-        spec = spec_from(map).unwrap_or(spec);
-    }
-    let progress = Progress::reading(context, data.input(), "looking at the rows")?;
-    let scan = pipeline::scan(&data, Seed::new(context.global.seed), 1 << 26, || progress.read())?;
-    drop(progress);
-    let steps = scan.steps(&data, args.preprocess, args.threshold)?;
-    let sample = &scan.sample.rows;
-    let mut sample = sample.slice(s![..sample.nrows().min(2000), ..]).to_owned();
-    steps.iter().try_for_each(|step| step.apply(sample.view_mut()))?;
-    let spec = spec.resolve(sample.view()).map_err(|error| {
-        // No median distance; what else there is has nothing to do with the length scale.
-        let median = matches!(
-            error,
-            bochner::Error::Unsupported { .. } | bochner::Error::Parameter { name: "number of rows", .. }
-        );
-        let advice = if median { "; --length-scale NUMBER is taken as it is" } else { "" };
-        match Failure::from(error) {
-            Failure::Failed(why) => Failure::Failed(format!("{}: {why}{advice}", data.input().name)),
-            other => other,
-        }
-    })?;
-    Ok((data, steps, spec))
-}
-
-fn transform<R: Real>(args: &Args, context: &Context, data: &Data, steps: &[Preprocess], spec: &Spec) -> Outcome {
-    let map = spec.build::<R>(data.schema().input_dim())?;
-    let names = (1..=map.output_dim()).map(|j| format!("f{j}")).collect();
-    let mut sheet = Sheet::create(args.out.as_deref(), Layout { words: None, numbers: names, single: !args.double })?;
-    let progress = Progress::reading(context, data.input(), "transforming")?;
-    let mut features = Array2::from_elem((PIECE, map.output_dim()), R::ZERO);
-    data.rows::<f64>().for_each_block(&mut |block| {
-        for start in (0..block.rows.nrows()).step_by(PIECE) {
-            let range = start..(start + PIECE).min(block.rows.nrows());
-            let mut rows = block.rows.slice(s![range.clone(), ..]).to_owned();
-            steps.iter().try_for_each(|step| step.apply(rows.view_mut()))?;
-            let mut features = features.slice_mut(s![..range.len(), ..]);
-            map.transform_into(rows.mapv(R::from_f64).view(), features.view_mut())?;
-            if let Some(at) = features.iter().position(|value| !value.is_finite()) {
-                let (row, column) = (start + at / map.output_dim(), at % map.output_dim());
-                return Err(bochner::Error::NonFinite { what: "features", row, column });
-            }
-            let wide = features.mapv(Real::to_f64);
-            sheet.push(Block { words: None, numbers: wide.view() }).map_err(pipeline::stopped)?;
-        }
-        if data.input().is_stream() {
-            sheet.flush().map_err(pipeline::stopped)?;
-        }
-        progress.read().map_err(pipeline::stopped)
-    })?;
-    drop(progress);
-    predict::tell_unknown_words(data, context);
-    let rows = sheet.rows();
-    sheet.finish()?;
-    if let (Some(path), false) = (&args.out, context.global.quiet) {
-        let (rows, columns) = (human::count(rows), human::count(map.output_dim()));
-        context.print(&format!(
-            "Wrote {rows} rows of {columns} {} to {}\n",
-            Description::Map(spec.clone()).in_words(),
-            path.display()
-        ))?;
-    }
-    if args.out.is_none() && rows == 0 {
-        return Err(Failure::Failed(format!("{}: there were no rows", data.input().name)));
-    }
-    Ok(())
+    let (map, seed) = (args.map.request(), context.global.seed);
+    let transform = Transform::new(&map, &data, args.preprocess, args.threshold, seed, context)?;
+    Ok((data, transform))
 }

@@ -1,0 +1,274 @@
+//! Optical features: time, memory and energy of (n, D) x (D, D) projections, beside a GPU and an optical device.
+
+use super::energy::Energy;
+use super::growth::{forget_peak, peak_memory};
+use super::reference::fill;
+use super::timing::seconds;
+use super::{Bar, Bench, Line, Measure};
+use bochner::feature::{Describe, DynMap, FeatureMap, OpticalProjection, OpticalSpec};
+use bochner::linalg::{TileMut, zeroed};
+use bochner::random::{Role, Seed, fill_normals};
+use bochner::words::count;
+use bochner_table::failure::Outcome;
+use ndarray::Array2;
+use rayon::prelude::*;
+use serde::Deserialize;
+use std::time::Instant;
+
+/// Figures of others, with their source.
+const PUBLISHED: &str = include_str!("../../data/optical-projection-times.json");
+
+/// What is said where joules are not counted.
+pub(crate) const NO_COUNTER: &str = "this machine shows no counter of joules (/sys/class/powercap)";
+
+#[derive(Deserialize)]
+pub(crate) struct Published {
+    pub(crate) points: Vec<Point>,
+    pub(crate) device: Device,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Point {
+    pub(crate) machine: String,
+    pub(crate) rows: usize,
+    pub(crate) dim: usize,
+    pub(crate) seconds: f64,
+    pub(crate) joules: f64,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Device {
+    pub(crate) machine: String,
+    pub(crate) rows_per_second: f64,
+    pub(crate) watts: f64,
+    pub(crate) largest_dim: usize,
+}
+
+pub(crate) fn published() -> Published {
+    serde_json::from_str(PUBLISHED).expect("the embedded figures are read by a test")
+}
+
+pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+    let published = published();
+    let mut lines = Vec::new();
+    structured(bench, &published.device, &mut lines)?;
+    dense(bench, &mut lines)?;
+    matrix_free(bench, &mut lines)?;
+    if !bench.bars {
+        study(bench, &published, &mut lines)?;
+    }
+    Ok(lines)
+}
+
+/// The map of exponent 2 with as many features as there are columns.
+fn map(projection: OpticalProjection, input_dim: usize, features: usize) -> Outcome<DynMap<f32>> {
+    Ok(OpticalSpec { n_components: features, projection, ..Default::default() }.build::<f32>(input_dim)?)
+}
+
+fn normal_rows(n: usize, d: usize) -> Array2<f32> {
+    let mut rows: Vec<f32> = zeroed(n * d);
+    rows.par_chunks_mut(d.max(1)).enumerate().for_each(|(i, row)| {
+        fill_normals(Seed::new(1), Role::Noise, i as u64, 0, TileMut::new(row, 1, d));
+    });
+    Array2::from_shape_vec((n, d), rows).expect("n times d numbers")
+}
+
+fn fresh(n: usize, features: usize) -> Array2<f32> {
+    Array2::from_shape_vec((n, features), zeroed(n * features)).expect("n times D numbers")
+}
+
+/// Seconds of a transform into a buffer: the median of several, or a single one if that takes long.
+fn time(map: &DynMap<f32>, rows: &Array2<f32>, out: &mut Array2<f32>) -> Outcome<f64> {
+    let start = Instant::now();
+    map.transform_into(rows.view(), out.view_mut())?;
+    let once = start.elapsed().as_secs_f64();
+    if once > 5.0 {
+        return Ok(once);
+    }
+    let mut failure = None;
+    let time = seconds(0.5, || failure = map.transform_into(rows.view(), out.view_mut()).err());
+    failure.map_or(Ok(time), |e| Err(e.into()))
+}
+
+fn size(n: usize, d: usize, features: usize) -> String {
+    format!("{} x {} to {} f32", count(n), count(d), count(features))
+}
+
+/// A million outputs from weights that would take 800 GB: ten minutes, most of them for 2·10¹¹ normals.
+pub(super) fn memory(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+    let mut lines = Vec::new();
+    let (n, d, features) = if bench.full { (64, 100_000, 1_000_000) } else { (64, 100_000, 10_000) };
+    bench.progress.at(format!("matrix-free, {}", size(n, d, features)).into())?;
+    forget_peak();
+    let start = Instant::now();
+    {
+        let (map, rows, mut out) =
+            (map(OpticalProjection::MatrixFree, d, features)?, normal_rows(n, d), fresh(n, features));
+        map.transform_into(rows.view(), out.view_mut())?;
+    }
+    let case = format!("matrix-free, {}", size(n, d, features));
+    let time = start.elapsed().as_secs_f64();
+    if let Some(peak) = peak_memory() {
+        let case = format!("{case}: peak memory");
+        lines.push(Line::speed(case, peak, "one gigabyte", 1e9, "B", Bar::AtMost(1.0)));
+    }
+    lines.push(Line::alone(case, Measure::Seconds(time)));
+    Ok(lines)
+}
+
+fn structured(bench: &Bench<'_>, device: &Device, lines: &mut Vec<Line>) -> Outcome {
+    let (n, d) = if bench.full { (3000, 1 << 16) } else { (300, 1 << 16) };
+    bench.progress.at(format!("structured, {}", size(n, d, d)).into())?;
+    let mut out = fresh(n, d);
+    let filled = fill(out.as_slice_mut().expect("contiguous"), 1.0);
+    let ours = time(&map(OpticalProjection::Structured, d, d)?, &normal_rows(n, d), &mut out)?;
+    drop(out);
+    // All weights would take 34 GB: a slice of rows and columns has the same rate.
+    let (slice, columns) = if bench.full { (512, 4096) } else { (128, 1024) };
+    bench.progress.at("dense complex product, a slice of it".into())?;
+    let part = time(&map(OpticalProjection::Dense, d, columns)?, &normal_rows(slice, d), &mut fresh(slice, columns))?;
+    let product = part * (n as f64 / slice as f64) * (d as f64 / columns as f64);
+    let case = format!("structured, {}", size(n, d, d));
+    let rate = |time: f64| n as f64 / time;
+    lines.push(Line::time(&case, ours, "filling the output", filled, Bar::AtMost(8.0)));
+    let reference = format!("dense complex product, from {} rows and {} columns", count(slice), count(columns));
+    lines.push(Line::speed(&case, rate(ours), &reference, rate(product), "row/s", Bar::AtLeast(800.0)));
+    lines.push(Line::speed(&case, rate(ours), &device.machine, device.rows_per_second, "row/s", Bar::None));
+    Ok(())
+}
+
+fn dense(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
+    let (n, d) = (1000, if bench.full { 4096 } else { 1024 });
+    bench.progress.at(format!("dense, {}", size(n, d, d)).into())?;
+    let ours = time(&map(OpticalProjection::Dense, d, d)?, &normal_rows(n, d), &mut fresh(n, d))?;
+    let case = format!("dense, {}", size(n, d, d));
+    match bench.peers {
+        Some(peers) => {
+            bench.progress.at("numpy's complex64 product".into())?;
+            for (name, theirs) in peers.time("complex_product", &[n.to_string(), d.to_string()])? {
+                let rate = |time: f64| n as f64 / time;
+                lines.push(Line::speed(&case, rate(ours), &name, rate(theirs), "row/s", Bar::AtLeast(0.8)));
+            }
+        }
+        None => lines.push(Line::alone(case, Measure::Seconds(ours))),
+    }
+    Ok(())
+}
+
+fn matrix_free(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
+    let (n, d) = (1000, if bench.full { 16_384 } else { 2048 });
+    bench.progress.at(format!("matrix-free, {}", size(n, d, d)).into())?;
+    let (rows, mut out) = (normal_rows(n, d), fresh(n, d));
+    let ours = time(&map(OpticalProjection::MatrixFree, d, d)?, &rows, &mut out)?;
+    bench.progress.at(format!("stored, {}", size(n, d, d)).into())?;
+    let stored = time(&map(OpticalProjection::Dense, d, d)?, &rows, &mut out)?;
+    let case = format!("matrix-free, {}", size(n, d, d));
+    lines.push(Line::time(case, ours, "stored weights", stored, Bar::AtMost(1.5)));
+    Ok(())
+}
+
+/// Weights a study stores, at most.
+const MOST_BYTES: f64 = 4e9;
+
+/// The three ways to project, by name.
+pub(crate) const PROJECTIONS: [(&str, OpticalProjection); 3] = [
+    ("dense", OpticalProjection::Dense),
+    ("matrix-free", OpticalProjection::MatrixFree),
+    ("structured", OpticalProjection::Structured),
+];
+
+/// What a projection of so many rows took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Taken {
+    pub(crate) seconds: f64,
+    /// Most bytes held, where the system says so.
+    pub(crate) memory: Option<f64>,
+    /// Of the whole machine, where it counts them.
+    pub(crate) joules: Option<f64>,
+}
+
+/// Projects `n` rows of length `d` to `d` features; nothing where that takes more than `most_flops` operations or more
+/// memory than a study stores.
+pub(crate) fn take(
+    projection: OpticalProjection,
+    n: usize,
+    d: usize,
+    most_flops: f64,
+    energy: Option<&Energy>,
+) -> Outcome<Option<Taken>> {
+    let (flops, weights) = (4.0 * n as f64 * (d as f64) * d as f64, 8.0 * d as f64 * d as f64);
+    let product = projection != OpticalProjection::Structured;
+    if product && flops > most_flops || projection == OpticalProjection::Dense && weights > MOST_BYTES {
+        return Ok(None);
+    }
+    // Fewer rows where these themselves would take gigabytes: time is linear in them.
+    let rows_timed = n.min((1 << 28) / d).max(1);
+    forget_peak();
+    let (map, rows, mut out) = (map(projection, d, d)?, normal_rows(rows_timed, d), fresh(rows_timed, d));
+    let scale = n as f64 / rows_timed as f64;
+    let seconds = scale * time(&map, &rows, &mut out)?;
+    let memory = peak_memory();
+    let joules = match energy {
+        Some(energy) => {
+            let mut failure = None;
+            let joules = energy.of(|| failure = map.transform_into(rows.view(), out.view_mut()).err());
+            failure.map_or(Ok(Some(scale * joules)), Err)?
+        }
+        None => None,
+    };
+    Ok(Some(Taken { seconds, memory, joules }))
+}
+
+/// (n, D) x (D, D) for growing D, as in the figure of the paper.
+fn study(bench: &Bench<'_>, published: &Published, lines: &mut Vec<Line>) -> Outcome {
+    let energy = Energy::find();
+    if energy.is_none() {
+        lines.push(Line::alone("energy", Measure::Words(NO_COUNTER)));
+    }
+    let dims: &[usize] =
+        if bench.full { &[1024, 4096, 20_000, 50_000, 1 << 18, 1 << 20] } else { &[1024, 4096, 1 << 16] };
+    // Products beyond this take minutes on a few cores.
+    let most_flops = if bench.full { 2e13 } else { 1e11 };
+    let n = 1000;
+    for (name, projection) in PROJECTIONS {
+        for &d in dims {
+            bench.progress.at(format!("{name}, D = {}", count(d)).into())?;
+            let Some(ours) = take(projection, n, d, most_flops, energy.as_ref())? else { continue };
+            let case = format!("{name}, ({0} x {1}) x ({1} x {1})", count(n), count(d));
+            let device = &published.device;
+            let nominal = n as f64 / device.rows_per_second;
+            if d <= device.largest_dim {
+                lines.push(Line::time(&case, ours.seconds, &device.machine, nominal, Bar::None));
+            } else {
+                lines.push(Line::alone(&case, Measure::Seconds(ours.seconds)));
+            }
+            let points: Vec<&Point> = published.points.iter().filter(|p| p.rows == n && p.dim == d).collect();
+            for point in &points {
+                lines.push(Line::time(&case, ours.seconds, &point.machine, point.seconds, Bar::None));
+            }
+            if let Some(peak) = ours.memory {
+                lines.push(Line::alone(format!("{case}: peak memory"), Measure::Rate(peak, "B")));
+            }
+            if let Some(joules) = ours.joules {
+                let case = format!("{case}: energy");
+                lines.push(Line::speed(&case, joules, &device.machine, nominal * device.watts, "J", Bar::None));
+                for point in &points {
+                    lines.push(Line::speed(&case, joules, &point.machine, point.joules, "J", Bar::None));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn published_figures_are_complete() {
+        let published = super::published();
+        assert_eq!(published.points.len(), 4);
+        assert!(published.points.iter().all(|p| p.seconds > 0.0 && p.joules > 0.0 && p.dim < 56_000));
+        // 3,000 rows take the device a second and a half.
+        assert_eq!(3000.0 / published.device.rows_per_second, 1.5);
+    }
+}

@@ -1,0 +1,136 @@
+//! What a long fit has learned so far, in one file that is replaced whole: which choices, and, for models that are fitted
+//! from them, sums over rows and how many rows.
+
+use crate::choose::Choice;
+use crate::failure::{Failure, Outcome};
+use crate::fit::CheckpointRequest;
+use crate::journal::Place;
+use crate::models::{self, Kind, Sums};
+use crate::output;
+use bochner::persist::{Header, Stored};
+use bochner::scalar::Real;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// SHA-256 in hexadecimal digits.
+pub fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Beside the sums.
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    configuration: String,
+    choice: Choice,
+}
+
+/// Where and how often.
+#[derive(Debug)]
+pub struct Checkpoint<'a> {
+    path: Option<&'a Path>,
+    every: Duration,
+    configuration: String,
+    last: Instant,
+}
+
+impl<'a> Checkpoint<'a> {
+    /// As asked for, if it was; `configuration` must be the same on resumption.
+    pub(crate) fn new(request: Option<&'a CheckpointRequest>, configuration: String) -> Self {
+        let seconds = request.map_or(f64::MAX, |request| request.every);
+        let every = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        Checkpoint { path: request.map(|request| &*request.path), every, configuration, last: Instant::now() }
+    }
+
+    /// Where the passes of an iterative solver are recorded.
+    pub(crate) fn journal(&self, resume: bool) -> Option<Place> {
+        self.path.map(|path| Place::beside(path, &self.configuration, resume, self.every))
+    }
+
+    /// Refuses a file that a fit from the beginning would replace: hours of another fit, or no checkpoint at all.
+    pub fn check_new(path: &Path) -> Outcome {
+        if !path.exists() {
+            return Ok(());
+        }
+        let path = path.display();
+        let message = format!("--checkpoint {path} is there already: --resume continues from it; or remove it first");
+        Err(Failure::Usage(message))
+    }
+
+    /// The model is on the disk: what it was made from is not needed any more.
+    pub fn remove(path: &Path) {
+        output::remove_parts(path);
+        Place::beside(path, "", false, Duration::ZERO).remove();
+        let _ = std::fs::remove_file(path);
+    }
+
+    /// What an earlier run has saved; `None` if there is no file yet. A fit without sums has its choices saved only.
+    pub(crate) fn load<R: Real>(&self, kept: Kept) -> Outcome<Option<(Choice, Option<Sums<R>>)>> {
+        let Some(path) = self.path.filter(|p| p.exists()) else { return Ok(None) };
+        let told = |e: &dyn std::fmt::Display| Failure::Failed(format!("{}: {e}", path.display()));
+        if !models::is_file(&models::head(path).map_err(|e| told(&e))?) {
+            let message = format!("{} is not a checkpoint of bochner; --checkpoint names another file", path.display());
+            return Err(Failure::Failed(message));
+        }
+        let other = "this checkpoint belongs to other data, other options or another version; remove it to begin anew";
+        let read = || match kept {
+            Kept::Choices => {
+                let stored = Stored::load(path)?;
+                stored.expect_kind(CHOICES)?;
+                Ok((None, stored.header.extra["note"].clone()))
+            }
+            Kept::Sums { by_class } => Sums::load(path, by_class).map(|(sums, note)| (Some(sums), note)),
+        };
+        let (sums, note) = read().map_err(|error: bochner::Error| match Stored::load(path) {
+            // Whole, but of another kind.
+            Ok(stored) if Kind::of(&stored).is_ok() => told(&"this is a model of bochner, not a checkpoint"),
+            Ok(_) => told(&other),
+            Err(_) => told(&error),
+        })?;
+        let note: Note = serde_json::from_value(note).map_err(|_| told(&"this is not a checkpoint of a fit"))?;
+        if note.configuration != self.configuration {
+            return Err(told(&other));
+        }
+        Ok(Some((note.choice, sums)))
+    }
+
+    /// Saves if it is time to.
+    pub(crate) fn now_and_then<R: Real>(&mut self, sums: &Sums<R>, choice: &Choice) -> Outcome {
+        if self.path.is_none() || self.last.elapsed() < self.every {
+            return Ok(());
+        }
+        self.save(Some(sums), choice)
+    }
+
+    pub(crate) fn save<R: Real>(&mut self, sums: Option<&Sums<R>>, choice: &Choice) -> Outcome {
+        let Some(path) = self.path else { return Ok(()) };
+        let note = Note { configuration: self.configuration.clone(), choice: choice.clone() };
+        let note = serde_json::to_value(note).map_err(|e| Failure::Failed(e.to_string()))?;
+        let saved = match sums {
+            Some(sums) => sums.save(path, note),
+            None => Stored::new(Header {
+                kind: CHOICES.into(),
+                dtype: R::NAME.into(),
+                input_dim: 0,
+                map: serde_json::Value::Null,
+                preprocessing: serde_json::Value::Null,
+                classes: None,
+                extra: serde_json::json!({ "note": note }),
+            })
+            .save(path),
+        };
+        saved.map_err(|e| Failure::Failed(format!("cannot write {}: {e}", path.display())))?;
+        self.last = Instant::now();
+        Ok(())
+    }
+}
+
+const CHOICES: &str = "choices";
+
+/// What a checkpoint keeps besides the choices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Choices,
+    Sums { by_class: bool },
+}

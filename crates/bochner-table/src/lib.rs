@@ -1,0 +1,43 @@
+//! Tables: data files as blocks of rows, columns and words, choosing and fitting models, predictions as files.
+//!
+//! | folder or file | holds |
+//! | --- | --- |
+//! | [`read`] | one file per data format, all delivering blocks of rows |
+//! | [`mod@write`] | tables on their way out: CSV, TSV, NPY, Parquet |
+//! | [`pipeline`] | from cells to rows: columns, steps, classes |
+//! | [`fit`] | a file and a [`fit::Request`] in, a model and its verdict out |
+//! | [`choose`], [`score`] | parameters by held-out rows; how good a model is |
+//! | [`models`], [`description`] | kinds of models; what they are made of |
+//! | [`map_request`], [`sample`] | a map or a kernel by names and settings; a prepared sample of a file's rows |
+//! | [`predict`], [`transform`] | new rows through a model; rows as random features |
+//! | [`progress`], [`interrupt`], [`output`], [`failure`] | signs of life, a clean stop, files written whole or not at all, what goes wrong |
+
+pub mod checkpoint;
+pub mod choose;
+pub mod description;
+pub mod failure;
+pub mod fit;
+pub mod interrupt;
+mod journal;
+pub mod map_request;
+pub mod models;
+pub mod output;
+pub mod pipeline;
+pub mod predict;
+pub mod progress;
+pub mod read;
+pub mod sample;
+pub mod score;
+pub mod transform;
+pub mod write;
+
+/// Reads the bytes of a model file as `predict` does, and predicts a row of zeros: what fuzzing calls.
+///
+/// # Errors
+/// Everything that is wrong with the bytes.
+#[doc(hidden)]
+pub fn try_model(bytes: &[u8]) -> bochner::Result<()> {
+    let model = models::Model::new(bochner::persist::Stored::from_bytes(bytes)?)?;
+    let rows = ndarray::Array2::zeros((1, model.stored.header.input_dim));
+    score::predict(&model, rows.view()).map(drop)
+}

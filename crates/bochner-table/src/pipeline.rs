@@ -1,0 +1,597 @@
+//! From the cells of a file to the rows of a model: columns, steps, classes. Stored in the model and done again to new rows.
+
+use crate::failure::{Failure, Outcome};
+use crate::interrupt;
+use crate::read::{Data, Kind, Missing, Schema};
+use bochner::preprocess::{Binarize, Centre, ColumnStatistics, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
+use bochner::random::{Role, Seed, Stream};
+use bochner::rows::{RowBlock, RowSource};
+use bochner::scalar::Real;
+use bochner::words;
+use bochner::{Error, Result};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// What is done to rows first: one list for all commands, so that `plan` and `compare` answer for the rows of `fit`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Preparation {
+    /// Scale columns of a table; only centre bytes of images and columns of zeros and ones
+    Auto,
+    /// Nothing
+    None,
+    /// Subtract the mean of every column
+    #[cfg_attr(feature = "clap", value(aliases = ["center", "centred", "centered"]))]
+    Centre,
+    /// Subtract the mean of every column and divide by its standard deviation
+    #[cfg_attr(feature = "clap", value(aliases = ["standardise", "standardize", "standardised", "standardized"]))]
+    Scale,
+    /// Scale every row to length one
+    #[cfg_attr(feature = "clap", value(alias = "unit-norm"))]
+    Unit,
+    /// One above the threshold of --threshold, zero below
+    #[cfg_attr(feature = "clap", value(alias = "binarize"))]
+    Binarise,
+    /// Shift every column to begin at zero, then scale every row to length one
+    NonNegative,
+}
+
+impl Preparation {
+    /// What rows of a vector field may go through without becoming another kind of field.
+    pub fn of_field(self) -> Outcome<Self> {
+        match self {
+            Preparation::Auto => Ok(Preparation::Centre),
+            Preparation::None | Preparation::Centre => Ok(self),
+            _ => Err(Failure::Usage(
+                "--preprocess: a field without curl or divergence has some after its columns are scaled apart; use centre \
+                 or none"
+                    .into(),
+            )),
+        }
+    }
+
+    /// What makes rows ones of length one.
+    pub fn of_sphere(self) -> Outcome<Self> {
+        match self {
+            Preparation::Auto => Ok(Preparation::Unit),
+            Preparation::Unit | Preparation::NonNegative => Ok(self),
+            _ => Err(Failure::Usage(
+                "--preprocess: the spherical kernel is one of rows of length one; use unit or non-negative".into(),
+            )),
+        }
+    }
+}
+
+/// Refuses targets that are no vectors in the space of the rows.
+pub fn check_field(data: &Data) -> Outcome {
+    let (inputs, targets) = (data.schema().input_dim(), data.schema().targets.len());
+    if inputs == targets {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "a vector field has as many targets as columns to learn from; there are {targets} targets (--target) and {inputs} \
+         columns (--columns chooses some)"
+    )))
+}
+
+/// Refuses targets that are words.
+pub fn check_numbers(data: &Data) -> Outcome {
+    let words = data.schema().targets.iter().find_map(|column| match &column.kind {
+        Kind::Words { values } => Some((&column.name, values)),
+        Kind::Number { .. } => None,
+    });
+    let Some((name, values)) = words else { return Ok(()) };
+    let advice = match values.iter().all(|v| v.parse::<f64>().is_ok()) {
+        true => "; they are numbers without --categories, and without zeros at their beginning",
+        false => "",
+    };
+    let file = &data.input().name;
+    Err(Failure::Usage(format!("{file}: {name} holds words, which a regression cannot predict{advice}")))
+}
+
+/// What a model predicts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// Numbers
+    Regression,
+    /// One of several classes
+    Classification,
+}
+
+impl Task {
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Task::Regression => "regression",
+            Task::Classification => "classification",
+        }
+    }
+}
+
+/// Centre and scale of a target in a regression.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetScale {
+    pub mean: f64,
+    pub scale: f64,
+}
+
+/// Everything between a file and a map.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pipeline {
+    pub schema: Schema,
+    pub missing: Missing,
+    pub steps: Vec<Preprocess>,
+    /// For a regression: one per target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetScale>,
+    /// For a classification: the numbers that stand for the classes in the file, in increasing order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<f64>,
+}
+
+impl Pipeline {
+    /// Changes rows as the model wants them.
+    pub fn apply(&self, mut rows: ArrayViewMut2<'_, f64>) -> Result<()> {
+        self.steps.iter().try_for_each(|step| step.apply(rows.view_mut()))
+    }
+
+    /// Means of the columns in training, where the first step keeps them.
+    pub fn means(&self) -> Option<&[f64]> {
+        let means = match self.steps.first()? {
+            Preprocess::Centre(step) => step.mean(),
+            Preprocess::Standardize(step) => step.mean(),
+            _ => return None,
+        };
+        Some(means).filter(|means| means.len() == self.schema.input_dim())
+    }
+
+    /// One scale for all targets: those of a vector field must not be stretched apart.
+    pub(crate) fn share_target_scale(&mut self) {
+        let squares: f64 = self.targets.iter().map(|t| t.scale * t.scale).sum();
+        let scale = (squares / self.targets.len().max(1) as f64).sqrt();
+        self.targets.iter_mut().for_each(|t| t.scale = scale);
+    }
+
+    /// The number of the class that `value` stands for.
+    pub(crate) fn class_of(&self, value: f64) -> Option<usize> {
+        self.labels.binary_search_by(|label| label.total_cmp(&value)).ok()
+    }
+
+    /// Names of the classes, in the order of their numbers: words, or numbers as they are.
+    pub fn class_names(&self) -> Vec<Value> {
+        let words = match self.schema.targets.first().map(|c| &c.kind) {
+            Some(Kind::Words { values }) => Some(values),
+            _ => None,
+        };
+        let name = |&label: &f64| match words.and_then(|w| w.get(label as usize)) {
+            Some(word) => Value::from(word.as_str()),
+            None if label.fract() == 0.0 && label.abs() < 9e15 => Value::from(label as i64),
+            None => Value::from(label),
+        };
+        self.labels.iter().map(name).collect()
+    }
+
+    /// Sentences for people.
+    pub fn in_words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let categories = self.schema.inputs.iter().filter(|c| matches!(c.kind, Kind::Words { .. })).count();
+        if categories > 0 {
+            words.push(match categories {
+                1 => "one column of categories becomes columns of zeros and ones".to_owned(),
+                n => format!("{n} columns of categories become columns of zeros and ones"),
+            });
+        }
+        match self.missing {
+            Missing::Mean => words.push("empty cells get their column's mean".into()),
+            Missing::Median => words.push("empty cells get their column's median".into()),
+            Missing::Zero => words.push("empty cells become zero".into()),
+            Missing::Drop => words.push("rows with empty cells were left out in training".into()),
+            Missing::Refuse => {}
+        }
+        for step in &self.steps {
+            words.push(match step {
+                Preprocess::Centre(_) => "column means are subtracted".into(),
+                Preprocess::Standardize(step) => {
+                    let untouched = step.scale().iter().filter(|s| **s == 1.0).count();
+                    let tail = match untouched {
+                        0 => String::new(),
+                        1 => " (one column that is constant or of zeros and ones is not divided)".into(),
+                        n => format!(" ({n} constant columns or columns of zeros and ones are not divided)"),
+                    };
+                    format!("column means are subtracted, and columns divided by their standard deviations{tail}")
+                }
+                Preprocess::UnitNorm(_) => "rows are scaled to length one".into(),
+                Preprocess::ShiftNonNegative(_) => "column minima are subtracted".into(),
+                Preprocess::Binarize(step) => {
+                    format!("numbers above {} become 1, the others 0", step.threshold())
+                }
+                other => format!("{other:?}"),
+            });
+        }
+        words
+    }
+}
+
+/// Correlations of columns of targets, which is what their covariances become after scaling; a constant column has none.
+pub fn correlations(targets: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+    let mut scaled = targets.to_owned();
+    for mut column in scaled.columns_mut() {
+        let mean = column.mean().unwrap_or(0.0);
+        let deviation = column.std(0.0);
+        column.mapv_inplace(|v| if deviation > 0.0 { (v - mean) / deviation } else { 0.0 });
+    }
+    let rows = Array2::<f64>::zeros((scaled.nrows(), 1));
+    bochner::model::target_covariance(&mut bochner::rows::InMemory::new(rows.view(), scaled.view())?)
+}
+
+/// What one pass over the rows finds out.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub(crate) rows: usize,
+    pub(crate) columns: ColumnStatistics,
+    pub(crate) targets: ColumnStatistics,
+    /// Columns that hold zeros and ones only.
+    binary: Vec<bool>,
+    /// For every target the one value it has in all rows, if it has only one.
+    only: Vec<Option<f64>>,
+    /// Different values of the only target, unless there are too many or some are not whole numbers.
+    distinct: Option<BTreeSet<i64>>,
+    pub(crate) sample: Sample,
+}
+
+/// Rows drawn from all rows with equal chances, in random order.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    pub(crate) rows: Array2<f64>,
+    pub(crate) targets: Array2<f64>,
+    /// Numbers of the rows in the file.
+    pub(crate) numbers: Vec<usize>,
+}
+
+/// Classes a target may have.
+const MOST_CLASSES: usize = 10_000;
+/// Whole numbers that are taken for classes if nobody says what they are.
+const FEW_CLASSES: usize = 30;
+/// Rows of a sample: enough to choose parameters on.
+pub const SAMPLE_ROWS: usize = 20_000;
+
+/// Reads all rows once.
+pub(crate) fn scan(data: &Data, seed: Seed, sample_bytes: u64, mut seen: impl FnMut() -> Outcome) -> Outcome<Scan> {
+    let mut source = data.rows::<f64>();
+    let (d, t) = (source.input_dim(), source.target_dim());
+    let most = ((sample_bytes / (8 * (d + t) as u64)) as usize).clamp(100, SAMPLE_ROWS);
+    let mut scan = Scan {
+        rows: 0,
+        columns: ColumnStatistics::new(d),
+        targets: ColumnStatistics::new(t),
+        binary: vec![true; d],
+        only: Vec::new(),
+        distinct: (t == 1).then(BTreeSet::new),
+        sample: Sample { rows: Array2::zeros((0, d)), targets: Array2::zeros((0, t)), numbers: Vec::new() },
+    };
+    let (mut rows, mut targets): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
+    let mut draw = Stream::new(seed, Role::Split, 1);
+    source.for_each_block(&mut |block| {
+        scan.columns.push(block.rows)?;
+        scan.targets.push(block.targets)?;
+        for (row, target) in block.rows.rows().into_iter().zip(block.targets.rows()) {
+            for (binary, v) in scan.binary.iter_mut().zip(row) {
+                *binary &= *v == 0.0 || *v == 1.0;
+            }
+            if let (Some(values), Some(&value)) = (&mut scan.distinct, target.first()) {
+                if value.fract() == 0.0 && value.abs() < 1e15 && values.len() <= MOST_CLASSES {
+                    values.insert(value as i64);
+                } else {
+                    scan.distinct = None;
+                }
+            }
+            if scan.rows == 0 {
+                scan.only = target.iter().map(|v| Some(*v)).collect();
+            }
+            for (only, v) in scan.only.iter_mut().zip(target) {
+                *only = only.filter(|one| one == v);
+            }
+            let number = scan.rows;
+            scan.rows += 1;
+            if number < most {
+                rows.extend(row);
+                targets.extend(target);
+                scan.sample.numbers.push(number);
+            } else {
+                let place = draw.below(number as u64 + 1) as usize;
+                if place < most {
+                    rows[place * d..][..d].iter_mut().zip(row).for_each(|(k, v)| *k = *v);
+                    targets[place * t..][..t].iter_mut().zip(target).for_each(|(k, v)| *k = *v);
+                    scan.sample.numbers[place] = number;
+                }
+            }
+        }
+        seen().map_err(stopped)
+    })?;
+    let n = scan.sample.numbers.len();
+    let order = Stream::new(seed, Role::Split, 2).permutation(n);
+    let order: Vec<usize> = order.into_iter().map(|i| i as usize).collect();
+    let shuffled = |flat: Vec<f64>, columns: usize| {
+        Array2::from_shape_vec((n, columns), flat).map(|a| a.select(ndarray::Axis(0), &order))
+    };
+    let broken = |e: ndarray::ShapeError| Failure::Failed(e.to_string());
+    scan.sample.rows = shuffled(rows, d).map_err(broken)?;
+    scan.sample.targets = shuffled(targets, t).map_err(broken)?;
+    scan.sample.numbers = order.iter().map(|&i| scan.sample.numbers[i]).collect();
+    Ok(scan)
+}
+
+/// A failure on its way through the core, which knows its own errors only.
+pub(crate) fn stopped(failure: Failure) -> Error {
+    match failure {
+        Failure::Interrupted => Error::Interrupted,
+        Failure::ClosedPipe => Error::Io(std::io::ErrorKind::BrokenPipe.into()),
+        other => Error::Io(std::io::Error::other(other.to_string())),
+    }
+}
+
+impl Scan {
+    /// Refuses a single row.
+    pub(crate) fn check_rows(&self, data: &Data) -> Outcome {
+        match self.rows {
+            0 | 1 => Err(Failure::Failed(format!(
+                "{}: expected at least 2 rows to learn from, found {}",
+                data.input().name,
+                self.rows
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a target with one value only; a vector field may have components that do not change, but not all of them.
+    pub(crate) fn check_targets(&self, data: &Data, field: bool) -> Outcome {
+        let file = &data.input().name;
+        let only = self.only.iter().zip(&data.schema().targets).filter_map(|(only, column)| Some(((*only)?, column)));
+        match only.clone().next() {
+            Some((value, column)) if !field || only.count() == self.only.len() => {
+                let value = match &column.kind {
+                    Kind::Words { values } => {
+                        values.get(value as usize).map_or(String::new(), |word| format!("{word:?}"))
+                    }
+                    Kind::Number { .. } => value.to_string(),
+                };
+                let (name, rows) = (&column.name, words::count(self.rows));
+                let message =
+                    format!("the target {name} has the one value {value} in all {rows} rows: nothing to learn");
+                Err(Failure::Failed(format!("{file}: {message}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the targets are: classes if they are words or few whole numbers.
+    pub(crate) fn recognise(&self, data: &Data) -> (Task, String) {
+        let targets = &data.schema().targets;
+        if targets.len() > 1 {
+            return (Task::Regression, format!("there are {} targets", targets.len()));
+        }
+        match (&targets[0].kind, &self.distinct) {
+            (Kind::Words { values }, _) => {
+                (Task::Classification, format!("{} holds {} different words", targets[0].name, values.len()))
+            }
+            (_, Some(values)) if values.len() <= FEW_CLASSES && 5 * values.len() <= self.rows => {
+                let count = values.len();
+                (Task::Classification, format!("{} holds {count} different whole numbers", targets[0].name))
+            }
+            _ => (Task::Regression, format!("{} holds numbers", targets[0].name)),
+        }
+    }
+
+    /// Learns steps and targets from all rows.
+    pub(crate) fn pipeline(
+        &self,
+        data: &Data,
+        missing: Missing,
+        preparation: Preparation,
+        threshold: f64,
+        task: Task,
+    ) -> Outcome<Pipeline> {
+        let schema = data.schema().clone();
+        let file = &data.input().name;
+        let steps = self.steps(data, preparation, threshold)?;
+        let mut pipeline = Pipeline { schema, missing, steps, targets: Vec::new(), labels: Vec::new() };
+        match task {
+            Task::Regression => {
+                check_numbers(data)?;
+                // Vector fields may have constant components.
+                let scale = |j: usize| {
+                    let deviation = self.targets.variance(j).sqrt();
+                    if deviation > 1e-12 * self.targets.mean()[j].abs() { deviation } else { 1.0 }
+                };
+                pipeline.targets = (0..self.targets.mean().len())
+                    .map(|j| TargetScale { mean: self.targets.mean()[j], scale: scale(j) })
+                    .collect();
+            }
+            Task::Classification => {
+                let Some(values) = &self.distinct else {
+                    return Err(Failure::Usage(match data.schema().targets.len() {
+                        1 => format!(
+                            "{file}: {} holds numbers that are not whole, or more than {MOST_CLASSES} different ones: no classes",
+                            data.schema().targets[0].name
+                        ),
+                        n => format!("a classification has one target, not {n}"),
+                    }));
+                };
+                // As a class, a number has to come back as it was written.
+                if let Some(fault) = data.code_among_targets() {
+                    return Err(Failure::Failed(fault.to_string()));
+                }
+                pipeline.labels = values.iter().map(|&v| v as f64).collect();
+            }
+        }
+        Ok(pipeline)
+    }
+
+    /// The steps of a preparation, with what they learn from all rows.
+    pub(crate) fn steps(&self, data: &Data, preparation: Preparation, threshold: f64) -> Outcome<Vec<Preprocess>> {
+        Ok(match preparation {
+            Preparation::Auto => self.automatic(data)?,
+            Preparation::None => Vec::new(),
+            Preparation::Centre => vec![Centre::fit(&self.columns)?.into()],
+            Preparation::Scale => vec![Standardize::fit(&self.columns)?.into()],
+            Preparation::Unit => vec![UnitNorm::default().into()],
+            Preparation::Binarise => vec![Binarize::new(threshold)?.into()],
+            Preparation::NonNegative => {
+                vec![ShiftNonNegative::fit(&self.columns)?.into(), UnitNorm::default().into()]
+            }
+        })
+    }
+
+    fn automatic(&self, data: &Data) -> Outcome<Vec<Preprocess>> {
+        let deviation = |j: usize| self.columns.variance(j).sqrt();
+        let mut deviations: Vec<f64> = (0..self.binary.len()).map(deviation).filter(|s| *s > 0.0).collect();
+        deviations.sort_by(f64::total_cmp);
+        let alike = |factor: f64| match (deviations.first(), deviations.last()) {
+            (Some(first), Some(last)) => *last <= factor * *first,
+            _ => true,
+        };
+        // Columns of an array whose spreads are alike share their unit: dividing would blow up the quiet ones.
+        if data.same_units() || (!data.is_table() && alike(10.0)) || self.binary.iter().all(|b| *b) {
+            return Ok(vec![Centre::fit(&self.columns)?.into()]);
+        }
+        let full = Standardize::fit(&self.columns)?;
+        // Two different categories are then at the squared distance 2, the mean of that of two standardised numbers.
+        let scale = full.scale().iter().zip(&self.binary).map(|(s, binary)| if *binary { 1.0 } else { *s });
+        Ok(vec![Standardize::new(full.mean().to_vec(), scale.collect())?.into()])
+    }
+}
+
+/// The rows of a file as a model sees them.
+pub(crate) struct Prepared<'a> {
+    data: &'a Data,
+    pipeline: &'a Pipeline,
+    /// Rows left out, in increasing order.
+    left_out: &'a [usize],
+    /// Rows passed over at the beginning, of those that are not left out.
+    pub(crate) skip: usize,
+    total: usize,
+    seen: &'a dyn Fn() -> Outcome,
+}
+
+impl std::fmt::Debug for Prepared<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared").field("total", &self.total).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Prepared<'a> {
+    /// All `rows` rows but those left out; `seen` is called after every block.
+    pub(crate) fn new(
+        data: &'a Data,
+        pipeline: &'a Pipeline,
+        rows: usize,
+        left_out: &'a [usize],
+        seen: &'a dyn Fn() -> Outcome,
+    ) -> Self {
+        Prepared { data, pipeline, left_out, skip: 0, total: rows - left_out.len(), seen }
+    }
+
+    /// Rows that are not left out.
+    pub(crate) fn len(&self) -> usize {
+        self.total
+    }
+}
+
+impl<R: Real> RowSource<R> for Prepared<'_> {
+    fn input_dim(&self) -> usize {
+        self.data.schema().input_dim()
+    }
+
+    fn target_dim(&self) -> usize {
+        self.data.schema().targets.len()
+    }
+
+    fn len_hint(&self) -> Option<usize> {
+        Some(self.total - self.skip)
+    }
+
+    fn for_each_block(&mut self, visit: &mut dyn FnMut(RowBlock<'_, R>) -> Result<()>) -> Result<()> {
+        let (mut number, mut passed) = (0, 0);
+        let (mut rows, mut targets): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
+        let mut left_out = self.left_out;
+        self.data.rows::<f64>().for_each_block(&mut |block| {
+            rows.clear();
+            targets.clear();
+            for (row, target) in block.rows.rows().into_iter().zip(block.targets.rows()) {
+                let this = number;
+                number += 1;
+                if left_out.first() == Some(&this) {
+                    left_out = &left_out[1..];
+                    continue;
+                }
+                if passed < self.skip {
+                    passed += 1;
+                    continue;
+                }
+                rows.extend(row);
+                targets.extend(target);
+            }
+            let (d, t) = (block.rows.ncols(), block.targets.ncols());
+            let n = rows.len() / d.max(1);
+            if n > 0 {
+                let prepared = Part::new(self.pipeline, &mut rows, (n, d), &targets, t)?;
+                visit(RowBlock { rows: prepared.rows.view(), targets: prepared.targets.view(), weights: None })?;
+            }
+            if interrupt::requested() {
+                return Err(Error::Interrupted);
+            }
+            (self.seen)().map_err(stopped)
+        })
+    }
+}
+
+/// Rows in memory as a model sees them.
+#[derive(Debug, Clone)]
+pub(crate) struct Part<R> {
+    pub(crate) rows: Array2<R>,
+    /// Numbers of classes, or standardised targets.
+    pub(crate) targets: Array2<R>,
+}
+
+impl<R: Real> Part<R> {
+    fn new(pipeline: &Pipeline, rows: &mut [f64], shape: (usize, usize), targets: &[f64], t: usize) -> Result<Self> {
+        let broken = |e: ndarray::ShapeError| Error::Io(std::io::Error::other(e.to_string()));
+        let mut view = ArrayViewMut2::from_shape(shape, rows).map_err(broken)?;
+        pipeline.apply(view.view_mut())?;
+        let targets = ArrayView2::from_shape((shape.0, t), targets).map_err(broken)?;
+        let mut prepared = Array2::from_elem((shape.0, t), R::ZERO);
+        for (mut to, from) in prepared.rows_mut().into_iter().zip(targets.rows()) {
+            for (j, (to, &from)) in to.iter_mut().zip(from).enumerate() {
+                *to = R::from_f64(match pipeline.targets.get(j) {
+                    Some(scale) => (from - scale.mean) / scale.scale,
+                    None if pipeline.labels.is_empty() => from,
+                    None => match pipeline.class_of(from) {
+                        Some(class) => class as f64,
+                        None => {
+                            return Err(Error::Parameter {
+                                name: "labels",
+                                expected: "those the model was trained on",
+                                found: from.to_string(),
+                            });
+                        }
+                    },
+                });
+            }
+        }
+        Ok(Part { rows: view.mapv(R::from_f64), targets: prepared })
+    }
+
+    /// Rows `range` of a sample.
+    pub(crate) fn of(pipeline: &Pipeline, sample: &Sample, range: std::ops::Range<usize>) -> Result<Self> {
+        let mut rows = sample.rows.slice(ndarray::s![range.clone(), ..]).to_owned();
+        let targets = sample.targets.slice(ndarray::s![range, ..]).to_owned();
+        let (shape, t) = (rows.dim(), targets.ncols());
+        let empty: &mut [f64] = &mut [];
+        Part::new(pipeline, rows.as_slice_mut().unwrap_or(empty), shape, targets.as_slice().unwrap_or(&[]), t)
+    }
+}

@@ -1,0 +1,1229 @@
+//! Comma-, tab-, semicolon-, bar- or blank-separated text (RFC 4180 quoting), plain or gzip.
+//!
+//! The first rows decide separator, header and kinds of columns. A table of numbers is then read in one pass; words and
+//! filled-in means need one more pass, before it, over all rows.
+
+use super::Result;
+use super::chunks::{BYTE_ORDER_MARK, Buffer, Chunks, Quotes, SEPARATORS, parse_in_order};
+use super::columns::{
+    Facts, MOST_WORDS, Noted, Place, Role, absent, empty, empty_among, merge, names_among, option_name, roles,
+    schema_from, too_many_words, unknown_word,
+};
+use super::fault::{Fault, excerpt};
+use super::input::{Input, cannot_read};
+use super::schema::{Chosen, Column, Kind, Largest, Missing, Schema, Selection, Unknown, numbered};
+use super::{Element, Options, Visit, rows_of, words};
+use bochner::rows::RowBlock;
+use ndarray::ArrayView2;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+/// Rows looked at before the kinds of columns are decided.
+const SAMPLE_ROWS: usize = 1000;
+
+/// Cells from which on a few words among numbers are taken for mistakes.
+const FEW_CELLS: usize = 10;
+
+/// A row as it is written.
+#[derive(Debug)]
+struct Record {
+    fields: Vec<Vec<u8>>,
+    /// Number of its first line, counted from 1.
+    line: u64,
+    /// Where the next one begins.
+    end: usize,
+}
+
+/// A file whose columns are understood.
+#[derive(Debug)]
+pub(super) struct Csv {
+    input: Input,
+    dialect: Dialect,
+    names: Vec<String>,
+    options: Options,
+    pub(super) schema: Schema,
+    roles: Vec<Role>,
+    /// Where a number of each column goes among the inputs of a row and the targets behind them, if all columns are numbers.
+    places: Option<Vec<usize>>,
+    /// A column of names, or of nothing. Told when rows are asked for: who has not said what the target is has to hear
+    /// that first.
+    doubt: Option<(usize, String)>,
+    /// Whether the columns were known before: then there may be no rows.
+    known: bool,
+    /// Words that did not occur in training.
+    pub(super) unknown_categories: Noted,
+    /// Numbers of a target that are written otherwise than they would be printed.
+    pub(super) codes: Noted,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Dialect {
+    /// `b' '` stands for runs of blanks and tabs.
+    separator: u8,
+    header: bool,
+    /// Lines before the first row: comments, blank lines and the header.
+    skipped_bytes: usize,
+    skipped_lines: u64,
+    /// Of the first rows, in the mean.
+    row_bytes: usize,
+}
+
+impl Csv {
+    fn new(input: Input, dialect: Dialect, names: Vec<String>, options: &Options, schema: Schema) -> Self {
+        let (roles, unknown_categories, codes) = (Vec::new(), Noted::default(), Noted::default());
+        let options = options.clone();
+        let (places, doubt, known) = (None, None, false);
+        Csv { input, dialect, names, options, schema, roles, places, doubt, known, unknown_categories, codes }
+    }
+
+    pub(super) fn lacks_header(&self) -> bool {
+        !self.dialect.header
+    }
+
+    pub(super) fn open(input: Input, options: &Options, selection: &Selection) -> Result<Self> {
+        let asked_for = selection.inputs.iter().flatten();
+        let asked_for = || asked_for.clone().chain(&selection.targets).chain(&selection.drop).chain(&selection.words);
+        // Years, numbers of wavelengths: measurements are hardly ever all whole.
+        let judge = |first: &FirstRow<'_>| {
+            let named = first.fields.iter().all(|cell| parse_number(cell).is_none() || words::is_whole(cell))
+                && asked_for().any(|name| first.has(name));
+            named.then_some(Verdict::Header)
+        };
+        let (dialect, names, sample) = look(&input, options, judge)?;
+        let chosen = resolve(selection, &input, &names, dialect, options)?;
+        let wanted = || chosen.inputs.iter().chain(&chosen.targets).copied();
+        let mut csv = Csv::new(input, dialect, names, options, Schema::default());
+        let mut words = Vec::new();
+        for j in wanted() {
+            if chosen.words.contains(&j) || csv.holds_words(j, &sample)? {
+                words.push(j);
+            }
+        }
+        let mut codes = csv.code_target(&chosen, &sample).filter(|j| !words.contains(j));
+        words.extend(codes);
+        let mut facts = HashMap::new();
+        while !words.is_empty() || matches!(options.missing, Missing::Mean | Missing::Median) {
+            match csv.scan(&chosen, &words)? {
+                Ok(found) => {
+                    facts = found;
+                    break;
+                }
+                Err(column) if codes == Some(column) => {
+                    codes = None;
+                    words.retain(|j| *j != column);
+                }
+                Err(column) => return Err(csv.too_many_words(column)),
+            }
+        }
+        // So many different ones are no classes: numbers filled up with zeros to the same length.
+        if let Some(j) = codes
+            && matches!(facts.get(&j), Some(Facts::Words(values, n)) if words::are_names(values.len(), *n))
+        {
+            facts.remove(&j);
+        }
+        csv.doubt = names_among(&csv.names, &chosen, &facts)
+            .or_else(|| empty_among(&csv.names, &chosen, options.missing, &facts).filter(|_| sample.len() > 1));
+        csv.schema = schema_from(&csv.names, &chosen, options.missing, &facts);
+        csv.assign_roles(&chosen);
+        Ok(csv)
+    }
+
+    /// Opens a file with the columns of a known schema: by name where there is a header, else by position.
+    pub(super) fn open_with(input: Input, options: &Options, schema: &Schema, with_targets: bool) -> Result<Self> {
+        let mut schema = schema.clone();
+        if !with_targets {
+            schema.targets.clear();
+        }
+        let judge = |first: &FirstRow<'_>| {
+            let mut names = schema.inputs.iter().map(|c| &c.name);
+            let named = names.clone().any(|name| first.has(name)) && names.all(|name| first.contains(name));
+            if named { Some(Verdict::Header) } else { first.fits(&schema).then_some(Verdict::Data) }
+        };
+        let (dialect, names, _) = look(&input, options, judge)?;
+        let columns = schema.inputs.iter().chain(&schema.targets);
+        let selection = |columns: &[Column]| columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+        let chosen = if dialect.header || columns.clone().any(|c| c.name.parse::<usize>().is_ok()) {
+            let (inputs, targets) = (selection(&schema.inputs), selection(&schema.targets));
+            let selection = Selection { inputs: Some(inputs), targets, ..Selection::default() };
+            resolve(&selection, &input, &names, dialect, options)?
+        } else if names.len() == columns.count() {
+            let inputs = schema.inputs.len();
+            Chosen { inputs: (0..inputs).collect(), targets: (inputs..names.len()).collect(), words: Vec::new() }
+        } else {
+            let (found, expected) = (names.len(), schema.inputs.len() + schema.targets.len());
+            return Err(input.fault(format!("it has no header and {found} columns, but {expected} are expected")));
+        };
+        let mut csv = Csv { known: true, ..Csv::new(input, dialect, names, options, schema) };
+        csv.assign_roles(&chosen);
+        Ok(csv)
+    }
+
+    /// The only target, if it holds whole numbers of which some are written otherwise than they would be printed, as far as
+    /// the first rows tell: such numbers are the names of classes (007), which a model has to give back as they are.
+    ///
+    /// 1.0 for 1 says nothing that 1 does not, and +1 is a sign: these stay numbers. So do inputs: what their zeros at the
+    /// beginning say, the number says too.
+    fn code_target(&self, chosen: &Chosen, sample: &[Record]) -> Option<usize> {
+        let &[j] = &chosen.targets[..] else { return None };
+        let cells = || sample.iter().filter_map(|r| r.fields.get(j)).filter(|f| !is_missing(f));
+        (cells().any(|f| words::is_code(f)) && cells().all(|f| words::is_whole(f))).then_some(j)
+    }
+
+    /// Whether the first rows have words in column `j`; refuses a few words among many numbers, which are more likely slips
+    /// of the pen than categories, and numbers and dates that are words only because of how they are written.
+    fn holds_words(&self, j: usize, sample: &[Record]) -> Result<bool> {
+        let cells = || sample.iter().filter_map(|r| Some((r.line, r.fields.get(j)?))).filter(|(_, f)| !is_missing(f));
+        let is_number = |field: &[u8]| parse_number(field).is_some();
+        let mut words = cells().filter(|(_, field)| !is_number(field));
+        let Some((line, field)) = words.next() else { return Ok(false) };
+        let refused = |line: u64, message: String| Err(self.locate(Trouble::new(Some(line), Some(j), message), 0));
+        let name = option_name(&self.names, j);
+        if let Some((first, look)) = words::look(cells().map(|(_, field)| (&field[..], is_number(field))))
+            && let Some((line, field)) = cells().nth(first)
+        {
+            return refused(line, look.message(&excerpt(field), &name));
+        }
+        let (all, strange) = (cells().count(), 1 + words.count());
+        if all < FEW_CELLS || 10 * strange >= all {
+            return Ok(true);
+        }
+        let message = format!(
+            "expected a number, as {} of the first {all} cells of this column are, found {}; --categories {name} takes the \
+             column as it is, --drop {name} leaves it out",
+            all - strange,
+            excerpt(field)
+        );
+        refused(line, message)
+    }
+
+    fn assign_roles(&mut self, chosen: &Chosen) {
+        self.roles = roles(self.names.len(), chosen, &self.schema);
+        let inputs = self.schema.input_dim();
+        let place = |role: &Role| match role {
+            Role::Number { place: Place::Input(at), .. } => Some(*at),
+            Role::Number { place: Place::Target(at), .. } => Some(inputs + at),
+            Role::Skip | Role::Words { .. } => None,
+        };
+        self.places = self.roles.iter().map(place).collect();
+    }
+
+    /// Collects the words and means of all rows; or gives a column that has too many words for a category.
+    fn scan(&self, chosen: &Chosen, words: &[usize]) -> Result<Result<HashMap<usize, Facts>, usize>> {
+        let mut facts = Facts::of_all(chosen, words, self.options.missing);
+        let empty = facts.clone();
+        let parse = |bytes: &[u8], found: &mut Found| {
+            found.facts.clone_from(&empty);
+            found.lines = count_lines(bytes);
+            found.fault = self.scan_chunk(bytes, &mut found.facts).err();
+        };
+        let mut line = self.dialect.skipped_lines;
+        let mut too_many = None;
+        let ended = self.each_chunk(parse, |found| {
+            if let Some(fault) = found.fault.take() {
+                return Err(self.locate(fault, line));
+            }
+            line += found.lines;
+            too_many = merge(&mut facts, &mut found.facts);
+            // Any error ends the pass.
+            too_many.map_or(Ok(()), |column| Err(self.too_many_words(column)))
+        });
+        match too_many {
+            Some(column) => Ok(Err(column)),
+            None => ended.map(|()| Ok(facts)),
+        }
+    }
+
+    /// Whether each of the columns has a value in any row, or cannot be told from others, and the number of rows.
+    fn filled(&self) -> Option<(Vec<bool>, u64)> {
+        let columns = self.roles.len();
+        let (mut filled, mut rows) = (vec![false; columns], 0);
+        let parse = |bytes: &[u8], found: &mut (Vec<bool>, u64)| {
+            *found = (vec![false; columns], 0);
+            let mut scanner = Scanner::new(bytes, self.dialect.separator);
+            while scanner.next_row() {
+                for j in 0..columns {
+                    let Ok(field) = scanner.field(j, columns) else { return found.0.fill(true) };
+                    found.0[j] |= !is_missing(&field);
+                }
+                found.1 += 1;
+            }
+        };
+        let ended = self.each_chunk(parse, |found| {
+            filled.iter_mut().zip(&found.0).for_each(|(all, some)| *all |= some);
+            rows += found.1;
+            Ok(())
+        });
+        ended.is_ok().then_some((filled, rows))
+    }
+
+    /// What is said about a column without a single value: `column`, or the first such one. Nobody can leave out a column that
+    /// a model knows.
+    fn empty_column(&self, column: Option<usize>) -> Option<Trouble> {
+        if self.known || self.options.advice.is_some() {
+            return None;
+        }
+        let (filled, rows) = self.filled()?;
+        let place = |role: &Role| match role {
+            Role::Skip => None,
+            Role::Number { place, .. } | Role::Words { place, .. } => Some(*place),
+        };
+        let mut empty_ones =
+            self.roles.iter().enumerate().filter_map(|(j, role)| Some((j, place(role).filter(|_| !filled[j])?)));
+        let (j, place) = empty_ones.find(|(j, _)| column.is_none_or(|column| column == *j)).filter(|_| rows > 1)?;
+        Some(Trouble::new(None, Some(j), empty(place.is_target(), &option_name(&self.names, j))))
+    }
+
+    fn too_many_words(&self, column: usize) -> bochner::Error {
+        let message = too_many_words(&option_name(&self.names, column));
+        self.locate(Trouble::new(None, Some(column), message), 0)
+    }
+
+    fn scan_chunk(&self, bytes: &[u8], facts: &mut HashMap<usize, Facts>) -> Result<(), Trouble> {
+        let mut scanner = Scanner::new(bytes, self.dialect.separator);
+        while scanner.next_row() {
+            for j in 0..self.names.len() {
+                let field = scanner.field(j, self.names.len())?;
+                let Some(fact) = facts.get_mut(&j) else { continue };
+                if is_missing(&field) {
+                    continue;
+                }
+                match fact {
+                    Facts::Words(set, n) => {
+                        *n += 1;
+                        let word = word(&field).map_err(|message| scanner.trouble(j, message))?;
+                        if !set.contains(word) {
+                            set.insert(word.to_owned());
+                        }
+                        if set.len() > MOST_WORDS {
+                            // Reported by the caller, who also sees the words of other chunks.
+                            return Ok(());
+                        }
+                    }
+                    Facts::Mean(sum, n) => {
+                        let value = parse_number(&field).ok_or_else(|| scanner.trouble(j, not_a_number(&field)))?;
+                        *sum += value;
+                        *n += 1;
+                    }
+                    // A chunk has too few rows to be thinned out here.
+                    Facts::Median(values) => {
+                        values.push(parse_number(&field).ok_or_else(|| scanner.trouble(j, not_a_number(&field)))?)
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Delivers all rows in blocks.
+    pub(super) fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
+        if let Some((column, message)) = self.doubt.clone() {
+            return Err(self.locate(Trouble::new(None, Some(column), message), 0));
+        }
+        let (d, t) = (self.schema.input_dim(), self.schema.targets.len());
+        let parse = |bytes: &[u8], parsed: &mut Parsed<R>| {
+            parsed.clear();
+            parsed.fault = self.parse_chunk(bytes, parsed).err();
+        };
+        let mut line = self.dialect.skipped_lines;
+        let (mut any, mut dropped) = (false, false);
+        self.each_chunk(parse, |parsed| {
+            if let Some(fault) = parsed.fault.take() {
+                let fault = match fault.gap {
+                    true => self.empty_column(fault.column).unwrap_or(fault),
+                    false => fault,
+                };
+                return Err(self.locate(fault, line));
+            }
+            let first = parsed.unknown_category.take();
+            self.unknown_categories.add(parsed.unknown_categories, || first.map(|first| self.fault_at(first, line)));
+            let first = parsed.code.take();
+            self.codes.add(u64::from(first.is_some()), || first.map(|first| self.fault_at(first, line)));
+            line += parsed.lines;
+            dropped |= parsed.dropped;
+            if parsed.rows == 0 {
+                return Ok(());
+            }
+            any = true;
+            visit(RowBlock {
+                rows: view(&parsed.inputs, parsed.rows, d),
+                targets: view(&parsed.targets, parsed.rows, t),
+                weights: None,
+            })
+        })?;
+        if any || (self.known && !dropped) {
+            return Ok(());
+        }
+        if !dropped {
+            return Err(self.input.fault("there are no rows"));
+        }
+        Err(match self.empty_column(None) {
+            Some(trouble) => self.locate(trouble, 0),
+            None => self.input.fault("there are no rows without empty cells"),
+        })
+    }
+
+    fn each_chunk<T: Default + Send>(
+        &self,
+        parse: impl Fn(&[u8], &mut T) + Sync,
+        visit: impl FnMut(&mut T) -> Result<()>,
+    ) -> Result<()> {
+        let Dialect { separator, skipped_bytes, row_bytes, .. } = self.dialect;
+        parse_in_order(&self.input, skipped_bytes as u64, Quotes::After(separator), row_bytes, parse, visit)
+    }
+
+    fn parse_chunk<R: Element>(&self, bytes: &[u8], out: &mut Parsed<R>) -> Result<(), Trouble> {
+        let (d, t, columns) = (self.schema.input_dim(), self.schema.targets.len(), self.roles.len());
+        let missing = self.options.missing;
+        let largest = self.options.largest.map_or(f64::MAX, |largest| largest.value);
+        let empty = |scanner: &Scanner<'_>, j: usize, place: Place| {
+            let message = absent(place.is_target(), missing, self.options.advice).into();
+            Trouble { gap: true, ..scanner.trouble(j, message) }
+        };
+        let may_be_class = t == 1 && !self.known;
+        let mut scanner = Scanner::new(bytes, self.dialect.separator);
+        let places = self.places.as_deref().filter(|_| self.dialect.separator != b' ');
+        let class = places.filter(|_| may_be_class).and_then(|places| places.iter().position(|place| *place == d));
+        let mut numbers = vec![0.0; d + t];
+        while scanner.next_row() {
+            let (base, target_base) = (out.inputs.len(), out.targets.len());
+            // Most rows of most tables are this simple; what is not goes the long way, which also knows what is wrong.
+            if let Some(places) = places
+                && let Some((end, class)) = plain_row(&scanner, places, class, &mut numbers)
+                && numbers.iter().all(|value| value.abs() <= largest && R::from_f64(*value).is_finite())
+                && !words::is_code(&bytes[class])
+            {
+                out.inputs.extend(numbers[..d].iter().map(|value| R::from_f64(*value)));
+                out.targets.extend(numbers[d..].iter().map(|value| R::from_f64(*value)));
+                out.rows += 1;
+                scanner.at = end;
+                continue;
+            }
+            out.inputs.resize(base + d, R::ZERO);
+            out.targets.resize(target_base + t, R::ZERO);
+            let mut dropped = false;
+            for (j, role) in self.roles.iter().enumerate() {
+                match role {
+                    Role::Skip => scanner.skip(j, columns)?,
+                    Role::Number { place, fill } => {
+                        let start = scanner.at;
+                        let value = match scanner.number(j, columns)? {
+                            Some(value) => value,
+                            None => match (fill, missing) {
+                                (Some(fill), _) => *fill,
+                                (None, Missing::Drop) => {
+                                    dropped = true;
+                                    0.0
+                                }
+                                (None, _) => return Err(empty(&scanner, j, *place)),
+                            },
+                        };
+                        if value.abs() > largest {
+                            return Err(scanner.trouble(j, too_large(value, self.options.largest)));
+                        }
+                        let value = R::from_f64(value);
+                        if !value.is_finite() {
+                            return Err(scanner.trouble(j, format!("the number is too large for {}", R::NAME)));
+                        }
+                        match place {
+                            Place::Input(at) => out.inputs[base + at] = value,
+                            Place::Target(at) => {
+                                out.targets[target_base + at] = value;
+                                if may_be_class && out.code.is_none() && words::is_code(scanner.taken_from(start)) {
+                                    let (code, name) =
+                                        (excerpt(scanner.taken_from(start)), option_name(&self.names, j));
+                                    let message = format!(
+                                        "the class {code} would become {value}; --categories {name} takes the column as \
+                                         words"
+                                    );
+                                    out.code = Some(scanner.trouble(j, message));
+                                }
+                            }
+                        }
+                    }
+                    Role::Words { place, values } => {
+                        let field = scanner.field(j, columns)?;
+                        match (values.get(&*field), place) {
+                            (Some(&word), Place::Input(at)) => out.inputs[base + at + word] = R::ONE,
+                            (Some(&word), Place::Target(at)) => {
+                                out.targets[target_base + at] = R::from_f64(word as f64)
+                            }
+                            (None, place) if is_missing(&field) => match (place, missing) {
+                                // A missing word is no word: all its columns stay 0.
+                                (Place::Input(_), missing) if missing.fills() => {}
+                                (_, Missing::Drop) => dropped = true,
+                                _ => return Err(empty(&scanner, j, *place)),
+                            },
+                            (None, place) => {
+                                let let_pass = self.options.unknown == Unknown::Zeros;
+                                let message = unknown_word(&excerpt(&field), place.is_target(), let_pass);
+                                if place.is_target() || !let_pass {
+                                    return Err(scanner.trouble(j, message));
+                                }
+                                out.unknown_categories += 1;
+                                out.unknown_category.get_or_insert_with(|| scanner.trouble(j, message));
+                            }
+                        }
+                    }
+                }
+            }
+            if dropped {
+                out.inputs.truncate(base);
+                out.targets.truncate(target_base);
+                out.dropped = true;
+                continue;
+            }
+            out.rows += 1;
+        }
+        out.lines = scanner.next_line - 1;
+        Ok(())
+    }
+
+    fn locate(&self, trouble: Trouble, lines_before: u64) -> bochner::Error {
+        self.fault_at(trouble, lines_before).into()
+    }
+
+    fn fault_at(&self, trouble: Trouble, lines_before: u64) -> Fault {
+        let name = |j: usize| if self.dialect.header { self.names.get(j).cloned() } else { None };
+        Fault {
+            file: self.input.name.clone(),
+            line: trouble.line.map(|l| lines_before + l),
+            column: trouble.column.map(|j| (j + 1, name(j))),
+            message: trouble.message,
+        }
+    }
+}
+
+/// The columns asked for. Where all of a line is one column, it may be for want of the right separator; where they have no
+/// names, for want of a header.
+fn resolve(
+    selection: &Selection,
+    input: &Input,
+    names: &[String],
+    dialect: Dialect,
+    options: &Options,
+) -> Result<Chosen> {
+    let hint = match dialect.header || options.header.is_some() {
+        true => "",
+        false => ", as no header was found; --header takes the first row for one",
+    };
+    selection.resolve_or(&input.name, names, hint).map_err(|error| match names {
+        [_] => {
+            let file = format!("{}: ", input.name);
+            let told = error.to_string();
+            let told = told.strip_prefix(&file).unwrap_or(&told);
+            input.fault(format!("{told}; if there are more, --separator CHARACTER says what stands between them"))
+        }
+        _ => error,
+    })
+}
+
+fn not_a_number(field: &[u8]) -> String {
+    let found = format!("expected a number, found {}", excerpt(field));
+    match std::str::from_utf8(field) {
+        _ if field.contains(&0) => format!("{found} with {NUL_BYTE}"),
+        Ok(text) if words::is_otherwise(text) => format!("{found}: {}", words::AS_NUMBERS_ARE),
+        _ => found,
+    }
+}
+
+/// What is said about a number beyond the largest.
+#[cold]
+fn too_large(value: f64, largest: Option<Largest>) -> String {
+    format!("the number {value:e} is {}", largest.map_or("too large", |largest| largest.told))
+}
+
+const NUL_BYTE: &str = "a NUL byte, which is no text: the file is damaged";
+
+/// A field as text, or what is wrong with it.
+fn word(field: &[u8]) -> Result<&str, String> {
+    match std::str::from_utf8(field) {
+        Ok(_) if field.contains(&0) => Err(format!("found {} with {NUL_BYTE}", excerpt(field))),
+        Ok(word) => Ok(word),
+        Err(_) => Err(format!("the text {} is not UTF-8", excerpt(field))),
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    facts: HashMap<usize, Facts>,
+    lines: u64,
+    fault: Option<Trouble>,
+}
+
+/// Rows of one chunk.
+struct Parsed<R> {
+    inputs: Vec<R>,
+    targets: Vec<R>,
+    rows: usize,
+    lines: u64,
+    /// Cells with words that did not occur in training, and the first of them.
+    unknown_categories: u64,
+    unknown_category: Option<Trouble>,
+    /// The first number of a target that is written otherwise than it would be printed.
+    code: Option<Trouble>,
+    /// Whether rows with empty cells were left out.
+    dropped: bool,
+    fault: Option<Trouble>,
+}
+
+impl<R> Default for Parsed<R> {
+    fn default() -> Self {
+        let (inputs, targets) = (Vec::new(), Vec::new());
+        let (unknown_category, code, fault) = (None, None, None);
+        Parsed {
+            inputs,
+            targets,
+            rows: 0,
+            lines: 0,
+            unknown_categories: 0,
+            unknown_category,
+            code,
+            dropped: false,
+            fault,
+        }
+    }
+}
+
+impl<R> Parsed<R> {
+    fn clear(&mut self) {
+        self.inputs.clear();
+        self.targets.clear();
+        (self.rows, self.lines, self.fault) = (0, 0, None);
+        (self.unknown_categories, self.unknown_category, self.code, self.dropped) = (0, None, None, false);
+    }
+}
+
+/// A fault before its place in the file is known.
+#[derive(Debug)]
+struct Trouble {
+    /// Line within the chunk, counted from 1.
+    line: Option<u64>,
+    /// Column, counted from 0.
+    column: Option<usize>,
+    message: String,
+    /// Whether it is about an empty cell.
+    gap: bool,
+}
+
+impl Trouble {
+    fn new(line: Option<u64>, column: Option<usize>, message: String) -> Self {
+        Trouble { line, column, message, gap: false }
+    }
+}
+
+/// Walks over the fields of a chunk of whole lines.
+struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    separator: u8,
+    /// Number of the current row's first line, counted from 1.
+    line: u64,
+    next_line: u64,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(bytes: &'a [u8], separator: u8) -> Self {
+        Scanner { bytes, at: 0, separator, line: 1, next_line: 1 }
+    }
+
+    /// Moves to the next row that is not blank.
+    fn next_row(&mut self) -> bool {
+        loop {
+            self.line = self.next_line;
+            let start = self.at;
+            if self.separator != b'\t' {
+                self.skip_blanks();
+            }
+            match self.bytes.get(self.at) {
+                None => return false,
+                Some(b'\n') => self.at += 1,
+                Some(b'\r') if self.bytes.get(self.at + 1) == Some(&b'\n') => self.at += 2,
+                Some(_) => {
+                    if self.separator != b' ' {
+                        self.at = start;
+                    }
+                    self.next_line += 1;
+                    return true;
+                }
+            }
+            self.next_line += 1;
+        }
+    }
+
+    fn skip_blanks(&mut self) {
+        while matches!(self.bytes.get(self.at), Some(b' ' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// The number in field `j` of `columns`; `None` if it is missing.
+    #[inline(always)]
+    fn number(&mut self, j: usize, columns: usize) -> Result<Option<f64>, Trouble> {
+        if let Some((value, end)) = plain_number(self.bytes, self.at)
+            && self.close(end, j + 1 == columns)
+        {
+            return Ok(Some(value));
+        }
+        self.any_number(j, columns)
+    }
+
+    #[cold]
+    fn any_number(&mut self, j: usize, columns: usize) -> Result<Option<f64>, Trouble> {
+        if let Ok((value, n)) = fast_float2::parse_partial::<f64, _>(&self.bytes[self.at..])
+            && value.is_finite()
+            && self.close(self.at + n, j + 1 == columns)
+        {
+            return Ok(Some(value));
+        }
+        let field = self.field(j, columns)?;
+        if is_missing(&field) {
+            return Ok(None);
+        }
+        match parse_number(&field) {
+            Some(value) if value.is_finite() => Ok(Some(value)),
+            Some(_) => Err(self.trouble(j, format!("the number {} is infinite", excerpt(&field)))),
+            None => Err(self.trouble(j, not_a_number(&field))),
+        }
+    }
+
+    fn skip(&mut self, j: usize, columns: usize) -> Result<(), Trouble> {
+        self.field(j, columns).map(|_| ())
+    }
+
+    /// Field `j` of `columns`, without quotes and blanks around it.
+    fn field(&mut self, j: usize, columns: usize) -> Result<Cow<'a, [u8]>, Trouble> {
+        let start = self.at;
+        let (field, end) = take_field(self.bytes, start, self.separator).map_err(|m| self.trouble(j, m.into()))?;
+        self.next_line += if field.contains(&b'\n') { count_lines(&self.bytes[start..end]) } else { 0 };
+        if self.close(end, j + 1 == columns) {
+            return Ok(field);
+        }
+        let message = if j + 1 < columns {
+            format!("the row has {} fields, expected {columns}", j + 1)
+        } else {
+            format!("the row has more than {columns} fields")
+        };
+        Err(Trouble::new(Some(self.line), None, message))
+    }
+
+    /// Moves past the end of a field at `end`, if one can be there: a separator, or for the last field a line end.
+    #[inline]
+    fn close(&mut self, mut end: usize, last: bool) -> bool {
+        if self.separator == b' ' {
+            let field_end = end;
+            while matches!(self.bytes.get(end), Some(b' ' | b'\t')) {
+                end += 1;
+            }
+            if !last {
+                let closed = end > field_end && !is_line_end(self.bytes, end);
+                self.at = if closed { end } else { self.at };
+                return closed;
+            }
+        }
+        self.at = match self.bytes.get(end) {
+            Some(&c) if !last && c == self.separator => end + 1,
+            Some(b'\n') if last => end + 1,
+            Some(b'\r') if last && self.bytes.get(end + 1) == Some(&b'\n') => end + 2,
+            None if last => end,
+            _ => return false,
+        };
+        true
+    }
+
+    fn trouble(&self, column: usize, message: String) -> Trouble {
+        Trouble::new(Some(self.line), Some(column), message)
+    }
+
+    /// The field that began at `start` and has just been passed, without quotes and blanks around it.
+    fn taken_from(&self, start: usize) -> &'a [u8] {
+        let field = &self.bytes[start..self.at];
+        let field = field.strip_suffix(&[self.separator]).unwrap_or(field).trim_ascii();
+        field.strip_prefix(b"\"").and_then(|f| f.strip_suffix(b"\"")).unwrap_or(field)
+    }
+}
+
+fn is_line_end(bytes: &[u8], at: usize) -> bool {
+    match bytes.get(at) {
+        None | Some(b'\n') => true,
+        Some(b'\r') => bytes.get(at + 1) == Some(&b'\n'),
+        Some(_) => false,
+    }
+}
+
+/// The field that starts at `at`, and where it ends: at a separator, a line end or the end of the bytes.
+fn take_field(bytes: &[u8], at: usize, separator: u8) -> Result<(Cow<'_, [u8]>, usize), &'static str> {
+    let blanks = bytes[at..].iter().take_while(|&&c| c == b' ').count();
+    if bytes.get(at + blanks) != Some(&b'"') {
+        let end = match separator {
+            b' ' => memchr::memchr3(b' ', b'\t', b'\n', &bytes[at..]),
+            other => memchr::memchr2(other, b'\n', &bytes[at..]),
+        };
+        let mut end = end.map_or(bytes.len(), |n| at + n);
+        if bytes.get(end) == Some(&b'\n') && end > at && bytes[end - 1] == b'\r' {
+            end -= 1;
+        }
+        return Ok((Cow::Borrowed(bytes[at..end].trim_ascii()), end));
+    }
+    let start = at + blanks + 1;
+    let mut from = start;
+    let mut doubled = false;
+    loop {
+        let Some(n) = memchr::memchr(b'"', &bytes[from..]) else { return Err("a quoted field is not closed") };
+        let quote = from + n;
+        if bytes.get(quote + 1) == Some(&b'"') {
+            doubled = true;
+            from = quote + 2;
+            continue;
+        }
+        let inner = &bytes[start..quote];
+        let field = if doubled {
+            let mut text = Vec::with_capacity(inner.len());
+            let mut rest = inner;
+            while let Some(at) = memchr::memchr(b'"', rest) {
+                text.extend_from_slice(&rest[..=at]);
+                rest = &rest[at + 2..];
+            }
+            text.extend_from_slice(rest);
+            Cow::Owned(text)
+        } else {
+            Cow::Borrowed(inner)
+        };
+        let mut end = quote + 1;
+        while separator != b' ' && bytes.get(end) == Some(&b' ') {
+            end += 1;
+        }
+        let closed = is_line_end(bytes, end)
+            || bytes.get(end).is_some_and(|&c| c == separator || (separator == b' ' && c == b'\t'));
+        return if closed { Ok((field, end)) } else { Err("there is text after a closing quote") };
+    }
+}
+
+/// Takes the numbers of the row at which `scanner` is to their places, if all of them are plain; where the row ends, and where
+/// its field `class` is, if there is one.
+///
+/// A function of its own: with all that other rows need around it, the compiler has no registers left for the loop.
+#[inline(never)]
+fn plain_row(
+    scanner: &Scanner<'_>,
+    places: &[usize],
+    class: Option<usize>,
+    numbers: &mut [f64],
+) -> Option<(usize, std::ops::Range<usize>)> {
+    let (bytes, separator, class) = (scanner.bytes, scanner.separator, class.unwrap_or(usize::MAX));
+    let (mut at, mut field) = (scanner.at, 0..0);
+    let last = places.len() - 1;
+    for (j, &place) in places.iter().enumerate() {
+        let (value, end) = plain_number(bytes, at)?;
+        *numbers.get_mut(place)? = value;
+        if j == class {
+            field = at..end;
+        }
+        at = match *bytes.get(end)? {
+            c if j < last => (c == separator).then_some(end + 1)?,
+            b'\n' => end + 1,
+            b'\r' if bytes.get(end + 1) == Some(&b'\n') => end + 2,
+            _ => return None,
+        };
+    }
+    Some((at, field))
+}
+
+/// A number written as `-123.456` with few enough digits, and where it ends: the common case, without a call.
+///
+/// Exact: an integer below 2^53 divided by a power of ten that is a double is rounded once. Eight digits after the point
+/// are found and converted at a time with the arithmetic of one register (Lemire 2021). Anything else is `None`.
+#[inline(always)]
+fn plain_number(bytes: &[u8], start: usize) -> Option<(f64, usize)> {
+    // Room for a sign, digits and two words: the last few numbers of a chunk go the long way.
+    let window: &[u8; 32] = bytes.get(start..start + 32)?.try_into().ok()?;
+    let negative = window[0] == b'-';
+    let mut at = usize::from(negative);
+    let first = at;
+    let mut mantissa = 0u64;
+    while at < 10 {
+        let digit = window[at].wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        mantissa = 10 * mantissa + u64::from(digit);
+        at += 1;
+    }
+    let whole_digits = at - first;
+    let mut decimals = 0;
+    if window[at] == b'.' {
+        at += 1;
+        while decimals <= 8 {
+            let word = u64::from_le_bytes(window[at..at + 8].try_into().ok()?) ^ 0x3030_3030_3030_3030;
+            // The high bit of a byte is set where the byte is not a digit.
+            let other = (word.wrapping_add(0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080;
+            let digits = (other.trailing_zeros() / 8) as usize;
+            if digits == 0 {
+                break;
+            }
+            // Digits move to the high end; the bytes below become leading zeros.
+            let mut value = word << (64 - 8 * digits);
+            value = value.wrapping_mul(10).wrapping_add(value >> 8);
+            value = ((value & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064))
+                .wrapping_add(((value >> 16) & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001))
+                >> 32;
+            mantissa = mantissa.wrapping_mul(POWERS[digits]).wrapping_add(value);
+            at += digits;
+            decimals += digits;
+            if digits < 8 {
+                break;
+            }
+        }
+    }
+    let digits = whole_digits + decimals;
+    // 18 digits cannot overflow the mantissa; beyond 2^53 the conversion would round a second time.
+    if digits == 0 || digits > 18 || mantissa > 1 << 53 {
+        return None;
+    }
+    // From a table: whether a number is negative cannot be guessed, and a wrong guess costs as much as all digits.
+    Some((mantissa as i64 as f64 / TENS[usize::from(negative)][decimals], start + at))
+}
+
+const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+/// Powers of ten that are doubles, and their negatives.
+const TENS: [[f64; 17]; 2] = [
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16],
+    [-1e0, -1e1, -1e2, -1e3, -1e4, -1e5, -1e6, -1e7, -1e8, -1e9, -1e10, -1e11, -1e12, -1e13, -1e14, -1e15, -1e16],
+];
+
+/// Cells that stand for nothing, as spreadsheets, R and pandas write them.
+fn is_missing(field: &[u8]) -> bool {
+    field.len() <= 4 && {
+        let lower = field.to_ascii_lowercase();
+        matches!(&lower[..], b"" | b"?" | b"na" | b"n/a" | b"nan" | b"null" | b"none" | b"-nan" | b"#n/a")
+    }
+}
+
+/// A number, possibly infinite.
+fn parse_number(field: &[u8]) -> Option<f64> {
+    fast_float2::parse::<f64, _>(field).ok().filter(|v| !v.is_nan())
+}
+
+fn count_lines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
+
+fn view<R>(data: &[R], rows: usize, columns: usize) -> ArrayView2<'_, R> {
+    ArrayView2::from_shape((rows, columns), &data[..rows * columns]).expect("rows times columns numbers")
+}
+
+/// What a first row is, for somebody who knows some of the columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Header,
+    Data,
+}
+
+/// The cells of a first row, as they are and as the names that they would be: an empty one is called by its number.
+struct FirstRow<'a> {
+    fields: &'a [Vec<u8>],
+    names: HashSet<Cow<'a, [u8]>>,
+}
+
+impl<'a> FirstRow<'a> {
+    fn new(fields: &'a [Vec<u8>]) -> Self {
+        let name = |(j, field): (usize, &'a Vec<u8>)| match field.is_empty() {
+            true => Cow::Owned((j + 1).to_string().into_bytes()),
+            false => Cow::Borrowed(&field[..]),
+        };
+        FirstRow { fields, names: fields.iter().enumerate().map(name).collect() }
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.names.contains(name.as_bytes())
+    }
+
+    /// Whether a column asked for is called by a cell of the row, which has no name twice, and can be no number of a column.
+    fn has(&self, name: &str) -> bool {
+        let columns = self.fields.len();
+        self.names.len() == columns && self.contains(name) && numbered(name, columns).is_none()
+    }
+
+    /// Whether the cells can be values of the columns, which are found by their numbers or, all being there, by their order.
+    fn fits(&self, schema: &Schema) -> bool {
+        let columns = || schema.inputs.iter().chain(&schema.targets);
+        let in_order = self.fields.len() == columns().count();
+        let mut any = false;
+        let all = columns().enumerate().all(|(k, column)| {
+            let place = numbered(&column.name, self.fields.len()).or(in_order.then_some(k));
+            place.is_some_and(|j| {
+                let field = &self.fields[j];
+                let is_value = match &column.kind {
+                    Kind::Number { .. } => parse_number(field).is_some(),
+                    Kind::Words { values } => values.iter().any(|value| value.as_bytes() == &field[..]),
+                };
+                any |= is_value;
+                is_value || is_missing(field)
+            })
+        });
+        all && any
+    }
+}
+
+/// The encoding of a text that is not UTF-8, if it is one of those with bytes of zero.
+fn wide_encoding(text: &[u8]) -> Option<&'static str> {
+    let marked = |marks: [&[u8]; 2]| marks.iter().any(|mark| text.starts_with(mark));
+    // The mark of one of them begins with that of the other.
+    if marked([&[0xff, 0xfe, 0, 0], &[0, 0, 0xfe, 0xff]]) {
+        return Some("UTF-32");
+    }
+    if marked([&[0xff, 0xfe], &[0xfe, 0xff]]) {
+        return Some("UTF-16");
+    }
+    // Without a mark: of every character, one byte is not zero.
+    let start = &text[..text.len().min(64) / 4 * 4];
+    let only =
+        |at: usize, of: usize| start.len() >= 8 && start.iter().enumerate().all(|(i, c)| (i % of == at) == (*c != 0));
+    if only(0, 4) || only(3, 4) {
+        return Some("UTF-32");
+    }
+    (only(0, 2) || only(1, 2)).then_some("UTF-16")
+}
+
+/// What is said about a text with a byte of zero at `nul`: where it is, unless nothing looks like text.
+fn not_text(input: &Input, options: &Options, text: &[u8], nul: usize) -> bochner::Error {
+    let start = &text[..text.len().min(4096)];
+    let strange = start.iter().filter(|c| matches!(c, 0..=8 | 14..=31)).count();
+    if strange > 1 + start.len() / 50 {
+        return input.fault("this is not a text file, and not one of the known binary formats");
+    }
+    let separator = options.separator.unwrap_or_else(|| guess_separator(text));
+    let line_start = memchr::memrchr(b'\n', &text[..nul]).map_or(0, |at| at + 1);
+    let mut scanner = Scanner { at: line_start, ..Scanner::new(text, separator) };
+    let mut column = 1;
+    while let Ok((_, end)) = take_field(text, scanner.at, separator)
+        && end <= nul
+        && scanner.close(end, false)
+    {
+        column += 1;
+    }
+    let line = Some(count_lines(&text[..nul]) + 1);
+    Fault { line, column: Some((column, None)), ..Fault::new(&input.name, format!("found {NUL_BYTE}")) }.into()
+}
+
+/// The fields of the row that begins where `scanner` is, which passes it; or the column of a fault, and what it is.
+fn fields_of(scanner: &mut Scanner<'_>) -> Result<Vec<Vec<u8>>, (usize, &'static str)> {
+    let mut fields = Vec::new();
+    loop {
+        let (field, end) =
+            take_field(scanner.bytes, scanner.at, scanner.separator).map_err(|message| (fields.len() + 1, message))?;
+        if field.contains(&b'\n') {
+            scanner.next_line += count_lines(&field);
+        }
+        fields.push(field.into_owned());
+        // The end of a field is the end of the line or a separator.
+        if scanner.close(end, true) || !scanner.close(end, false) {
+            return Ok(fields);
+        }
+    }
+}
+
+/// Where rows begin, behind comments and blank lines, and how many lines these are.
+fn beginning_of_rows(text: &[u8]) -> (usize, u64) {
+    let mut at = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+    let mut lines = 0;
+    while let Some(line) = text[at..].split_inclusive(|&c| c == b'\n').next() {
+        let words = line.trim_ascii();
+        if !(words.is_empty() || words.starts_with(b"#")) {
+            break;
+        }
+        at += line.len();
+        lines += 1;
+    }
+    (at, lines)
+}
+
+/// The separator that the first lines speak for; where `judge` can make nothing of the first row, one with which it can. And
+/// whether there is one.
+fn separator_of(text: &[u8], options: &Options, judge: &impl Fn(&FirstRow<'_>) -> Option<Verdict>) -> (u8, bool) {
+    let guess = options.separator.unwrap_or_else(|| guess_separator(text));
+    let is_known = |separator: &u8| {
+        let mut scanner = Scanner::new(text, *separator);
+        scanner.next_row() && fields_of(&mut scanner).is_ok_and(|fields| judge(&FirstRow::new(&fields)).is_some())
+    };
+    let others = SEPARATORS.into_iter().chain([b' ']).filter(|_| options.separator.is_none());
+    match [guess].into_iter().chain(others).find(is_known) {
+        Some(separator) => (separator, true),
+        None => (guess, false),
+    }
+}
+
+/// Separator, header, names and the first rows; `judge` knows a header by its names, or data by the columns there should be.
+fn look(
+    input: &Input,
+    options: &Options,
+    judge: impl Fn(&FirstRow<'_>) -> Option<Verdict>,
+) -> Result<(Dialect, Vec<String>, Vec<Record>)> {
+    let mut first = Buffer::default();
+    let quotes = options.separator.map_or(Quotes::AfterAny, Quotes::After);
+    let mut chunks = Chunks::new(input.bytes()?, 0, quotes).eagerly(input.is_stream());
+    chunks.next(&mut first).map_err(|e| input.fault(cannot_read(&e)))?;
+    // Lines that have not arrived yet: a row says whether that above it is a header, which may tell it itself.
+    let tells = |text: &[u8]| separator_of(&text[beginning_of_rows(text).0..], options, &judge).1;
+    while input.is_stream()
+        && options.header.is_none()
+        && rows_of(first.lines(), b'\n').take(2).count() < 2
+        && !tells(first.lines())
+    {
+        if !chunks.next_too(&mut first).map_err(|e| input.fault(cannot_read(&e)))? {
+            break;
+        }
+    }
+    let text = first.lines();
+    if text.is_empty() {
+        return Err(input.fault("the file is empty"));
+    }
+    if let Some(encoding) = wide_encoding(text) {
+        return Err(input.fault(format!("the text is {encoding}; save it as UTF-8")));
+    }
+    if let Some(nul) = memchr::memchr(0, &text[..text.len().min(4096)]) {
+        return Err(not_text(input, options, text, nul));
+    }
+    let (mut at, mut lines) = beginning_of_rows(text);
+    let (separator, _) = separator_of(&text[at..], options, &judge);
+    let mut records: Vec<Record> = Vec::new();
+    let mut scanner = Scanner { at, ..Scanner::new(text, separator) };
+    while records.len() <= SAMPLE_ROWS && scanner.next_row() {
+        let line = lines + scanner.line;
+        let fields = fields_of(&mut scanner).map_err(|(column, message)| Fault {
+            line: Some(line),
+            column: Some((column, None)),
+            ..Fault::new(&input.name, message)
+        })?;
+        records.push(Record { fields, line, end: scanner.at });
+    }
+    let Some((first, rest)) = records.split_first() else { return Err(input.fault("there are no rows")) };
+    let header = options.header.unwrap_or_else(|| match judge(&FirstRow::new(&first.fields)) {
+        Some(verdict) => verdict == Verdict::Header,
+        None => looks_like_header(&first.fields, rest),
+    });
+    let names = if header {
+        let lines_of_header = count_lines(&text[at..first.end]);
+        let names = header_names(input, lines + 1, &first.fields)?;
+        (at, lines) = (first.end, lines + lines_of_header);
+        records.remove(0);
+        names
+    } else {
+        (1..=first.fields.len()).map(|j| j.to_string()).collect()
+    };
+    let row_bytes = records.last().map_or(0, |last| (last.end - at) / records.len());
+    let dialect = Dialect { separator, header, skipped_bytes: at, skipped_lines: lines, row_bytes };
+    Ok((dialect, names, records))
+}
+
+fn header_names(input: &Input, line: u64, fields: &[Vec<u8>]) -> Result<Vec<String>> {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut names = Vec::with_capacity(fields.len());
+    for (j, field) in fields.iter().enumerate() {
+        let fault = |message: String| Fault {
+            line: Some(line),
+            column: Some((j + 1, None)),
+            ..Fault::new(&input.name, message)
+        };
+        let name = word(field).map_err(fault)?;
+        let name = if name.is_empty() { (j + 1).to_string() } else { name.to_owned() };
+        if let Some(first) = places.insert(name.clone(), j) {
+            return Err(fault(format!(
+                "the name {} is already taken by column {}",
+                excerpt(name.as_bytes()),
+                first + 1
+            ))
+            .into());
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// A first row is a header if it has no number at all, or words above numbers.
+fn looks_like_header(first: &[Vec<u8>], rest: &[Record]) -> bool {
+    let is_number = |f: &Vec<u8>| parse_number(f).is_some();
+    let otherwise = |f: &Vec<u8>| std::str::from_utf8(f).is_ok_and(words::is_otherwise);
+    let no_number = !first.iter().any(|f| is_number(f) || otherwise(f));
+    let words_above_numbers = first.iter().enumerate().any(|(j, f)| {
+        let mut below = rest.iter().filter_map(|row| row.fields.get(j)).filter(|f| !is_missing(f)).peekable();
+        !is_number(f) && !is_missing(f) && below.peek().is_some() && below.all(is_number)
+    });
+    (no_number && first.iter().any(|f| !is_missing(f))) || words_above_numbers
+}
+
+/// The separator that cuts the first lines into the same number of fields, most of them if several do.
+fn guess_separator(text: &[u8]) -> u8 {
+    let lines: Vec<&[u8]> =
+        text.split(|&c| c == b'\n').map(<[u8]>::trim_ascii).filter(|l| !l.is_empty()).take(20).collect();
+    let count = |line: &[u8], separator: u8| {
+        let mut inside = false;
+        let mut n = 0;
+        for &c in line {
+            match c {
+                b'"' => inside = !inside,
+                c if c == separator && !inside => n += 1,
+                _ => {}
+            }
+        }
+        n
+    };
+    // Decimal commas cut lines into more fields than what stands between the numbers.
+    let all_numbers = |separator: u8| {
+        let fields = || lines.iter().skip(1).flat_map(|l| l.split(move |&c| c == separator)).map(<[u8]>::trim_ascii);
+        let comma = |f: &[u8]| f.contains(&b',') && std::str::from_utf8(f).is_ok_and(words::is_otherwise);
+        fields().any(comma) && fields().all(|f| is_missing(f) || parse_number(f).is_some() || comma(f))
+    };
+    let candidates = SEPARATORS.map(|separator| {
+        let counts: Vec<usize> = lines.iter().map(|l| count(l, separator)).collect();
+        let steady = counts.iter().all(|&n| n == counts[0]);
+        let first = counts.first().copied().unwrap_or(0);
+        (steady, separator != b',' && steady && first > 0 && all_numbers(separator), first, separator)
+    });
+    // On a tie the earlier candidate wins: `max_by_key` keeps the last.
+    let best = candidates.iter().rev().filter(|c| c.2 > 0).max_by_key(|c| (c.0, c.1, c.2));
+    let blanks = |line: &&[u8]| line.split(|c| matches!(c, b' ' | b'\t')).filter(|w| !w.is_empty()).count();
+    match best {
+        Some((_, _, _, separator)) => *separator,
+        None if lines.first().is_some_and(|l| blanks(l) > 1)
+            && lines.iter().all(|l| blanks(l) == blanks(&lines[0])) =>
+        {
+            b' '
+        }
+        None => b',',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// The standard library rounds correctly: so must the short way, or leave the number to the long one.
+        #[test]
+        fn plain_numbers_are_rounded_like_the_standard_library_does(text in "-?[0-9]{0,11}(\\.[0-9]{0,18})?") {
+            let padded = format!("{text},{}", " ".repeat(40));
+            if let Some((value, end)) = plain_number(padded.as_bytes(), 0) {
+                prop_assert!(end <= text.len());
+                let read: f64 = text[..end].parse().unwrap();
+                prop_assert_eq!(value.to_bits(), read.to_bits(), "{} read as {}", text, value);
+            }
+        }
+    }
+
+    #[test]
+    fn common_numbers_take_the_short_way() {
+        for text in ["0", "-1", "12345", "0.5", "-12.3456789", "3.", ".25", "-0.0", "1234567890.12345"] {
+            let padded = format!("{text},{}", " ".repeat(40));
+            let (value, end) = plain_number(padded.as_bytes(), 0).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!((value.to_bits(), end), (text.parse::<f64>().unwrap().to_bits(), text.len()), "{text}");
+        }
+        for text in ["", "-", ".", "x", "nan", "9007199254740993.1"] {
+            let padded = format!("{text},{}", " ".repeat(40));
+            let taken = plain_number(padded.as_bytes(), 0).is_some_and(|(_, end)| end == text.len());
+            assert!(!taken, "{text}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What is wrong with a file, and where: one sentence with file, line and column.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+
+/// A mistake in a data file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Name of the file as the user wrote it.
+    pub file: String,
+    /// Line, counted from 1, for text files.
+    pub line: Option<u64>,
+    /// Column: its number counted from 1, and its name where it has one.
+    pub column: Option<(usize, Option<String>)>,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+impl Fault {
+    pub(super) fn new(file: &str, message: impl Into<String>) -> Self {
+        Fault { file: file.to_owned(), line: None, column: None, message: message.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.file)?;
+        if let Some(line) = self.line {
+            write!(f, "line {line}")?;
+            f.write_str(if self.column.is_some() { ", " } else { ": " })?;
+        }
+        match &self.column {
+            Some((number, Some(name))) => write!(f, "column {number} ({}): ", short(name))?,
+            Some((number, None)) => write!(f, "column {number}: ")?,
+            None => {}
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<Fault> for bochner::Error {
+    /// As an I/O error of kind `InvalidData`, which prints as the fault itself.
+    fn from(fault: Fault) -> Self {
+        bochner::Error::Io(io::Error::new(io::ErrorKind::InvalidData, fault))
+    }
+}
+
+/// A name, cut where it would fill the screen.
+pub(super) fn short(name: &str) -> Cow<'_, str> {
+    const SHOWN: usize = 60;
+    match name.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}…", &name[..at]).into(),
+        None => name.into(),
+    }
+}
+
+/// The first bytes of a field, fit for a message.
+pub(super) fn excerpt(bytes: &[u8]) -> String {
+    const SHOWN: usize = 40;
+    let text: String = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN)])
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(SHOWN)
+        .collect();
+    if text.len() < bytes.len() { format!("\"{text}…\"") } else { format!("\"{text}\"") }
+}

@@ -1,0 +1,301 @@
+//! Which columns a data set has, which of them are wanted, and how words become numbers.
+
+use super::Result;
+use super::fault::{Fault, short};
+use bochner::Error;
+use serde::{Deserialize, Serialize};
+
+/// What a column holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Numbers; missing ones become `fill` where there is one.
+    Number {
+        /// Value of a missing cell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fill: Option<f64>,
+    },
+    /// Words, each one of these; as an input one column of zeros and ones per word, as a target its number.
+    Words {
+        /// All words that occur, sorted.
+        values: Vec<String>,
+    },
+}
+
+/// A column and its name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    /// From the header, or the column's number counted from 1.
+    pub name: String,
+    /// What it holds.
+    pub kind: Kind,
+}
+
+impl Column {
+    /// Number of input columns this column becomes.
+    fn width(&self) -> usize {
+        match &self.kind {
+            Kind::Number { .. } => 1,
+            Kind::Words { values } => values.len(),
+        }
+    }
+}
+
+/// The wanted columns in the order in which a model sees them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Schema {
+    /// What a model learns from.
+    pub inputs: Vec<Column>,
+    /// What it predicts.
+    pub targets: Vec<Column>,
+}
+
+impl Schema {
+    /// Length of an input row.
+    pub fn input_dim(&self) -> usize {
+        self.inputs.iter().map(Column::width).sum()
+    }
+
+    /// Names of the first columns, for a message.
+    pub fn some_names(&self) -> String {
+        let names: Vec<_> = self.inputs.iter().take(12).map(|c| short(&c.name)).collect();
+        format!("{}{}", names.join(", "), if self.inputs.len() > names.len() { ", …" } else { "" })
+    }
+
+    /// Sets what fills the gaps of every input of numbers, by its place in an input row.
+    pub(crate) fn fill(&mut self, value: impl Fn(usize) -> Option<f64>) {
+        let mut at = 0;
+        for column in &mut self.inputs {
+            let width = column.width();
+            if let Kind::Number { fill } = &mut column.kind {
+                *fill = value(at);
+            }
+            at += width;
+        }
+    }
+
+    /// A name for every number of an input row: `age`, `colour=red`.
+    pub fn input_names(&self) -> Vec<String> {
+        let names = self.inputs.iter().flat_map(|c| match &c.kind {
+            Kind::Number { .. } => vec![c.name.clone()],
+            Kind::Words { values } => values.iter().map(|v| format!("{}={v}", c.name)).collect(),
+        });
+        names.collect()
+    }
+}
+
+/// What to do with empty cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Missing {
+    /// Stop and say where one is.
+    #[default]
+    Refuse,
+    /// Fill in the column's mean.
+    Mean,
+    /// Fill in the column's median, of every second, fourth, … value where there are very many.
+    Median,
+    /// Fill in zeros.
+    Zero,
+    /// Leave out rows that have one.
+    Drop,
+}
+
+impl Missing {
+    /// Whether empty cells are filled in.
+    pub fn fills(self) -> bool {
+        matches!(self, Missing::Mean | Missing::Median | Missing::Zero)
+    }
+}
+
+/// What to do with words that did not occur in training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Unknown {
+    /// Stop at the first one
+    #[default]
+    Refuse,
+    /// Take them for none of the words that did occur: all columns of the feature are 0
+    Zeros,
+}
+
+/// The largest number that can be used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Largest {
+    /// Its size.
+    pub value: f64,
+    /// What a larger one is, and what helps: `too large for single precision; …`.
+    pub told: &'static str,
+}
+
+impl Largest {
+    /// Numbers whose squares can be added up in double precision.
+    pub const DOUBLE: Largest = Largest { value: 1e150, told: "too large; numbers up to 1e150 are read" };
+
+    /// Numbers of single precision.
+    pub const fn single(told: &'static str) -> Self {
+        Largest { value: f32::MAX as f64, told }
+    }
+}
+
+/// Columns a user asks for, by name or by number (1 is the first, -1 the last).
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Columns to predict.
+    pub targets: Vec<String>,
+    /// Columns to learn from; `None` means all others.
+    pub inputs: Option<Vec<String>>,
+    /// Columns to leave out.
+    pub drop: Vec<String>,
+    /// Columns of words, even where they look like numbers.
+    pub words: Vec<String>,
+}
+
+/// Positions of the wanted columns in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Chosen {
+    pub(super) inputs: Vec<usize>,
+    pub(super) targets: Vec<usize>,
+    pub(super) words: Vec<usize>,
+}
+
+impl Selection {
+    /// Finds the columns among `names`; `file` is for messages.
+    pub(super) fn resolve(&self, file: &str, names: &[String]) -> Result<Chosen> {
+        self.resolve_or(file, names, "")
+    }
+
+    /// The same; `hint` is added to what is said about a column that is not there.
+    pub(super) fn resolve_or(&self, file: &str, names: &[String], hint: &str) -> Result<Chosen> {
+        let refused = |j: usize, what: &str| {
+            let message = format!("column {} is {what}", short(&names[j]));
+            Error::from(Fault::new(file, message))
+        };
+        // Marks, not searches: LIBSVM files have tens of thousands of columns.
+        let all = |wanted: &[String], option: &str| {
+            let mut seen = vec![false; names.len()];
+            let mut found = Vec::with_capacity(wanted.len());
+            for wanted in wanted {
+                let j = position(file, names, wanted, hint)?;
+                if std::mem::replace(&mut seen[j], true) {
+                    return Err(refused(j, &format!("named twice in {option}")));
+                }
+                found.push(j);
+            }
+            Ok((found, seen))
+        };
+        let (targets, is_target) = all(&self.targets, "--target")?;
+        let (drop, is_dropped) = all(&self.drop, "--drop")?;
+        let (words, _) = all(&self.words, "--categories")?;
+        if let Some(j) = targets.iter().find(|j| is_dropped[**j]) {
+            return Err(refused(*j, "named both in --target and in --drop"));
+        }
+        let inputs = match &self.inputs {
+            Some(inputs) => all(inputs, "--columns")?.0,
+            None => {
+                let mut kept = vec![true; names.len()];
+                targets.iter().chain(&drop).for_each(|j| kept[*j] = false);
+                (0..names.len()).filter(|j| kept[*j]).collect()
+            }
+        };
+        for j in &inputs {
+            if is_target[*j] {
+                return Err(refused(*j, "both an input and a target"));
+            }
+            if is_dropped[*j] {
+                return Err(refused(*j, "named both in --columns and in --drop"));
+            }
+        }
+        if inputs.is_empty() {
+            return Err(Fault::new(file, "no column is left to learn from").into());
+        }
+        Ok(Chosen { inputs, targets, words })
+    }
+}
+
+fn position(file: &str, names: &[String], wanted: &str, hint: &str) -> Result<usize> {
+    if let Some(j) = names.iter().position(|n| n == wanted) {
+        return Ok(j);
+    }
+    if let Some(j) = numbered(wanted, names.len()) {
+        return Ok(j);
+    }
+    let known: Vec<_> = names.iter().take(12).map(|name| short(name)).collect();
+    let more = if names.len() > known.len() { ", …" } else { "" };
+    let message = format!("there is no column {}; the columns are {}{more}{hint}", short(wanted), known.join(", "));
+    Err(Error::from(Fault::new(file, message)))
+}
+
+/// The column that a number stands for: 1 is the first of `columns`, -1 the last.
+pub(super) fn numbered(wanted: &str, columns: usize) -> Option<usize> {
+    match wanted.parse::<i64>().ok()? {
+        0 => None,
+        n if n > 0 => usize::try_from(n).ok().filter(|n| *n <= columns).map(|n| n - 1),
+        n => columns.checked_sub(usize::try_from(n.unsigned_abs()).ok()?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Vec<String> {
+        ["age", "colour", "price"].map(String::from).to_vec()
+    }
+
+    #[test]
+    fn columns_are_found_by_name_and_by_number_from_either_end() {
+        for wanted in ["price", "3", "-1"] {
+            let selection = Selection { targets: vec![wanted.into()], ..Selection::default() };
+            let chosen = selection.resolve("f", &names()).unwrap();
+            assert_eq!((chosen.inputs, chosen.targets), (vec![0, 1], vec![2]));
+        }
+    }
+
+    #[test]
+    fn unknown_and_contradictory_columns_are_named() {
+        let message = |selection: Selection| selection.resolve("f.csv", &names()).unwrap_err().to_string();
+        let targets = |names: &[&str]| names.iter().map(|n| String::from(*n)).collect::<Vec<_>>();
+        let unknown = message(Selection { targets: targets(&["cost"]), ..Selection::default() });
+        assert_eq!(unknown, "f.csv: there is no column cost; the columns are age, colour, price");
+        for number in ["0", "4", "-4"] {
+            assert!(message(Selection { targets: targets(&[number]), ..Selection::default() }).contains("no column"));
+        }
+        let both = Selection { targets: targets(&["age"]), inputs: Some(targets(&["age"])), ..Selection::default() };
+        assert_eq!(message(both), "f.csv: column age is both an input and a target");
+        let twice = |targets, inputs, drop, words| message(Selection { targets, inputs, drop, words });
+        let (none, age) = (Vec::new(), targets(&["age"]));
+        for (sentence, option) in [
+            (twice(targets(&["age", "1"]), None, none.clone(), none.clone()), "--target"),
+            (twice(none.clone(), Some(targets(&["age", "age"])), none.clone(), none.clone()), "--columns"),
+            (twice(none.clone(), None, targets(&["-3", "age"]), none.clone()), "--drop"),
+            (twice(none.clone(), None, none.clone(), targets(&["age", "age"])), "--categories"),
+        ] {
+            assert_eq!(sentence, format!("f.csv: column age is named twice in {option}"));
+        }
+        assert_eq!(
+            twice(age.clone(), None, age.clone(), none.clone()),
+            "f.csv: column age is named both in --target and in --drop"
+        );
+        assert_eq!(
+            twice(none.clone(), Some(age.clone()), age, none),
+            "f.csv: column age is named both in --columns and in --drop"
+        );
+        let none = Selection { drop: targets(&["1", "2", "3"]), ..Selection::default() };
+        assert_eq!(message(none), "f.csv: no column is left to learn from");
+    }
+
+    #[test]
+    fn words_become_one_column_each() {
+        let words = Kind::Words { values: vec!["blue".into(), "red".into()] };
+        let schema = Schema {
+            inputs: vec![
+                Column { name: "age".into(), kind: Kind::Number { fill: None } },
+                Column { name: "colour".into(), kind: words },
+            ],
+            targets: vec![],
+        };
+        assert_eq!(schema.input_dim(), 3);
+        assert_eq!(schema.input_names(), ["age", "colour=blue", "colour=red"]);
+    }
+}

@@ -1,0 +1,206 @@
+//! How well a model does on rows it has not seen, and how sure that is.
+
+use crate::models::Model;
+use crate::pipeline::{Pipeline, Task};
+use bochner::Result;
+use bochner::random::{Role, Seed, Stream};
+use bochner::words;
+use ndarray::{Array2, ArrayView1, ArrayView2};
+use serde::{Deserialize, Serialize};
+
+/// A figure with its standard error.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// `accuracy`, `R²`, `root mean squared error`.
+    pub name: String,
+    pub value: f64,
+    pub standard_error: f64,
+    /// What guessing without looking at the row would reach.
+    pub baseline: Option<f64>,
+}
+
+impl Figure {
+    pub(crate) fn is_share(&self) -> bool {
+        self.name == "accuracy"
+    }
+
+    /// The figure with its error, and what guessing would reach.
+    pub fn in_words(&self) -> String {
+        let number = |v: f64| match self.is_share() {
+            true => format!("{:.1} %", 100.0 * v),
+            false => words::significant(v, 4),
+        };
+        let error = match self.is_share() {
+            true => format!("{:.1} %", 100.0 * self.standard_error),
+            false => words::significant(self.standard_error, 2),
+        };
+        let baseline = match (self.baseline, self.is_share()) {
+            (Some(b), true) => format!(" (always the commonest class: {})", number(b)),
+            (Some(b), false) => format!(" (always the mean: {})", number(b)),
+            (None, _) => String::new(),
+        };
+        format!("{} {} ± {error}{baseline}", self.name, number(self.value))
+    }
+}
+
+/// What a model says to rows with known answers.
+#[derive(Debug)]
+pub struct Answers {
+    pub task: Task,
+    /// Numbers of classes, or targets in their own units.
+    pub truth: Array2<f64>,
+    /// The same, predicted.
+    pub predicted: Array2<f64>,
+}
+
+/// The first of the largest.
+pub fn winner(row: ArrayView1<'_, f64>) -> usize {
+    row.iter().enumerate().fold(0, |best, (i, v)| if *v > row[best] { i } else { best })
+}
+
+/// The first of the smallest losses; what is not a number is none.
+pub fn smallest(losses: &[f64]) -> usize {
+    let or_infinite = |loss: f64| if loss.is_nan() { f64::INFINITY } else { loss };
+    (0..losses.len()).fold(0, |best, k| if or_infinite(losses[k]) < or_infinite(losses[best]) { k } else { best })
+}
+
+/// Targets in their own units.
+pub(crate) fn to_units(pipeline: Option<&Pipeline>, mut values: Array2<f64>) -> Array2<f64> {
+    for (mut column, scale) in values.columns_mut().into_iter().zip(pipeline.iter().flat_map(|p| &p.targets)) {
+        column.mapv_inplace(|v| scale.mean + scale.scale * v);
+    }
+    values
+}
+
+/// What the model predicts for prepared rows: classes, or targets in their own units.
+pub fn predict(model: &Model, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+    let values = model.fitted.values(rows)?;
+    Ok(match model.kind.task {
+        Task::Regression => to_units(model.pipeline.as_ref(), values),
+        Task::Classification => {
+            let classes: Vec<f64> = values.rows().into_iter().map(|row| winner(row) as f64).collect();
+            Array2::from_shape_fn((classes.len(), 1), |(i, _)| classes[i])
+        }
+    })
+}
+
+const RESAMPLES: usize = 200;
+
+impl Answers {
+    /// The figures for this task: accuracy with its binomial error, or R² and root mean squared errors with bootstrap ones.
+    pub fn figures(&self, seed: Seed, names: &[String]) -> Vec<Figure> {
+        let n = self.truth.nrows();
+        if n == 0 {
+            return Vec::new();
+        }
+        match self.task {
+            Task::Classification => {
+                let right = self.truth.iter().zip(&self.predicted).filter(|(a, b)| a == b).count() as f64;
+                let share = right / n as f64;
+                // Agresti and Coull: two successes and two failures more, so that 100 % right is not 0 % unsure.
+                let shrunk = (right + 2.0) / (n as f64 + 4.0);
+                let mut counts = std::collections::BTreeMap::<u64, usize>::new();
+                self.truth.iter().for_each(|c| *counts.entry(*c as u64).or_default() += 1);
+                let most = counts.values().max().copied().unwrap_or(0) as f64 / n as f64;
+                vec![Figure {
+                    name: "accuracy".into(),
+                    value: share,
+                    standard_error: (shrunk * (1.0 - shrunk) / (n as f64 + 4.0)).sqrt(),
+                    baseline: Some(most),
+                }]
+            }
+            Task::Regression => {
+                let mut figures = Vec::new();
+                for (j, name) in names.iter().enumerate().take(self.truth.ncols()) {
+                    let (truth, predicted) = (self.truth.column(j), self.predicted.column(j));
+                    let of = if self.truth.ncols() == 1 { String::new() } else { format!(" of {name}") };
+                    let both = |indices: &mut dyn Iterator<Item = usize>| errors(truth, predicted, indices);
+                    let (r2, rmse) = both(&mut (0..n));
+                    let mut draw = Stream::new(seed, Role::Split, 3);
+                    let resampled: Vec<(f64, f64)> = (0..RESAMPLES)
+                        .map(|_| both(&mut (0..n).map(|_| draw.below(n as u64) as usize)))
+                        .filter(|(r2, _)| r2.is_finite())
+                        .collect();
+                    let spread = |of: fn(&(f64, f64)) -> f64| deviation(resampled.iter().map(of));
+                    let (r2_error, rmse_error) = (spread(|p| p.0), spread(|p| p.1));
+                    if r2.is_finite() {
+                        figures.push(Figure {
+                            name: format!("R²{of}"),
+                            value: r2,
+                            standard_error: r2_error,
+                            baseline: None,
+                        });
+                    }
+                    let guess = deviation(truth.iter().copied());
+                    figures.push(Figure {
+                        name: format!("root mean squared error{of}"),
+                        value: rmse,
+                        standard_error: rmse_error,
+                        baseline: Some(guess),
+                    });
+                }
+                figures
+            }
+        }
+    }
+}
+
+/// `R²` and root mean squared error of some rows.
+fn errors(
+    truth: ArrayView1<'_, f64>,
+    predicted: ArrayView1<'_, f64>,
+    indices: &mut dyn Iterator<Item = usize>,
+) -> (f64, f64) {
+    let (mut n, mut mean, mut squares, mut residual) = (0.0, 0.0, 0.0, 0.0);
+    for i in indices {
+        n += 1.0;
+        let step = truth[i] - mean;
+        mean += step / n;
+        squares += step * (truth[i] - mean);
+        residual += (truth[i] - predicted[i]).powi(2);
+    }
+    let r2 = if squares > 0.0 { 1.0 - residual / squares } else { f64::NAN };
+    (r2, (residual / n).sqrt())
+}
+
+fn deviation(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut n, mut mean, mut squares) = (0.0, 0.0, 0.0);
+    for v in values {
+        n += 1.0;
+        let step: f64 = v - mean;
+        mean += step / n;
+        squares += step * (v - mean);
+    }
+    if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accuracy_comes_with_its_binomial_error_and_the_share_of_the_largest_class() {
+        let truth = Array2::from_shape_fn((100, 1), |(i, _)| if i < 70 { 0.0 } else { 1.0 });
+        let predicted = Array2::from_shape_fn((100, 1), |(i, _)| if i < 90 { truth[[i, 0]] } else { 0.0 });
+        let figures = Answers { task: Task::Classification, truth, predicted }.figures(Seed::new(1), &[]);
+        assert_eq!((figures[0].value, figures[0].baseline), (0.9, Some(0.7)));
+        assert!((figures[0].standard_error - 0.03).abs() < 0.004, "{}", figures[0].standard_error);
+    }
+
+    #[test]
+    fn the_bootstrap_error_of_a_mean_square_is_that_of_theory() {
+        // Errors ±1 and 0 in turn: squares have mean 2/3 and variance 2/9; the delta method gives the root's error.
+        let n = 3000;
+        let truth = Array2::from_shape_fn((n, 1), |(i, _)| (i % 7) as f64);
+        let predicted = Array2::from_shape_fn((n, 1), |(i, _)| truth[[i, 0]] + (i % 3) as f64 - 1.0);
+        let names = ["y".to_owned()];
+        let figures = Answers { task: Task::Regression, truth, predicted }.figures(Seed::new(1), &names);
+        let rmse = (2.0f64 / 3.0).sqrt();
+        assert!((figures[1].value - rmse).abs() < 1e-12);
+        let expected = (2.0f64 / 9.0 / n as f64).sqrt() / (2.0 * rmse);
+        // The standard deviation of 200 resamples has a relative error of 5 %: four and a half of them.
+        assert!((figures[1].standard_error / expected - 1.0).abs() < 0.23, "{} {expected}", figures[1].standard_error);
+        // Variance of 0, …, 6 is 4.
+        assert!((figures[0].value - (1.0 - rmse * rmse / 4.0)).abs() < 1e-3);
+    }
+}

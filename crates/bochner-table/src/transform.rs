@@ -1,0 +1,122 @@
+//! Rows of a file as random features.
+
+use crate::description::{operator_name, spec_from};
+use crate::failure::{Failure, Outcome};
+use crate::map_request::MapRequest;
+use crate::models::Model;
+use crate::pipeline::{self, Preparation};
+use crate::progress::Watch;
+use crate::read::Data;
+use crate::write::{Block, Layout, Sheet};
+use bochner::feature::{Describe, FeatureMap, Spec};
+use bochner::preprocess::Preprocess;
+use bochner::random::Seed;
+use bochner::rows::RowSource;
+use bochner::scalar::Real;
+use ndarray::{Array2, s};
+use std::path::Path;
+
+/// Rows transformed at once: their features stay in a few megabytes.
+const PIECE: usize = 512;
+
+/// What rows go through.
+#[derive(Debug, Clone)]
+pub struct Transform {
+    pub steps: Vec<Preprocess>,
+    pub spec: Spec,
+}
+
+impl Transform {
+    /// What the rows of a model go through.
+    ///
+    /// # Errors
+    /// If it has no features.
+    pub fn of(model: &Model) -> Outcome<Self> {
+        let steps = model.pipeline.as_ref().map_or(Vec::new(), |p| p.steps.clone());
+        Ok(Transform { steps, spec: model.description()?.spec()? })
+    }
+
+    /// A map by its name, for the rows of a file.
+    ///
+    /// # Errors
+    /// If there is no such map, if it does not suit the rows, if these cannot be read, or if the user asked to stop.
+    pub fn new(
+        request: &MapRequest,
+        data: &Data,
+        preparation: Preparation,
+        threshold: f64,
+        seed: u64,
+        watch: &dyn Watch,
+    ) -> Outcome<Self> {
+        let mut map = request.describe(seed)?;
+        if let Some(kernel) = request.kernel().filter(|kernel| operator_name(kernel).is_some()) {
+            let message = format!(
+                "--kernel {kernel} relates the targets of a model; bochner fit has it, transform has no targets"
+            );
+            return Err(Failure::Usage(message));
+        }
+        map.insert("n_components".into(), request.features.unwrap_or(1024).into());
+        let mut spec = spec_from(map.clone())?;
+        let described = serde_json::to_value(&spec).unwrap_or_default();
+        if !map.contains_key("length_scale") && described.get("length_scale").is_some() {
+            map.insert("length_scale".into(), "median".into());
+            // Maps that know numbers only keep their own.
+            spec = spec_from(map).unwrap_or(spec);
+        }
+        let progress = watch.reading(data.input(), "looking at the rows")?;
+        let scan = pipeline::scan(data, Seed::new(seed), 1 << 26, || progress.read())?;
+        drop(progress);
+        let steps = scan.steps(data, preparation, threshold)?;
+        let sample = &scan.sample.rows;
+        let mut sample = sample.slice(s![..sample.nrows().min(2000), ..]).to_owned();
+        steps.iter().try_for_each(|step| step.apply(sample.view_mut()))?;
+        let spec = spec.resolve(sample.view()).map_err(|error| {
+            // No median distance; what else there is has nothing to do with the length scale.
+            let median = matches!(
+                error,
+                bochner::Error::Unsupported { .. } | bochner::Error::Parameter { name: "number of rows", .. }
+            );
+            let advice = if median { "; --length-scale NUMBER is taken as it is" } else { "" };
+            match Failure::from(error) {
+                Failure::Failed(why) => Failure::Failed(format!("{}: {why}{advice}", data.input().name)),
+                other => other,
+            }
+        })?;
+        Ok(Transform { steps, spec })
+    }
+
+    /// Writes the features of all rows to a file, or to standard output; numbers of rows and of features.
+    ///
+    /// # Errors
+    /// If features are not finite, if rows cannot be read or features not be written, or if the user asked to stop.
+    pub fn write<R: Real>(&self, data: &Data, out: Option<&Path>, watch: &dyn Watch) -> Outcome<(usize, usize)> {
+        let map = self.spec.build::<R>(data.schema().input_dim())?;
+        let names = (1..=map.output_dim()).map(|j| format!("f{j}")).collect();
+        let mut sheet = Sheet::create(out, Layout { words: None, numbers: names, single: R::NAME == f32::NAME })?;
+        let progress = watch.reading(data.input(), "transforming")?;
+        let mut features = Array2::from_elem((PIECE, map.output_dim()), R::ZERO);
+        data.rows::<f64>().for_each_block(&mut |block| {
+            for start in (0..block.rows.nrows()).step_by(PIECE) {
+                let range = start..(start + PIECE).min(block.rows.nrows());
+                let mut rows = block.rows.slice(s![range.clone(), ..]).to_owned();
+                self.steps.iter().try_for_each(|step| step.apply(rows.view_mut()))?;
+                let mut features = features.slice_mut(s![..range.len(), ..]);
+                map.transform_into(rows.mapv(R::from_f64).view(), features.view_mut())?;
+                if let Some(at) = features.iter().position(|value| !value.is_finite()) {
+                    let (row, column) = (start + at / map.output_dim(), at % map.output_dim());
+                    return Err(bochner::Error::NonFinite { what: "features", row, column });
+                }
+                let wide = features.mapv(Real::to_f64);
+                sheet.push(Block { words: None, numbers: wide.view() }).map_err(pipeline::stopped)?;
+            }
+            if data.input().is_stream() {
+                sheet.flush().map_err(pipeline::stopped)?;
+            }
+            progress.read().map_err(pipeline::stopped)
+        })?;
+        drop(progress);
+        let rows = sheet.rows();
+        sheet.finish()?;
+        Ok((rows, map.output_dim()))
+    }
+}
