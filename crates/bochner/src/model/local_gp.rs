@@ -594,7 +594,7 @@ mod tests {
         let gp = LocalGp::new(plain(), 0.1).unwrap();
         assert!(gp.clone().with_threshold(0.0).is_err() && gp.clone().with_max_clusters(0).is_err());
         let (x, y) = sinc(2.0, 0.01);
-        let mut context = Context::default().with_memory_budget(100).unwrap();
+        let mut context = Context::default().with_memory_budget(1700).unwrap(); // enough for the rows
         let short = gp.fit_stream(&mut InMemory::new(x.view(), y.view()).unwrap(), &mut context).unwrap_err();
         assert!(short.to_string().contains("larger threshold"), "{short}");
         assert!(gp.fit(x.view(), y.slice(s![..5, ..])).is_err());
