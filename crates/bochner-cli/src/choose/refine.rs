@@ -77,13 +77,13 @@ pub(crate) fn refine<R: Real>(
             let job = trial_job(wishes, pipeline, &smaller, values[0]);
             let process = models::gp_classifier::<R>(&job, rows.ncols())?;
             let mut held = InMemory::new(held.view(), labels.view())?;
-            losses.extend(process.validate(&values, &mut source, &mut held)?.losses);
+            losses.extend(process.validate(&values, &mut source, &mut held, &mut job.context()?)?.losses);
             "mean negative log likelihood"
         }
         Family::Svi => {
             for &penalty in &values {
                 let job = trial_job(wishes, pipeline, &smaller, penalty);
-                let model = models::svi::<R>(&job, rows.ncols())?.fit(&mut source)?;
+                let model = models::svi::<R>(&job, rows.ncols())?.fit_stream(&mut source, &mut job.context()?)?;
                 losses.push(class_negative_log_likelihood(&truth, model.probabilities(held.view())?.view())?);
             }
             "mean negative log likelihood"
