@@ -51,8 +51,7 @@ impl ExactOperatorRidge {
             let unknowns = if self.kernel.decomposed().is_some() { n } else { n * p };
             (unknowns > FACTORISED).then(ConjugateGradients::default)
         });
-        let numbers = |options: ConjugateGradients| n.saturating_mul(options.passes());
-        interrupt::expect(Some(options.map_or(n * p, numbers)));
+        interrupt::expect(Some(options.map_or(n * p, |options| n.saturating_mul(options.passes()))));
         let (dual, report) = match (options, self.kernel.decomposed()) {
             (Some(options), _) => {
                 let mut pairs = Pairs { kernel: &self.kernel, rows: &rows, outputs: p };
