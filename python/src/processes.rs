@@ -17,7 +17,7 @@ use bochner::model::{
     Fit, GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel, Predict, SviClassifier, SviClassifierModel,
 };
 use bochner::random::Seed;
-use bochner::rows::{InMemory, RowSource};
+use bochner::rows::InMemory;
 use bochner::tune::{EvidenceSearch, Scales};
 use bochner::{Complex, Error, Result};
 use ndarray::{Array2, ArrayView2};
