@@ -3,16 +3,16 @@
 use crate::arrays::{Precision, View};
 use crate::errors::to_python;
 use bochner::scalar::Scalar;
-use bochner::{Error, Result, interrupt};
+use bochner::{Context, Error, Result};
 use ndarray::{ArrayView2, ArrayViewMut2, s};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often a waiting thread looks for signals and reports progress.
@@ -22,7 +22,8 @@ const POLL: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
-    done: Arc<AtomicUsize>,
+    /// Rows done and, where that is known, of how many.
+    at: Arc<Mutex<(usize, Option<usize>)>>,
 }
 
 impl Watch {
@@ -31,36 +32,32 @@ impl Watch {
         if self.stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// Notes how many rows are done, those of earlier passes included.
-    pub(crate) fn reach(&self, rows: usize) {
-        self.done.store(rows, Ordering::Relaxed);
+    /// What a fit of this job is given: memory, the signal to stop, and where progress is told.
+    pub(crate) fn context(&self, memory_budget: Option<u64>) -> Result<Context<'static>> {
+        let at = self.at.clone();
+        let context = Context::default().with_stop(self.stop.clone());
+        let context = context.with_progress(move |progress| *locked(&at) = (progress.done, progress.total));
+        match memory_budget {
+            Some(bytes) => context.with_memory_budget(bytes),
+            None => Ok(context),
+        }
     }
+
+    /// Notes how many steps are done, of how many.
+    pub(crate) fn reach(&self, done: usize, total: Option<usize>) {
+        *locked(&self.at) = (done, total);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs `job` on a pool of `n_jobs` threads while this thread, without the interpreter lock, waits for it.
 ///
 /// Python delivers signals to its main thread only: that thread waits here, looks for them, and asks the job to
-/// stop when a handler raises. `progress`, if given, is called with the number of rows done.
+/// stop when a handler raises. `progress`, if given, is called with the number of rows done and with their total or None.
 pub(crate) fn detached<T: Send>(
-    py: Python<'_>,
-    n_jobs: Option<i64>,
-    progress: Option<&Bound<'_, PyAny>>,
-    job: impl FnOnce(&Watch) -> Result<T> + Send,
-) -> PyResult<T> {
-    run(py, n_jobs, progress, |watch| interrupt::stoppable(&watch.stop, || job(watch)))
-}
-
-/// As [`detached`], for a job that reads no source of rows: progress is what the core counts.
-pub(crate) fn counted<T: Send>(
-    py: Python<'_>,
-    n_jobs: Option<i64>,
-    progress: Option<&Bound<'_, PyAny>>,
-    job: impl FnOnce() -> Result<T> + Send,
-) -> PyResult<T> {
-    run(py, n_jobs, progress, |watch| interrupt::counted(&watch.stop, &watch.done, job))
-}
-
-fn run<T: Send>(
     py: Python<'_>,
     n_jobs: Option<i64>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -72,8 +69,9 @@ fn run<T: Send>(
     let look = || {
         Python::attach(|py| {
             py.check_signals()?;
+            let at = *locked(&watch.at);
             match &progress {
-                Some(callable) => callable.call1(py, (watch.done.load(Ordering::Relaxed),)).map(drop),
+                Some(callable) => callable.call1(py, at).map(drop),
                 None => Ok(()),
             }
         })
@@ -85,7 +83,7 @@ fn run<T: Send>(
             let (finished, wait) = sync_channel::<()>(1);
             let (outcome, watch) = (&mut outcome, &watch);
             scope.spawn(move |_| {
-                *outcome = Some(job(watch));
+                *outcome = Some(Context::default().with_stop(watch.stop.clone()).run(|| job(watch)));
                 // A panic drops the sender instead: the wait ends either way, and the scope passes the panic on.
                 let _ = finished.send(());
             });
@@ -105,7 +103,8 @@ fn run<T: Send>(
     }
     let value = outcome.expect("the scope waits for the job").map_err(to_python)?;
     if let Some(callable) = progress {
-        callable.call1(py, (watch.done.load(Ordering::Relaxed),))?;
+        let at = *locked(&watch.at);
+        callable.call1(py, at)?;
     }
     Ok(value)
 }
@@ -128,7 +127,7 @@ fn pool(n_jobs: Option<i64>) -> PyResult<Arc<ThreadPool>> {
         Some(n) if n > 0 => n as usize,
         Some(n) => (all as i64).saturating_add(n).saturating_add(1).max(1) as usize,
     };
-    let mut pools = POOLS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut pools = locked(&POOLS);
     if pools.process != std::process::id() {
         // The threads of a parent process do not exist in a forked child: a pool of its own, the old one untouched.
         std::mem::forget(std::mem::take(&mut pools.by_size));

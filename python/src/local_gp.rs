@@ -1,11 +1,12 @@
 //! Gaussian process regression with localised Maclaurin features.
 
 use crate::arrays::{Rows, Table, to_numpy};
-use crate::detached::{counted, detached};
+use crate::detached::detached;
 use crate::errors::{not_understood, to_python};
 use crate::files::ModelFile;
 use bochner::feature::MaclaurinSpec;
-use bochner::model::{LocalGp, LocalGpModel};
+use bochner::model::{Fit, LocalGp, LocalGpModel};
+use bochner::rows::InMemory;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -46,13 +47,14 @@ impl PyLocalGpModel {
     ) -> PyResult<Self> {
         let parsed: MaclaurinSpec = serde_json::from_str(spec).map_err(|error| not_understood(spec, &error))?;
         let (rows, targets) = (double(&x)?.view()?, targets.as_array());
-        let model = counted(py, n_jobs, progress, || {
+        let model = detached(py, n_jobs, progress, |watch| {
             let mut gp =
                 LocalGp::new(parsed, noise)?.with_signal_variance(signal_variance)?.with_threshold(threshold)?;
             if let Some(most) = max_clusters {
                 gp = gp.with_max_clusters(most)?;
             }
-            gp.fit_rows(rows.wide()?.view(), targets)
+            let rows = rows.wide()?;
+            gp.fit_stream(&mut InMemory::new(rows.view(), targets)?, &mut watch.context(None)?)
         })?;
         Ok(PyLocalGpModel { model })
     }

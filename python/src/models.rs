@@ -8,7 +8,7 @@ use crate::files::{ModelFile, described};
 use bochner::accumulate::Gram;
 use bochner::feature::{DynMap, FeatureMap};
 use bochner::model::{Fit, Predict, Ridge, RidgeClassifierModel, RidgeModel};
-use bochner::rows::{OneAgainstRest, RowBlock, RowSource, Watched};
+use bochner::rows::{OneAgainstRest, RowBlock, RowSource};
 use bochner::solve::{ConjugateGradients, Solver, StochasticGradient};
 use bochner::{Error, Result};
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
@@ -165,17 +165,13 @@ impl Plan {
 
     fn ridge<R: Precision>(&self, map: DynMap<R>) -> Result<Ridge<DynMap<R>>> {
         let ridge = Ridge::new(map, self.alpha).map_err(as_alpha)?;
-        let ridge = ridge.with_intercept(self.fit_intercept).with_solver(self.solver()?);
-        match self.memory_budget {
-            Some(bytes) => ridge.with_memory_budget(bytes),
-            None => Ok(ridge),
-        }
+        Ok(ridge.with_intercept(self.fit_intercept).with_solver(self.solver()?))
     }
 
-    fn fit<R: Precision>(&self, map: DynMap<R>, data: Data<'_, R>, watch: &Watch) -> Result<RidgeModel<DynMap<R>>> {
-        let ridge = self.ridge(map)?;
-        one_against_rest(self.classes, &mut data.watched(watch), |source| ridge.fit(source)).map_err(
-            |error| match error {
+    fn fit<R: Precision>(&self, map: DynMap<R>, mut data: Data<'_, R>, watch: &Watch) -> Result<RidgeModel<DynMap<R>>> {
+        let (ridge, mut context) = (self.ridge(map)?, watch.context(self.memory_budget)?);
+        one_against_rest(self.classes, &mut data, |source| ridge.fit_stream(source, &mut context)).map_err(|error| {
+            match error {
                 Error::Parameter { name: "tolerance", expected, found } => {
                     Error::Parameter { name: "tol", expected, found }
                 }
@@ -183,8 +179,8 @@ impl Plan {
                     Error::Parameter { name: "max_iter", expected, found }
                 }
                 other => other,
-            },
-        )
+            }
+        })
     }
 }
 
@@ -227,14 +223,6 @@ impl<'a, R: Precision> Data<'a, R> {
             return Err(PyValueError::new_err("rows, targets and weights must be of one length"));
         }
         Ok(Data { rows, targets, weights })
-    }
-
-    pub(crate) fn watched(self, watch: &Watch) -> impl RowSource<R> {
-        let total = self.rows.nrows();
-        Watched::new(self, move |at| {
-            watch.reach((at.pass - 1) * total + at.rows);
-            watch.checkpoint()
-        })
     }
 }
 
@@ -433,12 +421,12 @@ impl RidgeSums {
             gram: &mut Gram<R>,
             drawn: &Map,
             classes: Option<usize>,
-            data: Data<'_, R>,
+            mut data: Data<'_, R>,
             watch: &Watch,
         ) -> Result<()> {
-            let map = drawn.real::<R>()?;
-            one_against_rest(classes, &mut data.watched(watch), |source| {
-                source.for_each_block(&mut |block| gram.push_rows(&map, block))
+            let (map, mut context) = (drawn.real::<R>()?, watch.context(None)?);
+            one_against_rest(classes, &mut data, |source| {
+                context.read(source, &mut |block| gram.push_rows(&map, block))
             })
         }
         either!(&mut self.sums, |gram| {

@@ -1,20 +1,20 @@
 //! Models of several outputs that are one function, their kernels and codes.
 
 use crate::arrays::{Precision, Rows, Vector, is_single, to_numpy};
-use crate::detached::{Watch, counted, detached};
+use crate::detached::{Watch, detached};
 use crate::errors::to_python;
 use crate::files::ModelFile;
 use crate::models::{Data, Modelled, Two, as_alpha, either, in_dtype, json, one_dtype, parse, values, with_data};
 use bochner::accumulate::Gram;
 use bochner::feature::{Directions, OperatorSpec};
-use bochner::kernel::{Any, OperatorKernel, OutputMatrix};
+use bochner::kernel::{AnyKernel, OperatorKernel, OutputMatrix};
 use bochner::model::{
     ExactOperatorRidge, ExactOperatorRidgeModel, Fit, OperatorRidge, OperatorRidgeClassifierModel, OperatorRidgeModel,
     OperatorSolver, Predict, target_covariance,
 };
-use bochner::rows::{Coded, Coding, Lagged, RowSource, simplex_codes};
+use bochner::rows::{Coded, Coding, InMemory, Lagged, RowSource, simplex_codes};
 use bochner::solve::learn_outputs;
-use bochner::{Error, Result};
+use bochner::{Context, Error, Result};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -70,7 +70,7 @@ enum Found {
 #[serde(untagged)]
 enum Kernel {
     Whole(OperatorKernel),
-    Decomposable { base: Any, outputs: Outputs },
+    Decomposable { base: AnyKernel, outputs: Outputs },
 }
 
 /// What a regression is to do, as Python describes it.
@@ -128,15 +128,15 @@ impl Plan {
         }
     }
 
-    fn fit<R: Modelled>(&self, data: Data<'_, R>, watch: &Watch) -> Result<OperatorRidgeModel<R>> {
-        self.targets(&mut data.watched(watch), |source| {
+    fn fit<R: Modelled>(&self, mut data: Data<'_, R>, watch: &Watch) -> Result<OperatorRidgeModel<R>> {
+        self.targets(&mut data, |source| {
             let (d, p) = (source.input_dim(), source.target_dim());
             let kernel = self.find_kernel(|found| match found {
                 Found::Identity => OutputMatrix::identity(p),
                 Found::Covariance => OutputMatrix::new(target_covariance(source)?.view()),
                 Found::Learned => Ok(self.ridge::<R>(self.unrelated(p)?, d)?.learn_outputs(STEPS, source)?.outputs),
             })?;
-            self.ridge(kernel, d)?.fit(source)
+            self.ridge(kernel, d)?.fit_stream(source, &mut watch.context(None)?)
         })
     }
 
@@ -172,7 +172,7 @@ impl Plan {
                 reason: "the sums do not hold it; give it as a matrix".into(),
             }),
         })?;
-        self.ridge(kernel, input_dim)?.fit_moments(moments)
+        self.ridge(kernel, input_dim)?.fit_moments(moments, &Context::default())
     }
 }
 
@@ -348,11 +348,12 @@ impl OperatorSums {
             plan: &Plan,
             ridge: &OperatorRidge<R>,
             gram: &mut Gram<R>,
-            data: Data<'_, R>,
+            mut data: Data<'_, R>,
             watch: &Watch,
         ) -> Result<()> {
-            plan.targets(&mut data.watched(watch), |source| {
-                source.for_each_block(&mut |block| gram.push_rows(ridge.features().map(), block))
+            let mut context = watch.context(None)?;
+            plan.targets(&mut data, |source| {
+                context.read(source, &mut |block| gram.push_rows(ridge.features().map(), block))
             })
         }
         match (&self.ridge, &mut self.sums) {
@@ -441,8 +442,9 @@ impl ExactOperatorModel {
     ) -> PyResult<Self> {
         let kernel: OperatorKernel = parse(kernel)?;
         let (x, targets) = (x.as_array(), targets.as_array());
-        let model = counted(py, n_jobs, progress, || {
-            ExactOperatorRidge::new(kernel, alpha).map_err(as_alpha)?.fit_arrays(x.to_owned(), targets)
+        let model = detached(py, n_jobs, progress, |watch| {
+            let mut source = InMemory::new(x, targets)?;
+            ExactOperatorRidge::new(kernel, alpha).map_err(as_alpha)?.fit_stream(&mut source, &mut watch.context(None)?)
         })?;
         Ok(ExactOperatorModel { model })
     }

@@ -1,7 +1,7 @@
 //! Gaussian processes on features, and the exact references.
 
 use crate::arrays::{Precision, Rows, Vector, View, in_precision, is_single, to_numpy};
-use crate::detached::{Watch, counted, detached};
+use crate::detached::{Watch, detached};
 use crate::errors::to_python;
 use crate::features::{Drawn, Map};
 use crate::files::{ModelFile, described};
@@ -17,7 +17,7 @@ use bochner::model::{
     Fit, GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel, Predict, SviClassifier, SviClassifierModel,
 };
 use bochner::random::Seed;
-use bochner::rows::{InMemory, RowSource};
+use bochner::rows::InMemory;
 use bochner::tune::{EvidenceSearch, Scales};
 use bochner::{Complex, Error, Result};
 use ndarray::{Array2, ArrayView2};
@@ -88,7 +88,7 @@ impl Variational {
     fn fit<R: Precision>(
         &self,
         map: DynMap<R>,
-        data: Data<'_, R>,
+        mut data: Data<'_, R>,
         watch: &Watch,
     ) -> Result<SviClassifierModel<DynMap<R>>> {
         SviClassifier::new(map, self.signal)
@@ -96,7 +96,7 @@ impl Variational {
             .and_then(|process| process.with_passes(self.max_iter))
             .and_then(|process| process.with_rate(self.learning_rate))
             .and_then(|process| process.with_draws(DRAWS, Seed::new(self.seed)))
-            .and_then(|process| process.fit(&mut data.watched(watch)))
+            .and_then(|process| process.fit_stream(&mut data, &mut watch.context(None)?))
             .map_err(renamed)
     }
 }
@@ -221,8 +221,12 @@ macro_rules! make {
 macro_rules! fitted {
     ($plan:expr, $map:expr, $data:expr, $watch:expr, $R:ident, $real:ident, $complex:ident) => {
         Ok(match $map.drawn::<$R>()? {
-            Drawn::Real(map) => Four::$real($plan.on(map.clone())?.fit(&mut $data.watched($watch))?),
-            Drawn::Complex(map) => Four::$complex($plan.on(map.clone())?.fit(&mut $data.watched($watch))?),
+            Drawn::Real(map) => {
+                Four::$real($plan.on(map.clone())?.fit_stream(&mut { $data }, &mut $watch.context(None)?)?)
+            }
+            Drawn::Complex(map) => {
+                Four::$complex($plan.on(map.clone())?.fit_stream(&mut { $data }, &mut $watch.context(None)?)?)
+            }
         })
     };
 }
@@ -497,10 +501,10 @@ impl GpSums {
     ) -> PyResult<()> {
         macro_rules! push {
             ($gram:ident, $R:ident, $kind:ident) => {{
-                let data = Data::<$R>::new(&x, &targets, weights.as_ref())?;
+                let mut data = Data::<$R>::new(&x, &targets, weights.as_ref())?;
                 let drawn = self.map.get();
                 detached(py, n_jobs, progress, |watch| match drawn.drawn::<$R>()? {
-                    Drawn::$kind(map) => data.watched(watch).for_each_block(&mut |block| $gram.push_rows(map, block)),
+                    Drawn::$kind(map) => watch.context(None)?.read(&mut data, &mut |block| $gram.push_rows(map, block)),
                     _ => Err(other_numbers()),
                 })
             }};
@@ -726,13 +730,13 @@ impl PyGpClassifier {
         let drawn = map.get();
         macro_rules! validate {
             ($R:ident) => {{
-                let train = Data::<$R>::new(&x, &labels, None)?;
-                let test = Data::<$R>::new(&held_out, &held_out_labels, None)?;
+                let mut train = Data::<$R>::new(&x, &labels, None)?;
+                let mut test = Data::<$R>::new(&held_out, &held_out_labels, None)?;
                 detached(py, n_jobs, None, |watch| {
-                    let (mut train, mut test) = (train.watched(watch), test.watched(watch));
+                    let (train, test, context) = (&mut train, &mut test, &mut watch.context(None)?);
                     Ok(match drawn.drawn::<$R>()? {
-                        Drawn::Real(map) => plan.on(map.clone())?.validate(&alphas, &mut train, &mut test)?.losses,
-                        Drawn::Complex(map) => plan.on(map.clone())?.validate(&alphas, &mut train, &mut test)?.losses,
+                        Drawn::Real(map) => plan.on(map.clone())?.validate(&alphas, train, test, context)?.losses,
+                        Drawn::Complex(map) => plan.on(map.clone())?.validate(&alphas, train, test, context)?.losses,
                     })
                 })
             }};
@@ -870,7 +874,7 @@ fn maximise_evidence(
     );
     let tuned = detached(py, n_jobs, progress, |watch| {
         let mut step = |at: bochner::tune::Step| {
-            watch.reach(at.evaluations);
+            watch.reach(at.evaluations, None);
             watch.checkpoint()
         };
         search.run(&spec, plan.signal, plan.noise, rows.view(), targets.view(), &mut step).map_err(renamed)
@@ -946,19 +950,19 @@ impl PyExact {
         let model = match kind {
             "ridge" => {
                 let plan: Ridge = parse(plan)?;
-                let mut ridge = KernelRidge::new(exact, plan.alpha).map_err(as_alpha).map_err(to_python)?;
-                if let Some(budget) = plan.memory_budget {
-                    ridge = ridge.with_memory_budget(budget).map_err(to_python)?;
-                }
-                counted(py, n_jobs, progress, || ridge.fit(&mut source()?)).map(Exact::Ridge)
+                let ridge = KernelRidge::new(exact, plan.alpha).map_err(as_alpha).map_err(to_python)?;
+                let fit = |watch: &Watch| ridge.fit_stream(&mut source()?, &mut watch.context(plan.memory_budget)?);
+                detached(py, n_jobs, progress, fit).map(Exact::Ridge)
             }
             "regressor" => {
                 let process = parse::<Regression>(plan)?.exact(exact).map_err(to_python)?;
-                counted(py, n_jobs, progress, || process.fit(&mut source()?)).map(Exact::Regressor)
+                let fit = |watch: &Watch| process.fit_stream(&mut source()?, &mut watch.context(None)?);
+                detached(py, n_jobs, progress, fit).map(Exact::Regressor)
             }
             "classifier" => {
                 let process = parse::<Classification>(plan)?.exact(exact).map_err(to_python)?;
-                counted(py, n_jobs, progress, || process.fit(&mut source()?)).map(Exact::Classifier)
+                let fit = |watch: &Watch| process.fit_stream(&mut source()?, &mut watch.context(None)?);
+                detached(py, n_jobs, progress, fit).map(Exact::Classifier)
             }
             other => Err(PyValueError::new_err(format!("kind must be ridge, regressor or classifier, got {other}"))),
         };

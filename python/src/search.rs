@@ -44,12 +44,11 @@ fn search(
         ($data:ident) => {
             detached(py, n_jobs, progress, |watch| -> Result<Trials> {
                 // Rows are read several times for every description: descriptions are what is counted.
-                let mut source = bochner::rows::Watched::new($data, |_| watch.checkpoint());
                 let mut done = |at: SearchProgress| {
-                    watch.reach(at.done);
+                    watch.reach(at.done, Some(at.total));
                     watch.checkpoint()
                 };
-                search.run(&specs, &mut source, &mut done).map_err(as_alpha)
+                search.run(&specs, &mut { $data }, &mut done).map_err(as_alpha)
             })
         };
     }

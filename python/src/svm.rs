@@ -1,18 +1,20 @@
 //! Support vector machines: over feature maps, and the exact ones.
 
 use crate::arrays::{Precision, Rows, Vector, in_precision, to_numpy};
-use crate::detached::{Watch, counted, detached};
+use crate::detached::{Watch, detached};
 use crate::errors::to_python;
 use crate::features::Map;
 use crate::files::{ModelFile, described};
 use crate::kernels::PyKernel;
 use crate::models::{Data, Two, either, in_dtype, json, parse, values, with_data};
 use bochner::feature::DynMap;
-use bochner::kernel::Any;
-use bochner::model::{KernelSvm, KernelSvmModel, Svm, SvmModel};
+use bochner::kernel::AnyKernel;
+use bochner::model::{Fit, KernelSvm, KernelSvmModel, Svm, SvmModel};
 use bochner::random::Seed;
+use bochner::rows::InMemory;
 use bochner::solve::Hinge;
 use bochner::{Error, Result};
+use ndarray::Array2;
 use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 
@@ -32,18 +34,15 @@ struct Plan {
 }
 
 impl Plan {
-    fn fit<R: Precision>(&self, map: DynMap<R>, data: Data<'_, R>, watch: &Watch) -> Result<SvmModel<DynMap<R>>> {
-        let mut svm = Svm::new(map, self.c)?
+    fn fit<R: Precision>(&self, map: DynMap<R>, mut data: Data<'_, R>, watch: &Watch) -> Result<SvmModel<DynMap<R>>> {
+        let svm = Svm::new(map, self.c)?
             .with_loss(self.loss)
             .with_tolerance(self.tol)?
             .with_max_epochs(self.max_iter)?
             .with_intercept(self.fit_intercept.then_some(self.intercept_scaling))?
             .with_seed(Seed::new(self.seed))
             .with_classes(self.classes)?;
-        if let Some(bytes) = self.memory_budget {
-            svm = svm.with_memory_budget(bytes)?;
-        }
-        svm.fit_watched(&mut data.watched(watch), &|| watch.checkpoint())
+        svm.fit_stream(&mut data, &mut watch.context(self.memory_budget)?)
     }
 }
 
@@ -159,16 +158,13 @@ struct ExactPlan {
 }
 
 impl ExactPlan {
-    fn machine(&self, kernel: Any) -> Result<KernelSvm<Any>> {
+    fn machine(&self, kernel: AnyKernel) -> Result<KernelSvm<AnyKernel>> {
         let mut svm = KernelSvm::new(kernel, self.c)?.with_tolerance(self.tol).map_err(|error| match error {
             Error::Parameter { expected, found, .. } => Error::Parameter { name: "tol", expected, found },
             other => other,
         })?;
         if let Some(steps) = self.max_iter {
             svm = svm.with_max_steps(steps)?;
-        }
-        if let Some(bytes) = self.memory_budget {
-            svm = svm.with_memory_budget(bytes)?;
         }
         Ok(svm)
     }
@@ -178,8 +174,8 @@ impl ExactPlan {
 #[pyclass(frozen, name = "KernelSvmModel", module = "bochner._bochner")]
 #[derive(Debug)]
 pub(crate) struct PyKernelSvmModel {
-    kernel: Any,
-    model: KernelSvmModel<Any>,
+    kernel: AnyKernel,
+    model: KernelSvmModel<AnyKernel>,
 }
 
 #[pymethods]
@@ -199,7 +195,11 @@ impl PyKernelSvmModel {
     ) -> PyResult<Self> {
         let (kernel, plan): (_, ExactPlan) = (PyKernel::parse(kernel)?, parse(plan)?);
         let rows = in_precision!(x, |rows: R| rows.wide().map_err(to_python)?);
-        let model = counted(py, n_jobs, progress, || plan.machine(kernel.clone())?.fit(rows.view(), &labels))?;
+        let labels = Array2::from_shape_fn((labels.len(), 1), |(i, _)| labels[i] as f64);
+        let model = detached(py, n_jobs, progress, |watch| {
+            let mut source = InMemory::new(rows.view(), labels.view())?;
+            plan.machine(kernel.clone())?.fit_stream(&mut source, &mut watch.context(plan.memory_budget)?)
+        })?;
         Ok(PyKernelSvmModel { kernel, model })
     }
 

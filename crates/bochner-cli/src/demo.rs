@@ -10,7 +10,6 @@ use bochner::metrics::{error_rate, relative_frobenius_error};
 use bochner::model::{Fit, Ridge, RidgeClassifier};
 use bochner::preprocess::median_distance;
 use bochner::random::{Role, Seed, Stream};
-use bochner::rows::InMemory;
 use bochner::words;
 use bochner_report::Report;
 use bochner_report::plot::{Axis, Plot, Point, Series, Style};
@@ -353,8 +352,8 @@ fn feature_accuracy(spec: &FourierSpec, train: &Part, test: &Part, penalty: f64)
     let map = spec.build::<f32>(train.rows.ncols())?;
     let ridge = Ridge::new(map, penalty)?.with_intercept(false);
     let rows_of_train = rows(train);
-    let mut source = InMemory::new(rows_of_train.view(), labels.view())?;
-    let model = RidgeClassifier::new(ridge).with_classes(CLASSES)?.fit(&mut source)?;
+    let classifier = RidgeClassifier::new(ridge).with_classes(CLASSES)?;
+    let model = classifier.fit(rows_of_train.view(), labels.view())?;
     Ok(1.0 - error_rate(&test.labels, &model.predict_classes(rows(test).view())?)?)
 }
 

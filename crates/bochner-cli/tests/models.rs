@@ -993,13 +993,12 @@ fn exact_models_of_the_python_package_predict_and_are_explained() {
     let labels = first.mapv(|v| f64::from(v > 0.3));
     let kernel = std::sync::Arc::new(Gaussian::new(0.7).unwrap());
     let described = serde_json::json!({"kernel": "gaussian", "length_scale": 0.7});
-    let source = |targets| bochner::rows::InMemory::new(rows.view(), targets).unwrap();
-    let ridge = KernelRidge::new(kernel.clone(), 0.1).unwrap().fit(&mut source(first.view())).unwrap();
-    let process = ExactGpRegressor::new(kernel.clone(), 0.1).unwrap().fit(&mut source(first.view())).unwrap();
+    let ridge = KernelRidge::new(kernel.clone(), 0.1).unwrap().fit(rows.view(), first.view()).unwrap();
+    let process = ExactGpRegressor::new(kernel.clone(), 0.1).unwrap().fit(rows.view(), first.view()).unwrap();
     let classes = ExactGpClassifier::new(kernel, 0.1).unwrap().with_classes(2).unwrap();
-    let classes = classes.fit(&mut source(labels.view())).unwrap();
+    let classes = classes.fit(rows.view(), labels.view()).unwrap();
     let curl_free = OperatorKernel::curl_free(0.5).unwrap();
-    let field = ExactOperatorRidge::new(curl_free, 0.1).unwrap().fit_arrays(rows.clone(), values.view()).unwrap();
+    let field = ExactOperatorRidge::new(curl_free, 0.1).unwrap().fit(rows.view(), values.view()).unwrap();
     let mut of_field = field.to_stored().unwrap();
     let column = |name: &str| serde_json::json!({"name": name, "kind": {"number": {}}});
     of_field.header.preprocessing = serde_json::json!({

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use bochner::feature::{Describe, FeatureMap, FourierKernel, MaclaurinKernel, OperatorSpec, Spec};
-use bochner::kernel::{Any, OperatorKernel, OutputMatrix};
+use bochner::kernel::{AnyKernel, OperatorKernel, OutputMatrix};
 use bochner::words;
 use bochner::{Error, Result};
 use ndarray::Array2;
@@ -18,7 +18,7 @@ pub enum Description {
     /// Rows become features of a kernel whose values are matrices.
     Operator(OperatorSpec),
     /// Rows stay rows, and are compared with others.
-    Kernel(Any),
+    Kernel(AnyKernel),
     /// The same with matrices as values.
     OperatorKernel(OperatorKernel),
 }
@@ -49,7 +49,7 @@ impl Description {
     }
 
     /// The exact kernel.
-    pub fn kernel(&self) -> Result<&Any> {
+    pub fn kernel(&self) -> Result<&AnyKernel> {
         match self {
             Description::Kernel(kernel) => Ok(kernel),
             _ => Err(Error::Unsupported { what: "map", reason: "an exact kernel is needed here".into() }),
@@ -296,7 +296,7 @@ impl OperatorRequest {
                 for (name, value) in defaults {
                     base.entry(*name).or_insert_with(|| value.clone());
                 }
-                let base: Any = serde_json::from_value(Value::Object(base))
+                let base: AnyKernel = serde_json::from_value(Value::Object(base))
                     .map_err(|e| Failure::Usage(format!("--set base: this kernel cannot be described: {e}")))?;
                 OperatorKernel::decomposable(base, self.matrix.clone())?
             }

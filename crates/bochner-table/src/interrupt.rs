@@ -33,7 +33,7 @@ pub fn check() -> Outcome {
 
 /// Runs `job`; factorisations and products in it, which may take minutes and have nobody to ask, stop too.
 pub fn stoppable<T>(job: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
-    bochner::interrupt::stoppable(&INTERRUPTED, || Ok(job()))?
+    bochner::Context::default().with_stop(INTERRUPTED.clone()).run(|| Ok(job()))?
 }
 
 pub(crate) fn remember(file: &Path) {

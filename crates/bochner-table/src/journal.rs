@@ -3,7 +3,7 @@
 
 use crate::output::{self, write_whole};
 use crate::pipeline::stopped;
-use bochner::solve::Journal;
+use bochner::context::Journal;
 use bochner::{Error, Result};
 use ndarray::{Array2, ArrayView2};
 use sha2::{Digest, Sha256};

@@ -3,12 +3,12 @@
 
 use crate::description::Description;
 use crate::failure::{Failure, Outcome};
+use crate::journal;
 use crate::pipeline::{Pipeline, Task};
 use crate::read::Element;
-use crate::{interrupt, journal};
 use bochner::accumulate::{ClassGram, Gram};
 use bochner::feature::{Describe, DynMap, FeatureMap, Spec};
-use bochner::kernel::Any;
+use bochner::kernel::AnyKernel;
 use bochner::model::exact::{ExactGpClassifierModel, ExactGpRegressorModel, KernelRidgeModel};
 use bochner::model::{
     ExactOperatorRidgeModel, Fit, GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel, KernelSvm,
@@ -20,7 +20,7 @@ use bochner::random::{Role, Seed, Stream};
 use bochner::rows::{InMemory, OneAgainstRest, RowBlock, RowSource};
 use bochner::scalar::Real;
 use bochner::solve::{SolveReport, Solver};
-use bochner::{Error, Result};
+use bochner::{Context, Error, Result};
 use ndarray::{Array2, ArrayView2, Axis};
 use serde_json::Value;
 use std::io::Read;
@@ -78,11 +78,22 @@ impl Job<'_> {
 
     /// Ridge regression as asked for.
     pub(crate) fn ridge<R: Real>(&self, input_dim: usize) -> Result<Ridge<DynMap<R>>> {
-        let ridge = Ridge::new(self.build::<R>(input_dim)?, self.penalty)?.with_solver(self.solver);
-        match self.memory {
-            Some(bytes) => ridge.with_memory_budget(bytes),
-            None => Ok(ridge),
+        Ok(Ridge::new(self.build::<R>(input_dim)?, self.penalty)?.with_solver(self.solver))
+    }
+
+    /// The memory that was asked for.
+    pub(crate) fn context<'a>(&self) -> Result<Context<'a>> {
+        self.memory.map_or(Ok(Context::default()), |bytes| Context::default().with_memory_budget(bytes))
+    }
+
+    /// A fit in the memory that was asked for, recorded where that was asked for.
+    fn fit<F: Fit>(&self, model: &F, source: &mut dyn RowSource<F::Real>) -> Result<F::Model> {
+        let mut journal = self.journal.as_ref().map(journal::Place::open).transpose()?;
+        let mut context = self.context()?;
+        if let Some(journal) = &mut journal {
+            context = context.with_journal(journal);
         }
+        model.fit_stream(source, &mut context)
     }
 
     /// Refuses a budget in which penalties cannot be compared: all of them are fitted from one Gram matrix.
@@ -91,7 +102,7 @@ impl Job<'_> {
     pub(crate) fn check_memory<R: Real>(&self, input_dim: usize) -> Result<()> {
         if let (Some(_), Description::Map(_)) = (self.memory, self.description) {
             let outputs = self.targets.max(self.class_count());
-            self.ridge::<R>(input_dim)?.with_solver(Solver::Cholesky).bytes(None, outputs)?;
+            self.ridge::<R>(input_dim)?.with_solver(Solver::Cholesky).bytes(None, outputs, &self.context()?)?;
         }
         Ok(())
     }
@@ -108,8 +119,7 @@ impl Job<'_> {
             _ => OperatorSolver::Auto,
         };
         let features = self.description.operator()?.build::<R>(input_dim)?;
-        let ridge = OperatorRidge::new(features, self.penalty)?.with_solver(solver)?;
-        self.memory.map_or(Ok(ridge.clone()), |bytes| ridge.with_memory_budget(bytes))
+        OperatorRidge::new(features, self.penalty)?.with_solver(solver)
     }
 
     /// The price of a violated margin that weighs the coefficients as the penalty of a ridge regression does.
@@ -575,7 +585,7 @@ impl<R: Real> FromSums<R> for RidgeSums<'_, R> {
     }
 
     fn begin(&self) -> Result<Sums<R>> {
-        self.ridge.accumulator(self.outputs()).map(Sums::All)
+        self.ridge.accumulator(self.outputs(), &self.job.context()?).map(Sums::All)
     }
 
     fn bytes(&self) -> u64 {
@@ -606,11 +616,7 @@ fn fit_ridge<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<St
 
 /// A ridge regression by whatever solver, with its passes recorded where that was asked for.
 fn solved<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<RidgeModel<DynMap<R>>> {
-    let ridge = job.ridge::<R>(source.input_dim())?;
-    match &job.journal {
-        Some(place) => ridge.fit_journalled(source, &mut place.open()?),
-        None => ridge.fit(source),
-    }
+    job.fit(&job.ridge::<R>(source.input_dim())?, source)
 }
 
 fn fit_classifier<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
@@ -679,8 +685,7 @@ struct GpSums<'a, R: Real> {
 
 impl<R: Real> GpSums<'_, R> {
     fn process(&self) -> Result<GpRegressor<DynMap<R>>> {
-        let process = GpRegressor::new(self.map.clone(), self.job.penalty)?.with_likeliest_level(true);
-        self.job.memory.map_or(Ok(process.clone()), |bytes| process.with_memory_budget(bytes))
+        Ok(GpRegressor::new(self.map.clone(), self.job.penalty)?.with_likeliest_level(true))
     }
 }
 
@@ -690,7 +695,7 @@ impl<R: Real> FromSums<R> for GpSums<'_, R> {
     }
 
     fn begin(&self) -> Result<Sums<R>> {
-        self.process()?.accumulator(self.job.targets).map(Sums::All)
+        self.process()?.accumulator(self.job.targets, &self.job.context()?).map(Sums::All)
     }
 
     fn bytes(&self) -> u64 {
@@ -718,7 +723,7 @@ impl<R: Real> FromSums<R> for ClassSums<'_, R> {
     }
 
     fn begin(&self) -> Result<Sums<R>> {
-        self.process.accumulator(self.job.class_count()).map(Sums::Classes)
+        self.process.accumulator(self.job.class_count(), &self.job.context()?).map(Sums::Classes)
     }
 
     fn bytes(&self) -> u64 {
@@ -736,8 +741,7 @@ impl<R: Real> FromSums<R> for ClassSums<'_, R> {
 
 /// Classification on Dirichlet targets with `alpha`.
 pub(crate) fn gp_classifier<R: Real>(job: &Job<'_>, input_dim: usize) -> Result<GpClassifier<DynMap<R>>> {
-    let process = GpClassifier::new(job.build::<R>(input_dim)?, job.penalty)?.with_classes(job.class_count())?;
-    job.memory.map_or(Ok(process.clone()), |bytes| process.with_memory_budget(bytes))
+    GpClassifier::new(job.build::<R>(input_dim)?, job.penalty)?.with_classes(job.class_count())
 }
 
 fn sum_gp_classifier<'a, R: Real>(job: &'a Job<'a>, input_dim: usize) -> Result<Box<dyn FromSums<R> + 'a>> {
@@ -760,21 +764,10 @@ fn load_svm<R: Real>(stored: &Stored) -> Result<Box<dyn Predictor>> {
     Ok(Box::new(SvmModel::from_stored(stored, map_of::<R>(stored)?)?))
 }
 
-fn watched() -> Result<()> {
-    if interrupt::requested() { Err(Error::Interrupted) } else { Ok(()) }
-}
-
 fn fit_svm<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
     let map = job.build::<R>(source.input_dim())?;
-    let mut machine = Svm::new(map, job.price())?.with_classes(job.class_count())?.with_seed(job.seed);
-    if let Some(bytes) = job.memory {
-        machine = machine.with_memory_budget(bytes)?;
-    }
-    let model = match &job.journal {
-        Some(place) => machine.fit_journalled(source, &watched, &mut place.open()?)?,
-        None => machine.fit_watched(source, &watched)?,
-    };
-    model.to_stored(job.description.to_value()?, job.classes.clone())
+    let machine = Svm::new(map, job.price())?.with_classes(job.class_count())?.with_seed(job.seed);
+    job.fit(&machine, source)?.to_stored(job.description.to_value()?, job.classes.clone())
 }
 
 /// All rows and targets, for models that look at pairs of rows.
@@ -798,7 +791,7 @@ fn collected<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<(A
     Ok((shaped(rows, d)?, shaped(targets, t)?))
 }
 
-impl Predictor for KernelSvmModel<Any> {
+impl Predictor for KernelSvmModel<AnyKernel> {
     fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         Ok(one_hot(&self.predict_classes(rows)?, self.classes()))
     }
@@ -816,7 +809,7 @@ fn load_kernel_svm<R: Real>(stored: &Stored) -> Result<Box<dyn Predictor>> {
 }
 
 /// The exact kernel of a file.
-fn kernel_of(stored: &Stored) -> Result<Any> {
+fn kernel_of(stored: &Stored) -> Result<AnyKernel> {
     serde_json::from_value(stored.header.map.clone()).map_err(|e| unreadable(format!("its kernel cannot be read: {e}")))
 }
 
@@ -909,16 +902,9 @@ pub(crate) fn kernel_svm(
     job: &Job<'_>,
     rows: ArrayView2<'_, f64>,
     labels: ArrayView2<'_, f64>,
-) -> Result<KernelSvmModel<Any>> {
-    let mut machine = KernelSvm::new(job.description.kernel()?.clone(), job.price())?;
-    if let Some(bytes) = job.memory {
-        machine = machine.with_memory_budget(bytes)?;
-    }
-    let labels: Vec<usize> = labels.iter().map(|c| *c as usize).collect();
-    match &job.journal {
-        Some(place) => machine.fit_journalled(rows, &labels, &mut place.open()?),
-        None => machine.fit(rows, &labels),
-    }
+) -> Result<KernelSvmModel<AnyKernel>> {
+    let machine = KernelSvm::new(job.description.kernel()?.clone(), job.price())?;
+    job.fit(&machine, &mut InMemory::new(rows, labels)?)
 }
 
 fn fit_kernel_svm<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
@@ -961,11 +947,11 @@ fn fit_local<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<St
     let mut fit = |factor: f64, rows: ArrayView2<'_, f64>, targets: ArrayView2<'_, f64>| {
         let process = LocalGp::new(spec.clone(), factor * job.penalty)?.with_signal_variance(factor)?;
         let process = process.with_max_clusters(job.centroids)?;
-        let process = job.memory.map_or(Ok(process.clone()), |bytes| process.with_memory_budget(bytes))?;
-        match &mut journal {
-            Some(journal) => process.fit_rows_journalled(rows, targets, journal),
-            None => process.fit_rows(rows, targets),
+        let mut context = job.context()?;
+        if let Some(journal) = &mut journal {
+            context = context.with_journal(journal);
         }
+        process.fit_stream(&mut InMemory::new(rows, targets)?, &mut context)
     };
     let factor = local_level(job, rows.view(), targets.view(), &mut fit)?;
     fit(factor, rows.view(), targets.view())?.to_stored()
@@ -1026,10 +1012,7 @@ fn fit_svi<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stor
     const IN_MEMORY: u64 = 1 << 31;
     let process = svi::<R>(job, source.input_dim())?;
     let bytes = source.len_hint().map_or(u64::MAX, |n| n as u64 * (source.input_dim() as u64 + 1) * 16);
-    let fit = |source: &mut dyn RowSource<R>| match &job.journal {
-        Some(place) => process.fit_journalled(source, &mut place.open()?),
-        None => process.fit(source),
-    };
+    let fit = |source: &mut dyn RowSource<R>| job.fit(&process, source);
     let model = if bytes <= job.memory.unwrap_or(IN_MEMORY) {
         let (rows, targets) = collected(job, source)?;
         let order = Stream::new(job.seed, Role::Order, 0).permutation(rows.nrows());
@@ -1081,7 +1064,7 @@ impl<R: Real> FromSums<R> for OperatorSums<'_, R> {
     }
 
     fn finish(&self, sums: Sums<R>) -> Result<Stored> {
-        self.ridge.fit_moments(sums.all()?.finish())?.to_stored()
+        self.ridge.fit_moments(sums.all()?.finish(), &self.job.context()?)?.to_stored()
     }
 }
 
@@ -1090,10 +1073,5 @@ fn sum_operator<'a, R: Real>(job: &'a Job<'a>, input_dim: usize) -> Result<Box<d
 }
 
 fn fit_operator<R: Real>(job: &Job<'_>, source: &mut dyn RowSource<R>) -> Result<Stored> {
-    let ridge = job.operator::<R>(source.input_dim())?;
-    match &job.journal {
-        Some(place) => ridge.fit_journalled(source, &mut place.open()?),
-        None => ridge.fit(source),
-    }?
-    .to_stored()
+    job.fit(&job.operator::<R>(source.input_dim())?, source)?.to_stored()
 }

@@ -575,7 +575,7 @@ impl<R: Real> Part<R> {
                         None => {
                             return Err(Error::Parameter {
                                 name: "labels",
-                                expected: "those the model was trained on",
+                                expected: "those the model was trained on".into(),
                                 found: from.to_string(),
                             });
                         }

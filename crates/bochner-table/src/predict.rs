@@ -204,7 +204,7 @@ fn collect(
             None => value,
             Some(pipeline) => pipeline.class_of(value).map(|c| c as f64).ok_or_else(|| bochner::Error::Parameter {
                 name: "targets",
-                expected: "classes the model knows",
+                expected: "classes the model knows".into(),
                 found: format!("{value} in row {}", first_row + i + 1),
             })?,
         });

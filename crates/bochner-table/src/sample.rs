@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::pipeline::{self, Pipeline, Preparation};
 use crate::progress::Watch;
 use crate::read::{Data, Missing};
-use bochner::kernel::{Any, OperatorKernel};
+use bochner::kernel::{AnyKernel, OperatorKernel};
 use bochner::random::Seed;
 use bochner::words;
 use ndarray::{Array2, s};
@@ -15,7 +15,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(untagged)]
 pub enum Kernel {
-    Scalar(Any),
+    Scalar(AnyKernel),
     Operator(OperatorKernel),
 }
 
@@ -39,26 +39,28 @@ impl Kernel {
 }
 
 /// A kernel whose values are numbers as a title says it.
-fn title(kernel: &Any) -> String {
+fn title(kernel: &AnyKernel) -> String {
     let number = |v: f64| words::significant(v, 4);
     // Round numbers as they were given: (x·y + 1)^3, not (1.000 x·y + 1.000)^3.
     let short = |v: f64| Some(v.to_string()).filter(|text| text.len() <= 6).unwrap_or_else(|| number(v));
     match kernel {
-        Any::Gaussian(k) => format!("Gaussian kernel, length scale {}", number(k.length_scale())),
-        Any::Laplacian(k) => {
+        AnyKernel::Gaussian(k) => format!("Gaussian kernel, length scale {}", number(k.length_scale())),
+        AnyKernel::Laplacian(k) => {
             format!("Laplacian kernel of norm {}, length scale {}", k.norm(), number(k.length_scale()))
         }
-        Any::Matern(k) => {
+        AnyKernel::Matern(k) => {
             format!("Matérn kernel, nu {}, length scale {}", short(k.nu()), number(k.length_scale()))
         }
-        Any::Exponential(k) => format!("kernel exp(x·y/{}²)", number(k.length_scale())),
-        Any::Polynomial(k) => {
+        AnyKernel::Exponential(k) => format!("kernel exp(x·y/{}²)", number(k.length_scale())),
+        AnyKernel::Polynomial(k) => {
             let gamma = if k.gamma() == 1.0 { String::new() } else { format!("{} ", short(k.gamma())) };
             format!("kernel ({gamma}x·y + {})^{}", short(k.coef0()), k.degree())
         }
-        Any::Optical(k) => format!("optical kernel, m = {}, bias {}", short(k.exponent()), short(k.bias())),
-        Any::Spherical(k) => format!("kernel (1 - |x - y|²/{}²)^{} of rows of length one", short(k.a()), k.degree()),
-        Any::Compressive(k) => format!(
+        AnyKernel::Optical(k) => format!("optical kernel, m = {}, bias {}", short(k.exponent()), short(k.bias())),
+        AnyKernel::Spherical(k) => {
+            format!("kernel (1 - |x - y|²/{}²)^{} of rows of length one", short(k.a()), k.degree())
+        }
+        AnyKernel::Compressive(k) => format!(
             "Gaussian kernel of rows compressed from {} to {}, length scale {}",
             words::things(k.input_dim(), "column"),
             k.output_dim(),

@@ -3,7 +3,6 @@
 //! `cargo bench --bench ridge -- 60000 8192` fits a classifier with ten classes on that many rows and features, and
 //! divides its parts by the time at which the processor could do their multiplications.
 
-use bochner::Result;
 use bochner::accumulate::Gram;
 use bochner::feature::{Describe, DynMap, FeatureMap, Spec};
 use bochner::linalg::{Cholesky, Lower};
@@ -11,6 +10,7 @@ use bochner::model::{Fit, Ridge, RidgeClassifier};
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::{RowBlock, RowSource};
 use bochner::solve::Solver;
+use bochner::{Context, Result};
 use ndarray::Array2;
 use std::time::Instant;
 
@@ -71,7 +71,7 @@ fn fit(features: usize, times: usize) -> (f64, Option<f64>) {
     let mut source = repeated(times);
     forget_peak();
     let start = Instant::now();
-    let model = classifier.fit(&mut source).expect("a model");
+    let model = classifier.fit_stream(&mut source, &mut Context::default()).expect("a model");
     let seconds = start.elapsed().as_secs_f64();
     assert_eq!(model.classes(), CLASSES);
     (seconds, peak())

@@ -5,7 +5,6 @@
 use bochner::feature::{Describe, FourierSpec};
 use bochner::model::{Fit, Ridge, RidgeClassifier};
 use bochner::random::{Role, Seed, Stream};
-use bochner::rows::InMemory;
 use ndarray::{Array2, ArrayView2, s};
 
 /// Points in eight dimensions; the class is the parity of the number of positive coordinates among the first three.
@@ -30,7 +29,7 @@ fn main() -> bochner::Result<()> {
     for n_components in [64, 256, 1024, 4096] {
         let spec = FourierSpec { n_components, length_scale: 1.5.into(), seed: 7, ..FourierSpec::default() };
         let model = RidgeClassifier::new(Ridge::new(spec.build::<f32>(8)?, 1.0)?)
-            .fit(&mut InMemory::new(rows.slice(train), labels.slice(train))?)?;
+            .fit(rows.slice(train), labels.slice(train))?;
         let found = model.predict_classes(rows.slice(test))?;
         let (origin, mut unit) = (Array2::zeros((1, 8)), Array2::zeros((1, 8)));
         unit[[0, 0]] = 1.0;

@@ -98,6 +98,9 @@ pub enum Error {
     /// The operating system's word.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+    /// What a source of rows failed of.
+    #[error(transparent)]
+    Source(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// Result with this crate's [`Error`].

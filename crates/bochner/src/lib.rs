@@ -7,7 +7,6 @@
 //! ```
 //! use bochner::feature::{Describe, FourierSpec};
 //! use bochner::model::{Fit, Ridge, RidgeClassifier};
-//! use bochner::rows::InMemory;
 //! use ndarray::{Array2, array};
 //!
 //! // Two rings around the origin: no line separates them, a Gaussian kernel does.
@@ -18,8 +17,7 @@
 //!
 //! let spec = FourierSpec { n_components: 256, seed: 7, ..FourierSpec::default() };
 //! let map = spec.build::<f32>(2)?;
-//! let mut source = InMemory::new(rows.view(), labels.view())?;
-//! let model = RidgeClassifier::new(Ridge::new(map, 0.1)?).fit(&mut source)?;
+//! let model = RidgeClassifier::new(Ridge::new(map, 0.1)?).fit(rows.view(), labels.view())?;
 //! assert_eq!(model.predict_classes(array![[1.0, 0.0], [0.0, -2.0]].view())?, [0, 1]);
 //!
 //! // How far is the estimated kernel from the exact one? Known without drawing anything.
@@ -36,9 +34,10 @@
 pub mod accumulate;
 pub mod attention;
 pub mod catalogue;
+pub mod context;
 pub mod error;
 pub mod feature;
-pub mod interrupt;
+mod interrupt;
 pub mod kernel;
 pub mod linalg;
 pub mod metrics;
@@ -58,6 +57,7 @@ pub mod variance;
 #[doc(hidden)]
 pub mod words;
 
+pub use context::Context;
 pub use error::{Error, Result};
 pub use num_complex::Complex;
 

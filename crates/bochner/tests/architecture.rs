@@ -14,6 +14,7 @@ const ORDER: &[&[&str]] = &[
     &["scalar", "linalg"],
     &["random"],
     &["rows"],
+    &["context"],
     &["preprocess"],
     &["kernel", "projection"],
     &["variance", "metrics"],

@@ -7,7 +7,7 @@ mod waves;
 use bochner::model::{Fit, Ridge, RidgeClassifier};
 use bochner::rows::{RowBlock, RowSource};
 use bochner::solve::{ConjugateGradients, Preconditioner, Solver, StochasticGradient};
-use bochner::{Error, Result};
+use bochner::{Context, Error, Result};
 use ndarray::Array2;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -110,13 +110,13 @@ fn memory_follows_features_and_budget_and_never_rows() {
         Solver::StochasticGradient(StochasticGradient { passes: 2, rank: 30 }),
     ];
     let warm = Ridge::new(waves::<f32>(4, dim), 1.0).unwrap();
-    warm.fit(&mut made(400, true, false)).unwrap();
+    warm.fit_stream(&mut made(400, true, false), &mut Context::default()).unwrap();
     for solver in solvers {
         let ridge = Ridge::new(waves::<f32>(4, dim), 10.0).unwrap().with_solver(solver);
-        let announced = ridge.bytes(None, 1).unwrap();
+        let announced = ridge.bytes(None, 1, &Context::default()).unwrap();
         let peak = |rows, known| {
             peak_of(|| {
-                ridge.fit(&mut made(rows, known, false)).unwrap();
+                ridge.fit_stream(&mut made(rows, known, false), &mut Context::default()).unwrap();
             })
         };
         let (few, many) = (peak(2000, true), peak(MANY, false));
@@ -129,23 +129,26 @@ fn memory_follows_features_and_budget_and_never_rows() {
     let classifier = RidgeClassifier::new(Ridge::new(waves::<f32>(4, dim), 10.0).unwrap());
     let peak = |rows| {
         peak_of(|| {
-            classifier.fit(&mut made(rows, false, true)).unwrap();
+            classifier.fit_stream(&mut made(rows, false, true), &mut Context::default()).unwrap();
         })
     };
     let (few, many) = (peak(2000), peak(MANY));
     assert!(many < few + MORE, "{few} bytes for 2,000 rows, {many} for {MANY}");
 
     // A budget is kept by choosing another solver, and an impossible one is refused before anything is read.
-    let whole = Ridge::new(waves::<f32>(4, 3000), 10.0).unwrap().with_solver(Solver::Cholesky).bytes(None, 1).unwrap();
-    let ridge = Ridge::new(waves::<f32>(4, 3000), 1e4).unwrap().with_memory_budget(whole - (20 << 20)).unwrap();
+    let whole = Ridge::new(waves::<f32>(4, 3000), 10.0).unwrap().with_solver(Solver::Cholesky);
+    let whole = whole.bytes(None, 1, &Context::default()).unwrap();
+    let ridge = Ridge::new(waves::<f32>(4, 3000), 1e4).unwrap();
+    let mut context = Context::default().with_memory_budget(whole - (20 << 20)).unwrap();
     let used = peak_of(|| {
-        let model = ridge.fit(&mut made(4000, false, false)).unwrap();
+        let model = ridge.fit_stream(&mut made(4000, false, false), &mut context).unwrap();
         assert_eq!(model.report().solver, "cg", "{:?}", model.report());
     });
     assert!(used <= whole - (20 << 20), "{used} of {}", whole - (20 << 20));
-    let ridge = Ridge::new(waves::<f32>(4, 3000), 1.0).unwrap().with_memory_budget(1 << 20).unwrap();
+    let ridge = Ridge::new(waves::<f32>(4, 3000), 1.0).unwrap();
+    let mut context = Context::default().with_memory_budget(1 << 20).unwrap();
     let used = peak_of(|| {
-        assert!(matches!(ridge.fit(&mut made(4000, false, false)), Err(Error::Budget { .. })));
+        assert!(matches!(ridge.fit_stream(&mut made(4000, false, false), &mut context), Err(Error::Budget { .. })));
     });
     assert!(used < 1 << 20, "{used}");
 }

@@ -65,7 +65,7 @@ class RidgeModel:
         weights: NDArray[Any] | None,
         plan: str,
         n_jobs: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
     ) -> RidgeModel: ...
     @staticmethod
     def from_file(file: ModelFile, map: Map | None = None) -> RidgeModel: ...
@@ -92,7 +92,7 @@ class SvmModel:
         weights: NDArray[Any] | None,
         plan: str,
         n_jobs: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
     ) -> SvmModel: ...
     @staticmethod
     def from_file(file: ModelFile, map: Map | None = None) -> SvmModel: ...
@@ -120,7 +120,7 @@ class KernelSvmModel:
         labels: list[int],
         plan: str,
         n_jobs: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
     ) -> KernelSvmModel: ...
     @staticmethod
     def from_file(file: ModelFile) -> KernelSvmModel: ...
@@ -152,7 +152,7 @@ class RidgeSums:
         targets: NDArray[Any],
         weights: NDArray[Any] | None,
         n_jobs: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
     ) -> None: ...
     def merge(self, other: RidgeSums) -> None: ...
     def solve(self, plan: str, n_jobs: int | None = None) -> RidgeModel: ...
@@ -169,7 +169,7 @@ class LocalGpModel:
         threshold: float,
         max_clusters: int | None = None,
         n_jobs: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
     ) -> LocalGpModel: ...
     @property
     def centroids(self) -> NDArray[np.float64]: ...
@@ -190,7 +190,7 @@ class GpRegressorModel:
         weights: NDArray[Any] | None,
         plan: str,
         n_jobs: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
     ) -> GpRegressorModel: ...
     @staticmethod
     def from_file(file: ModelFile, map: Map | None = None) -> GpRegressorModel: ...
@@ -218,7 +218,7 @@ class GpClassifierModel:
         weights: NDArray[Any] | None,
         plan: str,
         n_jobs: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
     ) -> GpClassifierModel: ...
     @staticmethod
     def validate(
@@ -239,7 +239,7 @@ class GpClassifierModel:
         weights: NDArray[Any] | None,
         plan: str,
         n_jobs: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
     ) -> GpClassifierModel: ...
     @staticmethod
     def from_file(file: ModelFile, map: Map | None = None) -> GpClassifierModel: ...
@@ -267,7 +267,7 @@ class GpSums:
         targets: NDArray[Any],
         weights: NDArray[Any] | None,
         n_jobs: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
     ) -> None: ...
     def merge(self, other: GpSums) -> None: ...
     def regressor(self, plan: str, n_jobs: int | None = None) -> GpRegressorModel: ...
@@ -284,7 +284,7 @@ class ExactModel:
         weights: NDArray[Any] | None,
         plan: str,
         n_jobs: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
     ) -> ExactModel: ...
     @staticmethod
     def from_file(file: ModelFile) -> ExactModel: ...
@@ -306,7 +306,7 @@ def maximise_evidence(
     targets: NDArray[Any],
     plan: str,
     n_jobs: int | None = None,
-    progress: Callable[[int], object] | None = None,
+    progress: Callable[[int, int | None], object] | None = None,
 ) -> str: ...
 def search(
     specs: str,
@@ -315,7 +315,7 @@ def search(
     weights: NDArray[Any] | None,
     plan: str,
     n_jobs: int | None = None,
-    progress: Callable[[int], object] | None = None,
+    progress: Callable[[int, int | None], object] | None = None,
 ) -> str: ...
 @final
 class Kernel:
@@ -338,7 +338,7 @@ class OperatorModel:
         weights: NDArray[Any] | None,
         plan: str,
         n_jobs: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
     ) -> OperatorModel: ...
     @staticmethod
     def from_file(file: ModelFile) -> OperatorModel: ...
@@ -370,7 +370,7 @@ class OperatorSums:
         targets: NDArray[Any],
         weights: NDArray[Any] | None,
         n_jobs: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
     ) -> None: ...
     def merge(self, other: OperatorSums) -> None: ...
     def solve(self, plan: str, n_jobs: int | None = None) -> OperatorModel: ...
@@ -384,7 +384,7 @@ class ExactOperatorModel:
         targets: NDArray[np.float64],
         alpha: float,
         n_jobs: int | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Callable[[int, int | None], object] | None = None,
     ) -> ExactOperatorModel: ...
     @staticmethod
     def from_file(file: ModelFile) -> ExactOperatorModel: ...

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 @contextmanager
 def progress(
     verbose: int, name: str, total: int | None, unit: str = "rows"
-) -> Iterator[Callable[[int], None] | None]:
-    """A function to call with the number of rows read, or None where nobody wants to know.
+) -> Iterator[Callable[[int, int | None], None] | None]:
+    """A function to call with the number of rows done and their total, or None where nobody wants to know.
 
-    Without a total, which iterations do not know, what was done is counted.
+    `total` is what is done in all where the work itself does not know; without one, what was done is counted.
     """
     if not verbose:
         yield None
@@ -24,7 +24,7 @@ def progress(
     except ImportError:
         start, last = time.perf_counter(), 0
 
-        def remember(done: int) -> None:
+        def remember(done: int, _: int | None) -> None:
             nonlocal last
             last = done
 
@@ -34,10 +34,8 @@ def progress(
         return
     with tqdm(total=total, desc=name, unit=f" {unit}", unit_scale=True) as bar:
 
-        def report(done: int) -> None:
-            if total is not None:
-                # Iterative solvers read the rows several times; how often is known at the end.
-                bar.total = total * max(1, -(-done // total))
+        def report(done: int, known: int | None) -> None:
+            bar.total = total if known is None else known
             bar.update(done - bar.n)
 
         yield report

@@ -11,7 +11,7 @@ use crate::output_args::{self, FormatArgs};
 use bochner_report::table::{Cell, Table};
 use crate::target::{KernelArgs, KernelName, SampleArgs};
 use bochner_table::sample::{Kernel, Sampled, scaled};
-use bochner::kernel::Any;
+use bochner::kernel::AnyKernel;
 use bochner::plan::{FieldSample, Measured, Plan, Request, Sample, Trial};
 use bochner::preprocess::{Basis, Shape, SparseTransform, sparsity_at_energy};
 use bochner::random::Seed;
@@ -162,7 +162,7 @@ fn sparse(args: &Args, context: &Context, seed: Seed) -> Outcome {
     // Centred pixels are not sparse any more.
     let sampled = args.sample.read(context, &args.kernel, Preparation::None)?;
     let kernel = args.kernel.resolve(&sampled, seed)?;
-    let Kernel::Scalar(Any::Gaussian(gaussian)) = &kernel else {
+    let Kernel::Scalar(AnyKernel::Gaussian(gaussian)) = &kernel else {
         return Err(Failure::Failed("expected the Gaussian kernel".into()));
     };
     let (d, scale) = (sampled.rows.ncols(), gaussian.length_scale());

@@ -78,7 +78,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
         bench.progress.at(format!("ridge on {} rows", count(rows)).into())?;
         let ridge = Ridge::new(spec.build::<f32>(DIM)?, 1.0)?;
         let start = Instant::now();
-        std::hint::black_box(ridge.fit(&mut Drawn { rows })?);
+        std::hint::black_box(ridge.fit_stream(&mut Drawn { rows }, &mut bochner::Context::default())?);
         figures.push((start.elapsed().as_secs_f64(), peak_memory()));
     }
     let [_, (once, memory), (twice, more)] = figures[..] else { return Ok(Vec::new()) };

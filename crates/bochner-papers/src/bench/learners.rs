@@ -6,13 +6,13 @@ use bochner::feature::{Describe, Directions, DynMap, FeatureMap, FourierSpec};
 use bochner::kernel::Gaussian;
 use bochner::model::exact::{ExactSolver, KernelRidge};
 use bochner::model::{Fit, GpClassifier, GpRegressor, Ridge, RidgeClassifier};
-use bochner::rows::{InMemory, RowBlock, RowSource, Watched};
+use bochner::rows::{InMemory, RowBlock, RowSource};
 use bochner::solve::{ConjugateGradients, Preconditioner, Solver};
 use bochner::words::count;
 use bochner_table::failure::Outcome;
 use ndarray::Array2;
 use std::hint::black_box;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 const CLASSES: usize = 10;
@@ -82,7 +82,7 @@ fn ridge(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome<()> {
     let ridge = Ridge::new(map(features)?, 1.0)?.with_solver(Solver::Cholesky);
     let classifier = RidgeClassifier::new(ridge).with_classes(CLASSES)?;
     forget_peak();
-    let ours = timed(|| classifier.fit(&mut Labelled(Drawn { rows })))?;
+    let ours = timed(|| classifier.fit_stream(&mut Labelled(Drawn { rows }), &mut bochner::Context::default()))?;
     let peak = peak_memory();
     match bench.peers {
         Some(peers) => {
@@ -124,18 +124,19 @@ fn conjugate_gradients(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome<()> 
     let ridge = Ridge::new(map, 1.0)?.with_solver(Solver::ConjugateGradients(options));
     let classifier = RidgeClassifier::new(ridge).with_classes(CLASSES)?;
     // A step is a pass: from the end of one to the end of the next, vectors included.
-    let mut ends = Vec::new();
+    let ends: Arc<Mutex<Vec<Instant>>> = Arc::default();
     forget_peak();
-    let mut source = Watched::new(Labelled(Drawn { rows }), |at| {
-        if Some(at.rows) == at.total {
-            ends.push(Instant::now());
+    let list = ends.clone();
+    let mut context = bochner::Context::default().with_progress(move |at| {
+        if at.done > 0 && at.done.is_multiple_of(rows) {
+            list.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
         }
-        Ok(())
     });
-    match classifier.fit(&mut source) {
+    match classifier.fit_stream(&mut Labelled(Drawn { rows }), &mut context) {
         Ok(_) | Err(bochner::Error::NotConverged { .. }) => {}
         Err(error) => return Err(error.into()),
     }
+    let ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
     let steps: Vec<f64> = ends.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
     let mut sorted = steps;
     sorted.sort_by(f64::total_cmp);
@@ -155,9 +156,9 @@ fn processes(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome<()> {
     let regression = GpRegressor::new(map(features)?, 0.1)?;
     let classification = GpClassifier::new(map(features)?, 0.01)?.with_classes(CLASSES)?;
     // Once each to warm up on few rows, then in turn.
-    regression.fit(&mut Drawn { rows: 1024 })?;
-    let single = timed(|| regression.fit(&mut Drawn { rows }))?;
-    let many = timed(|| classification.fit(&mut Labelled(Drawn { rows })))?;
+    regression.fit_stream(&mut Drawn { rows: 1024 }, &mut bochner::Context::default())?;
+    let single = timed(|| regression.fit_stream(&mut Drawn { rows }, &mut bochner::Context::default()))?;
+    let many = timed(|| classification.fit_stream(&mut Labelled(Drawn { rows }), &mut bochner::Context::default()))?;
     lines.push(Line::time(case, many, "regression of the same size", single, Bar::AtMost(3.5)));
     Ok(())
 }
@@ -169,7 +170,10 @@ fn growth(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome<()> {
     for rows in [few, many] {
         bench.progress.at(format!("Gaussian-process regression on {} rows", count(rows)).into())?;
         forget_peak();
-        figures.push((timed(|| process.fit(&mut Drawn { rows }))?, peak_memory()));
+        figures.push((
+            timed(|| process.fit_stream(&mut Drawn { rows }, &mut bochner::Context::default()))?,
+            peak_memory(),
+        ));
     }
     let case = format!("Gaussian-process regression, D = 512, {} rows", count(many));
     lines.push(Line::time(
@@ -198,11 +202,11 @@ fn exact(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome<()> {
     let x = Array2::from_shape_vec((rows, super::growth::DIM), x).expect("rows times d numbers");
     let y = Array2::from_shape_vec((rows, 1), y).expect("one number per row");
     let options = ConjugateGradients { tolerance: Some(1e-4), ..ConjugateGradients::default() };
-    let ridge = KernelRidge::new(Arc::new(Gaussian::new(8.0)?), 1.0)?
-        .with_solver(ExactSolver::ConjugateGradients(options))
-        .with_memory_budget(9_000_000_000)?;
+    let ridge =
+        KernelRidge::new(Arc::new(Gaussian::new(8.0)?), 1.0)?.with_solver(ExactSolver::ConjugateGradients(options));
+    let mut context = bochner::Context::default().with_memory_budget(9_000_000_000)?;
     forget_peak();
-    let seconds = timed(|| ridge.fit(&mut InMemory::new(x.view(), y.view())?))?;
+    let seconds = timed(|| ridge.fit_stream(&mut InMemory::new(x.view(), y.view())?, &mut context))?;
     lines.push(Line::alone(format!("{case}: time"), Measure::Seconds(seconds)));
     if let Some(peak) = peak_memory() {
         lines.push(Line::speed(format!("{case}: peak memory"), peak, "20 GB", 20e9, "B", Bar::AtMost(1.0)));

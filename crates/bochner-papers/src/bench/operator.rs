@@ -7,7 +7,6 @@ use bochner::kernel::{Gaussian, OperatorKernel, OutputMatrix};
 use bochner::linalg::TileMut;
 use bochner::model::{ExactOperatorRidge, Fit, OperatorRidge, Ridge};
 use bochner::random::{Role, Seed, fill_normals};
-use bochner::rows::InMemory;
 use bochner::scalar::Real;
 use bochner::words::count;
 use bochner_table::failure::Outcome;
@@ -49,7 +48,7 @@ fn against_exact(bench: &Bench<'_>) -> Outcome<Line> {
     let ours = seconds(0.5, || {
         let once = || -> bochner::Result<()> {
             let ridge = OperatorRidge::new(spec.build::<f64>(d)?, 1e-2)?;
-            black_box(ridge.fit(&mut InMemory::new(rows.view(), targets.view())?)?);
+            black_box(ridge.fit(rows.view(), targets.view())?);
             Ok(())
         };
         failure = once().err().or(failure.take());
@@ -59,7 +58,7 @@ fn against_exact(bench: &Bench<'_>) -> Outcome<Line> {
     }
     bench.progress.at("exact curl-free regression".into())?;
     let start = Instant::now();
-    black_box(ExactOperatorRidge::new(kernel, 1e-2)?.fit_arrays(rows, targets.view())?);
+    black_box(ExactOperatorRidge::new(kernel, 1e-2)?.fit(rows.view(), targets.view())?);
     let theirs = start.elapsed().as_secs_f64();
     let case = format!("curl-free, {} rows, d = 5, D = 500", count(n));
     Ok(Line::speed(case, 1.0 / ours, "exact regression", 1.0 / theirs, "fits/s", Bar::AtLeast(20.0)))
@@ -76,7 +75,7 @@ fn growth(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
         let (rows, targets) = (all.slice(ndarray::s![..n, ..]), targets.slice(ndarray::s![..n, ..]));
         let start = Instant::now();
         let ridge = OperatorRidge::new(spec.build::<f64>(5)?, 1e-2)?;
-        black_box(ridge.fit(&mut InMemory::new(rows, targets)?)?);
+        black_box(ridge.fit(rows, targets)?);
         times.push((n as f64, start.elapsed().as_secs_f64(), peak_memory()));
     }
     let [_, first, last] = times[..] else { return Ok(Vec::new()) };
@@ -117,14 +116,12 @@ fn against_scalar(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
         let time = seconds(2.0, || failure = job().err().or(failure.take()));
         failure.take().map_or(Ok(time), Err)
     };
-    let theirs =
-        timed(&mut || ridge.fit(&mut InMemory::new(rows.view(), targets.view())?).map(|m| drop(black_box(m))))?;
+    let theirs = timed(&mut || ridge.fit(rows.view(), targets.view()).map(|m| drop(black_box(m))))?;
     let mut lines = Vec::new();
     for (name, outputs) in [("A = I", identity), ("ten eigenvalues", OutputMatrix::new(related.view())?)] {
         bench.progress.at(format!("decomposable kernel, {name}").into())?;
         let ridge = OperatorRidge::new(spec(outputs)?.build::<f32>(d)?, 1.0)?;
-        let ours =
-            timed(&mut || ridge.fit(&mut InMemory::new(rows.view(), targets.view())?).map(|m| drop(black_box(m))))?;
+        let ours = timed(&mut || ridge.fit(rows.view(), targets.view()).map(|m| drop(black_box(m))))?;
         let case = format!("decomposable ({name}), {} x {d}, {p} outputs, {} columns", count(n), count(n_components));
         lines.push(Line::time(case, ours, "scalar ridge", theirs, Bar::AtMost(1.5)));
     }

@@ -229,11 +229,13 @@ pub(super) fn test(
         let (spec, unit) = prepared(&chosen.spec, features, run.seed, &train)?;
         let map = spec.build::<f32>(train.rows.ncols())?;
         let mut ridge = Ridge::new(map, chosen.ratio * unit)?.with_intercept(chosen.intercept);
+        let mut context = bochner::Context::default();
         if features > LARGEST_GRAM && train.rows.nrows() > LARGEST_GRAM {
-            ridge = ridge.with_solver(Solver::ConjugateGradients(iteration(300))).with_memory_budget(KEPT)?;
+            ridge = ridge.with_solver(Solver::ConjugateGradients(iteration(300)));
+            context = context.with_memory_budget(KEPT)?;
         }
         let start = Instant::now();
-        let model = RidgeClassifier::new(ridge).fit(&mut run.watched(&train)?)?;
+        let model = RidgeClassifier::new(ridge).fit_stream(&mut run.watched(&train)?, &mut context)?;
         let seconds = start.elapsed().as_secs_f64();
         let report = model.regression().report();
         let (steps, residual) = (report.iterations as f64, report.residual.unwrap_or(0.0));
@@ -271,16 +273,18 @@ pub(super) fn exact(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, te
         let unit = sample.map(|row| row.to_vec()).map(|row| kernel.evaluate(&row, &row)).sum::<f64>()
             / rows.nrows().min(SAMPLE) as f64;
         let mut ridge = KernelRidge::new(kernel, chosen.ratio * unit)?;
+        let mut context = bochner::Context::default();
         if rows.nrows() > 20_000 {
             // A step reads all of the matrix, and takes half as long as thirty directions more in the one pass.
             let solver = ExactSolver::ConjugateGradients(iteration(1000));
-            ridge = ridge.with_solver(solver).with_memory_budget(KERNEL)?;
+            ridge = ridge.with_solver(solver);
+            context = context.with_memory_budget(KERNEL)?;
         }
         let targets = double(train.targets.view());
         let mut source = InMemory::new(rows.view(), targets.view())?;
         let classes = count_classes(&mut source)?;
         let start = Instant::now();
-        let model = ridge.fit(&mut OneAgainstRest::new(&mut source, classes)?)?;
+        let model = ridge.fit_stream(&mut OneAgainstRest::new(&mut source, classes)?, &mut context)?;
         let seconds = start.elapsed().as_secs_f64();
         let scores = model.predict(double(test.rows.view()).view())?;
         let error = 100.0 * error_rate(&test.classes(), &largest(&scores))?;

@@ -5,7 +5,7 @@ use super::{Findings, Reduced, Run, Statistic, comparison};
 use bochner::feature::{CompressiveSpec, Describe, Directions, FeatureMap, FourierSpec, OrthoProjectionSpec, Spec};
 use bochner::kernel::Gaussian;
 use bochner::metrics::error_rate;
-use bochner::model::{KernelSvm, Svm};
+use bochner::model::{Fit, KernelSvm, Svm};
 use bochner::preprocess::LengthScale;
 use bochner::variance::Form;
 use bochner::words;
@@ -127,9 +127,7 @@ impl Study {
     fn accuracy(&self, spec: &Spec) -> Outcome<f64> {
         let map = spec.build::<f32>(self.train.rows.ncols())?;
         let svm = Svm::new(map, C)?;
-        let watch = || if bochner_table::interrupt::requested() { Err(bochner::Error::Interrupted) } else { Ok(()) };
-        let mut source = bochner::rows::InMemory::new(self.train.rows.view(), self.train.targets.view())?;
-        let model = svm.fit_watched(&mut source, &watch)?;
+        let model = svm.fit(self.train.rows.view(), self.train.targets.view())?;
         Ok(100.0 * (1.0 - error_rate(&self.test.classes(), &model.predict_classes(self.test.rows.view())?)?))
     }
 
@@ -180,8 +178,10 @@ impl Study {
     fn kernel_accuracy(&self, spec: &Spec) -> Outcome<f64> {
         let map = spec.build::<f32>(self.train.rows.ncols())?;
         let measured = |part: &Part| -> Outcome<_> { Ok(double(map.transform(part.rows.view())?.view())) };
-        let svm = KernelSvm::new(Gaussian::new(self.sigma)?, C)?.with_memory_budget(KERNEL)?;
-        let model = svm.fit(measured(&self.train)?.view(), &self.train.classes())?;
+        let svm = KernelSvm::new(Gaussian::new(self.sigma)?, C)?;
+        let (rows, labels) = (measured(&self.train)?, double(self.train.targets.view()));
+        let mut source = bochner::rows::InMemory::new(rows.view(), labels.view())?;
+        let model = svm.fit_stream(&mut source, &mut bochner::Context::default().with_memory_budget(KERNEL)?)?;
         let predicted = model.predict_classes(measured(&self.test)?.view())?;
         Ok(100.0 * (1.0 - error_rate(&self.test.classes(), &predicted)?))
     }

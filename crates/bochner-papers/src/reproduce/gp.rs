@@ -337,12 +337,13 @@ impl Problem {
         let Map::Real(map) = map else { unreachable!("baselines are real") };
         if self.task == Task::Classification {
             let gp = GpClassifier::new(map, values[0])?.with_classes(self.classes)?;
-            let found = gp.validate(&values, &mut train.source()?, &mut held_out.source()?)?;
+            let found =
+                gp.validate(&values, &mut train.source()?, &mut held_out.source()?, &mut bochner::Context::default())?;
             return Ok(values[found.best]);
         }
         // Sums over rows do not depend on the noise.
         let first = self.regressor(map.clone(), values[0])?;
-        let mut gram = first.accumulator(1)?;
+        let mut gram = first.accumulator(1, &bochner::Context::default())?;
         train.source()?.for_each_block(&mut |block| gram.push_rows(&map, block))?;
         let moments = gram.finish();
         let mut best = (f64::INFINITY, values[0]);
@@ -362,10 +363,12 @@ impl Problem {
 
     fn fit<M: FeatureMap<Real = f64> + Clone>(&self, map: M, regulariser: f64, train: &Rows) -> Outcome<Fitted<M>> {
         Ok(match self.task {
-            Task::Regression => Fitted::Regression(self.regressor(map, regulariser)?.fit(&mut train.source()?)?),
+            Task::Regression => Fitted::Regression(
+                self.regressor(map, regulariser)?.fit_stream(&mut train.source()?, &mut bochner::Context::default())?,
+            ),
             Task::Classification => {
                 let gp = GpClassifier::new(map, regulariser)?.with_classes(self.classes)?;
-                Fitted::Classification(gp.fit(&mut train.source()?)?)
+                Fitted::Classification(gp.fit_stream(&mut train.source()?, &mut bochner::Context::default())?)
             }
         })
     }
@@ -378,11 +381,12 @@ impl Problem {
                 Task::Regression => {
                     let gp = ExactGpRegressor::new(kernel, regulariser)?.with_signal_variance(self.signal)?;
                     let gp = gp.with_normalised_targets(false);
-                    gp.fit(&mut self.sub_train.source()?)?.predict_with_variance(rows)?
+                    gp.fit_stream(&mut self.sub_train.source()?, &mut bochner::Context::default())?
+                        .predict_with_variance(rows)?
                 }
                 Task::Classification => {
                     let gp = ExactGpClassifier::new(kernel, regulariser)?.with_classes(self.classes)?;
-                    gp.fit(&mut self.sub_train.source()?)?.latents(rows)?
+                    gp.fit_stream(&mut self.sub_train.source()?, &mut bochner::Context::default())?.latents(rows)?
                 }
             };
             self.exact = Some((regulariser, means, variances));

@@ -5,7 +5,7 @@ use super::{Experiment, Findings, Reduced, Run, Statistic, comparison};
 use bochner::feature::{
     AllocationRule, Describe, MaclaurinKernel, MaclaurinSpec, PolynomialSpec, SketchKind, Spec, SphericalSpec,
 };
-use bochner::kernel::{Any, Polynomial};
+use bochner::kernel::{AnyKernel, Polynomial};
 use bochner::plan::Sample;
 use bochner::random::Seed;
 use bochner::variance::Weights;
@@ -39,7 +39,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         let rows = prepared.unit(train.rows.view())?;
         let mut first = Vec::new();
         for &degree in degrees {
-            let kernel = Any::from(Polynomial::new(degree, GAMMA, COEF0)?);
+            let kernel = AnyKernel::from(Polynomial::new(degree, GAMMA, COEF0)?);
             let sample = Sample::new(&kernel, rows.view())?;
             let mut table = comparison(format!("Fashion-MNIST, {kind} rows, p = {degree}: relative Frobenius error"));
             let mut series = Vec::new();

@@ -9,7 +9,6 @@ use bochner::model::exact::ExactGpRegressor;
 use bochner::model::{Fit, GpRegressor, LocalGp};
 use bochner::preprocess::median_distance;
 use bochner::random::{Role, Seed, Stream};
-use bochner::rows::InMemory;
 use bochner::tune::Lbfgs;
 use bochner::variance::Weights;
 use bochner_report::plot::{Axis, Plot, Point, Series, Style};
@@ -41,10 +40,6 @@ struct Rows {
 }
 
 impl Rows {
-    fn source(&self) -> Outcome<InMemory<'_, f64>> {
-        Ok(InMemory::new(self.rows.view(), self.targets.view())?)
-    }
-
     fn first(&self, count: usize) -> Rows {
         let count = count.min(self.rows.nrows());
         Rows {
@@ -72,8 +67,7 @@ impl Hyper {
     }
 
     fn likelihood(&self, data: &Rows) -> Result<f64, bochner::Error> {
-        let mut source = InMemory::new(data.rows.view(), data.targets.view())?;
-        Ok(self.exact()?.fit(&mut source)?.log_marginal_likelihood())
+        Ok(self.exact()?.fit(data.rows.view(), data.targets.view())?.log_marginal_likelihood())
     }
 
     /// The point of largest marginal likelihood, length scale and noise variance included unless they are known.
@@ -132,12 +126,12 @@ impl Hyper {
     }
 
     fn posterior(&self, data: &Rows, new: ArrayView2<'_, f64>) -> Outcome<Posterior> {
-        Ok(self.exact()?.fit(&mut data.source()?)?.predict_with_variance(new)?)
+        Ok(self.exact()?.fit(data.rows.view(), data.targets.view())?.predict_with_variance(new)?)
     }
 
     fn on_features(&self, map: DynMap<f64>, data: &Rows, new: ArrayView2<'_, f64>) -> Outcome<Posterior> {
         let gp = GpRegressor::new(map, self.noise)?.with_signal_variance(self.signal)?.with_normalised_targets(false);
-        Ok(gp.fit(&mut data.source()?)?.predict_with_variance(new)?)
+        Ok(gp.fit(data.rows.view(), data.targets.view())?.predict_with_variance(new)?)
     }
 
     fn fourier(&self, projection: Directions, n_components: usize, seed: u64) -> FourierSpec {
@@ -166,7 +160,7 @@ impl Hyper {
     ) -> Outcome<(Posterior, usize)> {
         let gp = LocalGp::new(spec, self.noise)?.with_signal_variance(self.signal)?;
         let gp = gp.with_threshold(threshold)?.with_max_clusters(most)?;
-        let model = gp.fit_rows(data.rows.view(), data.targets.view())?;
+        let model = gp.fit(data.rows.view(), data.targets.view())?;
         let (means, variances) = model.predict_with_variance(new)?;
         Ok(((means, variances.insert_axis(Side(1))), model.centroids().nrows()))
     }

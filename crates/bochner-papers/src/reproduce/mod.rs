@@ -27,7 +27,7 @@ mod sketch_time;
 mod svi_time;
 mod variance_ratios;
 
-use bochner::rows::{InMemory, RowSource, Watched};
+use bochner::rows::{InMemory, RowSource};
 use bochner::words;
 use bochner_report::Report;
 use bochner_report::plot::{Kind, Plot, Point};
@@ -155,10 +155,9 @@ impl Run<'_> {
         Ok(Statistic::of(&values))
     }
 
-    /// The rows of a part, to be read as often as wanted; stops where the user asks for it.
+    /// The rows of a part, to be read as often as wanted.
     pub(crate) fn watched<'b>(&self, part: &'b data::Part) -> Outcome<impl RowSource<f32> + use<'b>> {
-        let source = InMemory::new(part.rows.view(), part.targets.view())?;
-        Ok(Watched::new(source, |_| if interrupt::requested() { Err(bochner::Error::Interrupted) } else { Ok(()) }))
+        Ok(InMemory::new(part.rows.view(), part.targets.view())?)
     }
 
     /// What the paper reports under `key`, and where.

@@ -6,7 +6,7 @@ use super::{Experiment, Findings, Run};
 use bochner::feature::OperatorSpec;
 use bochner::kernel::{Gaussian, OperatorKernel, OutputMatrix};
 use bochner::metrics::error_rate;
-use bochner::model::{ExactOperatorRidge, OperatorRidge, OperatorRidgeClassifierModel, Predict};
+use bochner::model::{ExactOperatorRidge, Fit, OperatorRidge, OperatorRidgeClassifierModel, Predict};
 use bochner::rows::{Coded, Coding, InMemory, simplex_codes};
 use bochner::words;
 use bochner_report::plot::{Axis, Plot, Point, Series, Style};
@@ -199,7 +199,7 @@ impl Study<'_> {
                 let ridge = OperatorRidge::new(features.clone(), penalties[0])?;
                 let mut source = InMemory::new(rows.rows.view(), rows.targets.view())?;
                 let mut coded = Coded::new(&mut source, CLASSES, Coding::Simplex)?;
-                let models = ridge.fit_path(penalties, &mut coded)?;
+                let models = ridge.fit_path(penalties, &mut coded, &mut bochner::Context::default())?;
                 models
                     .into_iter()
                     .map(|model| {
@@ -212,7 +212,8 @@ impl Study<'_> {
             let start = Instant::now();
             let ridge = OperatorRidge::new(features.clone(), penalty)?;
             let mut source = InMemory::new(part.rows.view(), part.targets.view())?;
-            let model = bochner::model::Fit::fit(&ridge, &mut Coded::new(&mut source, CLASSES, Coding::Simplex)?)?;
+            let mut coded = Coded::new(&mut source, CLASSES, Coding::Simplex)?;
+            let model = ridge.fit_stream(&mut coded, &mut bochner::Context::default())?;
             let seconds = start.elapsed().as_secs_f64();
             let model = OperatorRidgeClassifierModel::from_regression(model, Coding::Simplex)?;
             let error = error_rate(&self.test.classes(), &model.predict_classes(self.test.rows.view())?)?;
@@ -228,7 +229,7 @@ impl Study<'_> {
                 let targets = codes.select(Direction(0), &rows.classes());
                 let start = Instant::now();
                 let ridge = ExactOperatorRidge::new(self.kernel.clone(), penalty)?;
-                let model = ridge.fit_arrays(double(rows.rows.view()), targets.view())?;
+                let model = ridge.fit(double(rows.rows.view()).view(), targets.view())?;
                 let seconds = start.elapsed().as_secs_f64();
                 let values: Array2<f64> = model.predict(double(held.rows.view()).view())?;
                 Ok((error_rate(&held.classes(), &largest(&values.dot(&codes.t())))?, seconds))

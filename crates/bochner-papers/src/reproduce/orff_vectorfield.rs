@@ -79,7 +79,7 @@ impl Study<'_> {
                 if exact {
                     let one = |&penalty: &f64| {
                         let ridge = ExactOperatorRidge::new(kernel.clone(), penalty)?;
-                        score(ridge.fit_arrays(fit.0.clone(), fit.1.view())?.predict(at.0.view())?)
+                        score(ridge.fit(fit.0.view(), fit.1.view())?.predict(at.0.view())?)
                     };
                     return penalties.iter().map(one).collect();
                 }
@@ -92,9 +92,9 @@ impl Study<'_> {
                 let mut source = InMemory::new(fit.0.view(), fit.1.view())?;
                 // One penalty is solved as anybody would solve it: that is what is timed.
                 if let [_] = penalties {
-                    return Ok(vec![score(ridge.fit(&mut source)?.predict(at.0.view())?)?]);
+                    return Ok(vec![score(ridge.fit(fit.0.view(), fit.1.view())?.predict(at.0.view())?)?]);
                 }
-                let models = ridge.fit_path(penalties, &mut source)?;
+                let models = ridge.fit_path(penalties, &mut source, &mut bochner::Context::default())?;
                 models.iter().map(|model| score(model.predict(at.0.view())?)).collect()
             };
             let held = scores(&PENALTIES, &part(0, cut), &part(cut, count))?;

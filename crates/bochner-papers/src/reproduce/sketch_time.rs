@@ -3,8 +3,8 @@
 use super::data::Prepared;
 use super::{Experiment, Findings, Reduced, Run, Statistic, comparison};
 use bochner::feature::Spec;
-use bochner::kernel::{Any, Polynomial};
-use bochner::plan::{Sample, candidates};
+use bochner::kernel::{AnyKernel, Polynomial};
+use bochner::plan::Sample;
 use bochner::random::Seed;
 use bochner_report::plot::{Axis, Plot, Point, Series, Style};
 use bochner_report::table::Cell;
@@ -28,13 +28,15 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
     let draws = run.draws(3, 30, SKETCHES);
     let (mut findings, mut ahead) = (Findings::default(), Vec::new());
     for degree in [3, 6] {
-        let kernel = Any::from(Polynomial::new(degree, 1.0, 1.0)?);
+        let kernel = AnyKernel::from(Polynomial::new(degree, 1.0, 1.0)?);
         let sample = Sample::new(&kernel, rows.view())?;
         let mut table = comparison(format!("MNIST, p = {degree}: relative Frobenius error, and seconds for all rows"));
         let mut series = Vec::new();
         let mut errors = Vec::new();
-        let sketches: Vec<_> =
-            candidates(&kernel, rows.view())?.into_iter().filter(|c| matches!(c.spec, Spec::Polynomial(_))).collect();
+        let sketches: Vec<_> = bochner::feature::Spec::candidates(&kernel, rows.view())?
+            .into_iter()
+            .filter(|c| matches!(c.spec, Spec::Polynomial(_)))
+            .collect();
         for (index, candidate) in sketches.iter().enumerate() {
             let mut line = Series::new(&*candidate.name, Style::Marks, index);
             for &features in run.choose(&[1024, 10_240][..], &[1024, 2048, 5120, 10_240][..]) {

@@ -6,7 +6,6 @@ use bochner::feature::{Describe, FeatureMap, PolynomialSpec, SketchKind, Spec};
 use bochner::metrics::error_rate;
 use bochner::model::{Fit, Predict, SviClassifier};
 use bochner::random::Seed;
-use bochner::rows::InMemory;
 use bochner::variance::Weights;
 use bochner_report::plot::{Axis, Plot, Series, Style};
 use bochner_report::table::{Cell, Table};
@@ -184,9 +183,8 @@ fn fit(spec: &Spec, chosen: Chosen, passes: usize, seed: u64, train: &Part, test
         .with_passes(passes)?
         .with_rate(chosen.rate)?
         .with_draws(8, Seed::new(seed))?;
-    let mut source = InMemory::new(train.rows.view(), train.targets.view())?;
     let start = Instant::now();
-    let model = svi.fit(&mut source)?;
+    let model = svi.fit(train.rows.view(), train.targets.view())?;
     let seconds = start.elapsed().as_secs_f64();
     let predicted = model.predict(test.rows.view())?.column(0).mapv(|c| c as usize).to_vec();
     Ok(vec![error_rate(&test.classes(), &predicted)?, seconds, features])

@@ -3,8 +3,8 @@
 use super::RATE;
 use bochner::Result;
 use bochner::feature::{Describe, Directions, FourierKernel, SketchKind, Spec};
-use bochner::kernel::{Any, Gaussian};
-use bochner::plan::{Sample, candidates};
+use bochner::kernel::{AnyKernel, Gaussian};
+use bochner::plan::Sample;
 use bochner::variance::Weights;
 use ndarray::{ArrayView2, s};
 use serde_json::{Map, Value};
@@ -47,13 +47,13 @@ pub(super) fn rank(
     total_rows: usize,
     seconds: f64,
 ) -> Result<Vec<Ranked>> {
-    let kernel = Any::from(Gaussian::new(length_scale)?);
+    let kernel = AnyKernel::from(Gaussian::new(length_scale)?);
     // Every so-many-th row: files are often sorted.
     let step = sample.nrows().div_ceil(RANKED_ROWS).max(1);
     let rows = sample.slice(s![..;step, ..]);
     let sample = Sample::new(&kernel, rows)?;
     let mut ranked = Vec::new();
-    for candidate in candidates(&kernel, rows)? {
+    for candidate in Spec::candidates(&kernel, rows)? {
         let Ok(spec) = candidate.spec.redrawn(features, seed).resolve(rows) else { continue };
         let operations = operations(&spec, rows.ncols(), total_rows);
         let Ok((error, _)) = sample.predict(&spec) else { continue };

@@ -736,7 +736,7 @@ fn losses<R: Real>(
     let columns = train.rows.ncols();
     Ok(match (task, &constraints.operator) {
         (Task::Regression, Some(_)) => {
-            let models = job.operator::<R>(columns)?.fit_path(penalties, &mut train_rows)?;
+            let models = job.operator::<R>(columns)?.fit_path(penalties, &mut train_rows, &mut job.context()?)?;
             let mut losses = Vec::new();
             for model in models {
                 let residual = model.predict(held_out.rows.view())? - &held_out.targets;
@@ -746,14 +746,14 @@ fn losses<R: Real>(
             losses
         }
         (Task::Regression, None) => {
-            job.ridge::<R>(columns)?.validate(penalties, &mut train_rows, &mut held_rows)?.losses
+            job.ridge::<R>(columns)?.validate(penalties, &mut train_rows, &mut held_rows, &mut job.context()?)?.losses
         }
         // Errors of the codes: with hundreds of rows, shares of wrong classes differ by chance more than by merit.
         (Task::Classification, _) => {
             let classes = pipeline.labels.len();
             let mut train_codes = OneAgainstRest::new(&mut train_rows, classes)?;
             let mut held_codes = OneAgainstRest::new(&mut held_rows, classes)?;
-            job.ridge::<R>(columns)?.validate(penalties, &mut train_codes, &mut held_codes)?.losses
+            job.ridge::<R>(columns)?.validate(penalties, &mut train_codes, &mut held_codes, &mut job.context()?)?.losses
         }
     })
 }

@@ -8,7 +8,7 @@ use crate::models::{self, Family, Kind};
 use crate::pipeline::{Part, Pipeline, Task};
 use crate::score::smallest;
 use bochner::feature::{Describe, FourierKernel, Spec};
-use bochner::kernel::{Any, Gaussian, Laplacian, Matern};
+use bochner::kernel::{AnyKernel, Gaussian, Laplacian, Matern};
 use bochner::metrics::class_negative_log_likelihood;
 use bochner::model::Fit;
 use bochner::preprocess::LengthScale;
@@ -77,13 +77,13 @@ pub(crate) fn refine<R: Real>(
             let job = trial_job(constraints, pipeline, &smaller, values[0]);
             let process = models::gp_classifier::<R>(&job, rows.ncols())?;
             let mut held = InMemory::new(held.view(), labels.view())?;
-            losses.extend(process.validate(&values, &mut source, &mut held)?.losses);
+            losses.extend(process.validate(&values, &mut source, &mut held, &mut job.context()?)?.losses);
             "mean negative log likelihood"
         }
         Family::Svi => {
             for &penalty in &values {
                 let job = trial_job(constraints, pipeline, &smaller, penalty);
-                let model = models::svi::<R>(&job, rows.ncols())?.fit(&mut source)?;
+                let model = models::svi::<R>(&job, rows.ncols())?.fit_stream(&mut source, &mut job.context()?)?;
                 losses.push(class_negative_log_likelihood(&truth, model.probabilities(held.view())?.view())?);
             }
             "mean negative log likelihood"
@@ -113,7 +113,7 @@ pub(crate) fn refine<R: Real>(
 }
 
 /// The kernel that a map of Fourier features estimates.
-fn exact_kernel(description: &Description) -> Outcome<Any> {
+fn exact_kernel(description: &Description) -> Outcome<AnyKernel> {
     let Description::Map(Spec::Fourier(spec)) = description else {
         return Err(Failure::Usage("--model kernel-svm has the gaussian, laplacian or matern kernel".into()));
     };

@@ -1,5 +1,6 @@
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::FeatureMap;
+use crate::interrupt;
 use crate::linalg::{Tile, zeroed};
 use crate::rows::RowBlock;
 use crate::scalar::{Real, Scalar};
@@ -131,6 +132,7 @@ impl<T: Scalar> Collector<T> {
         each: &mut dyn FnMut(f64, ArrayView1<'_, T::Real>),
         full: &mut dyn FnMut(Gathered<'_, T>) -> Result<()>,
     ) -> Result<()> {
+        interrupt::check()?;
         let (dim, outputs) = (self.dim, self.outputs);
         check_dim("number of rows of targets", rows, targets.nrows())?;
         check_dim("number of columns of targets", outputs, targets.ncols())?;

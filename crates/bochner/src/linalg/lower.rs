@@ -6,7 +6,7 @@ use super::pages::zeroed;
 use super::tile::{Tile, TileMut};
 use super::workspace::Workspace;
 use crate::error::{Result, check_dim};
-use crate::interrupt::{self, Flag};
+use crate::interrupt::Flag;
 use crate::scalar::{Real, Scalar};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -238,7 +238,6 @@ impl<T: Scalar> Lower<T> {
                 add(rows, columns, window, scratch);
             }
         });
-        interrupt::checkpoint();
     }
 
     /// The panels: panel `p` has its rows and the columns up to the end of its diagonal window.

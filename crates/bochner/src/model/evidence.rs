@@ -259,11 +259,3 @@ pub(crate) fn variances<M: FeatureMap + ?Sized>(
     })?;
     Ok(out)
 }
-
-/// Refuses a Gram matrix (or several) beyond a budget.
-pub(crate) fn check_budget(what: &'static str, needed: u64, budget: Option<u64>, remedy: &str) -> Result<()> {
-    match budget {
-        Some(budget) if needed > budget => Err(Error::Budget { what, needed, budget, remedy: remedy.to_owned() }),
-        _ => Ok(()),
-    }
-}

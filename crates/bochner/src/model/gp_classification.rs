@@ -1,15 +1,17 @@
 use super::dirichlet::{Dirichlet, Sampling};
-use super::evidence::{Wide, check_budget, variances};
+use super::evidence::{Wide, variances};
 use super::linear::Linear;
 use super::ridge::first_largest;
 use super::{Fit, Predict, Validation};
 use crate::accumulate::{ClassGram, Moments};
+use crate::context::Context;
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::feature::FeatureMap;
+use crate::interrupt;
 use crate::linalg::{Cholesky, Lower, TileMut};
 use crate::metrics::class_negative_log_likelihood;
 use crate::random::Seed;
-use crate::rows::{RowSource, check_finite, class_of, count_classes};
+use crate::rows::{RowBlock, RowSource, check_finite, class_of};
 use crate::scalar::{Real, Scalar};
 use crate::solve::factorise_sums;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
@@ -40,7 +42,6 @@ pub struct GpClassifier<M> {
     signal: Option<f64>,
     classes: Option<usize>,
     sampling: Sampling,
-    budget: Option<u64>,
 }
 
 impl<M: FeatureMap> GpClassifier<M> {
@@ -51,7 +52,7 @@ impl<M: FeatureMap> GpClassifier<M> {
     pub fn new(map: M, alpha: f64) -> Result<Self> {
         check_positive("alpha", alpha)?;
         let sampling = Sampling { samples: 512, seed: 0 };
-        Ok(GpClassifier { map, alpha, signal: None, classes: None, sampling, budget: None })
+        Ok(GpClassifier { map, alpha, signal: None, classes: None, sampling })
     }
 
     /// With signal variance `s²` for all classes.
@@ -83,18 +84,6 @@ impl<M: FeatureMap> GpClassifier<M> {
         Ok(self)
     }
 
-    /// Fitted within this many bytes of memory, rows in memory not counted.
-    ///
-    /// # Errors
-    /// A budget of 0.
-    pub fn with_memory_budget(mut self, bytes: u64) -> Result<Self> {
-        if bytes == 0 {
-            return Err(Error::parameter("memory budget", "at least 1 byte", 0));
-        }
-        self.budget = Some(bytes);
-        Ok(self)
-    }
-
     /// The map.
     pub fn map(&self) -> &M {
         &self.map
@@ -104,19 +93,25 @@ impl<M: FeatureMap> GpClassifier<M> {
     ///
     /// # Errors
     /// Gram matrices beyond the budget.
-    pub fn accumulator(&self, classes: usize) -> Result<ClassGram<M::Output>> {
+    pub fn accumulator(&self, classes: usize, context: &Context<'_>) -> Result<ClassGram<M::Output>> {
         let (inputs, dim) = (self.map.input_dim(), self.map.output_dim());
         let needed = ClassGram::<M::Output>::bytes(inputs, dim, classes).saturating_add(Lower::<Wide<M>>::bytes(dim));
         let remedy =
             "the model keeps one factor per class: fewer features would do, or stochastic variational inference";
-        check_budget("the Gram matrices of all classes", needed, self.budget, remedy)?;
+        context.check_budget("the Gram matrices of all classes", needed, remedy)?;
         ClassGram::new(inputs, dim, classes)
     }
 
-    fn accumulate(&self, source: &mut dyn RowSource<M::Real>, classes: usize) -> Result<Vec<Moments<Wide<M>>>> {
+    fn accumulate(
+        &self,
+        source: &mut dyn RowSource<M::Real>,
+        classes: usize,
+        context: &Context<'_>,
+    ) -> Result<Vec<Moments<Wide<M>>>> {
         check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
         check_dim("number of target columns", 1, source.target_dim())?;
-        let mut grams = self.accumulator(classes)?;
+        let mut grams = self.accumulator(classes, context)?;
+        interrupt::expect(source.len_hint().map(|n| n + classes * self.map.output_dim()));
         source.for_each_block(&mut |block| grams.push_rows(&self.map, block))?;
         grams.finish(&self.map)
     }
@@ -197,6 +192,7 @@ impl<M: FeatureMap> GpClassifier<M> {
         alphas: &[f64],
         train: &mut dyn RowSource<M::Real>,
         held_out: &mut dyn RowSource<M::Real>,
+        context: &mut Context<'_>,
     ) -> Result<Validation<GpClassifierModel<M>>>
     where
         M: Clone,
@@ -205,21 +201,22 @@ impl<M: FeatureMap> GpClassifier<M> {
         check_count("number of values of alpha", alphas.len())?;
         let classes = match self.classes {
             Some(classes) => classes,
-            None => count_classes(train)?.max(count_classes(held_out)?),
+            None => context.classes(None, train)?.max(context.classes(None, held_out)?),
         };
         let inputs = self.map.input_dim();
         check_dim("number of held-out input columns", inputs, held_out.input_dim())?;
         let (mut rows, mut labels) = (Vec::new(), Vec::new());
-        held_out.for_each_block(&mut |block| {
+        let mut visit = |block: RowBlock<'_, M::Real>| {
             check_finite("rows", block.rows, labels.len())?;
             for &label in &block.targets {
                 labels.push(class_of(label, classes, labels.len())?);
             }
             rows.extend(block.rows.iter().copied());
             Ok(())
-        })?;
+        };
+        context.fit(held_out, |held_out, _| held_out.for_each_block(&mut visit))?;
         let rows = Array2::from_shape_vec((labels.len(), inputs), rows).expect("as many rows as labels");
-        let moments = self.accumulate(train, classes)?;
+        let moments = context.fit(train, |train, context| self.accumulate(train, classes, context))?;
         let mut losses = Vec::with_capacity(alphas.len());
         for &alpha in alphas {
             let description = GpClassifier { alpha, map: self.map.clone(), ..*self };
@@ -236,12 +233,13 @@ impl<M: FeatureMap + Clone> Fit for GpClassifier<M> {
     type Real = M::Real;
     type Model = GpClassifierModel<M>;
 
-    fn fit(&self, source: &mut dyn RowSource<M::Real>) -> Result<GpClassifierModel<M>> {
-        let classes = match self.classes {
-            Some(classes) => classes,
-            None => count_classes(source)?,
-        };
-        self.fit_moments(self.accumulate(source, classes)?)
+    fn fit_stream(
+        &self,
+        source: &mut dyn RowSource<M::Real>,
+        context: &mut Context<'_>,
+    ) -> Result<GpClassifierModel<M>> {
+        let classes = context.classes(self.classes, source)?;
+        context.fit(source, |source, context| self.fit_moments(self.accumulate(source, classes, context)?))
     }
 }
 
@@ -359,12 +357,7 @@ impl<M: FeatureMap> Predict for GpClassifierModel<M> {
     }
 
     /// Numbers of the most probable classes.
-    fn predict_into(&self, rows: ArrayView2<'_, M::Real>, mut out: ArrayViewMut2<'_, M::Real>) -> Result<()> {
-        check_dim("number of rows of the output", rows.nrows(), out.nrows())?;
-        check_dim("number of columns of the output", 1, out.ncols())?;
-        for (to, class) in out.iter_mut().zip(self.predict_classes(rows)?) {
-            *to = M::Real::from_f64(class as f64);
-        }
-        Ok(())
+    fn predict_into(&self, rows: ArrayView2<'_, M::Real>, out: ArrayViewMut2<'_, M::Real>) -> Result<()> {
+        super::write_classes(rows.nrows(), out, || self.predict_classes(rows))
     }
 }

@@ -1,9 +1,11 @@
-use super::evidence::{Evidence, Standard, Wide, check_budget, column_lengths, for_each_image};
+use super::evidence::{Evidence, Standard, Wide, column_lengths, for_each_image};
 use super::linear::Linear;
 use super::{Fit, Predict};
 use crate::accumulate::{Gram, Moments};
+use crate::context::Context;
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::feature::FeatureMap;
+use crate::interrupt;
 use crate::linalg::{Cholesky, Lower, TileMut, Workspace};
 use crate::random::{Role, Seed, Stream};
 use crate::rows::RowSource;
@@ -34,12 +36,11 @@ use ndarray::{Array2, Array3, ArrayView2, ArrayViewMut2, s};
 /// ```
 /// use bochner::feature::{Describe, FourierSpec};
 /// use bochner::model::{Fit, GpRegressor};
-/// use bochner::rows::InMemory;
 /// use ndarray::{Array2, array};
 /// let rows = Array2::from_shape_fn((60, 1), |(i, _)| i as f64 / 10.0);
 /// let targets = rows.mapv(f64::sin);
 /// let map = FourierSpec { n_components: 200, seed: 7, ..FourierSpec::default() }.build::<f64>(1)?;
-/// let model = GpRegressor::new(map, 1e-4)?.fit(&mut InMemory::new(rows.view(), targets.view())?)?;
+/// let model = GpRegressor::new(map, 1e-4)?.fit(rows.view(), targets.view())?;
 /// let (mean, variance) = model.predict_with_variance(array![[1.55], [9.0]].view())?;
 /// assert!((mean[[0, 0]] - 1.55f64.sin()).abs() < 0.01 && variance[[0, 0]] < 0.01);
 /// assert!(variance[[1, 0]] > 100.0 * variance[[0, 0]]); // far from the data
@@ -52,7 +53,6 @@ pub struct GpRegressor<M> {
     noise: f64,
     normalised: bool,
     levelled: bool,
-    budget: Option<u64>,
 }
 
 impl<M: FeatureMap> GpRegressor<M> {
@@ -62,7 +62,7 @@ impl<M: FeatureMap> GpRegressor<M> {
     /// A noise variance that is not positive.
     pub fn new(map: M, noise_variance: f64) -> Result<Self> {
         check_positive("noise variance", noise_variance)?;
-        Ok(GpRegressor { map, signal: 1.0, noise: noise_variance, normalised: true, levelled: false, budget: None })
+        Ok(GpRegressor { map, signal: 1.0, noise: noise_variance, normalised: true, levelled: false })
     }
 
     /// With signal variance `s²`.
@@ -91,18 +91,6 @@ impl<M: FeatureMap> GpRegressor<M> {
         self
     }
 
-    /// Fitted within this many bytes of memory, rows in memory not counted.
-    ///
-    /// # Errors
-    /// A budget of 0.
-    pub fn with_memory_budget(mut self, bytes: u64) -> Result<Self> {
-        if bytes == 0 {
-            return Err(Error::parameter("memory budget", "at least 1 byte", 0));
-        }
-        self.budget = Some(bytes);
-        Ok(self)
-    }
-
     /// The map.
     pub fn map(&self) -> &M {
         &self.map
@@ -112,13 +100,13 @@ impl<M: FeatureMap> GpRegressor<M> {
     ///
     /// # Errors
     /// No targets, or a Gram matrix beyond the budget.
-    pub fn accumulator(&self, outputs: usize) -> Result<Gram<M::Output>> {
+    pub fn accumulator(&self, outputs: usize, context: &Context<'_>) -> Result<Gram<M::Output>> {
         if outputs == 0 {
             return Err(Error::parameter("targets", "at least one column", "none"));
         }
         let needed = Gram::<M::Output>::bytes(self.map.output_dim(), outputs);
         let remedy = "fewer features would do, or ridge regression by conjugate gradients";
-        check_budget("the Gram matrix", needed, self.budget, remedy)?;
+        context.check_budget("the Gram matrix", needed, remedy)?;
         Gram::new(self.map.output_dim(), outputs)
     }
 
@@ -155,11 +143,18 @@ impl<M: FeatureMap + Clone> Fit for GpRegressor<M> {
     type Real = M::Real;
     type Model = GpRegressorModel<M>;
 
-    fn fit(&self, source: &mut dyn RowSource<M::Real>) -> Result<GpRegressorModel<M>> {
+    fn fit_stream(
+        &self,
+        source: &mut dyn RowSource<M::Real>,
+        context: &mut Context<'_>,
+    ) -> Result<GpRegressorModel<M>> {
         check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
-        let mut gram = self.accumulator(source.target_dim())?;
-        source.for_each_block(&mut |block| gram.push_rows(&self.map, block))?;
-        self.fit_moments(gram.finish())
+        let mut gram = self.accumulator(source.target_dim(), context)?;
+        context.fit(source, |source, _| {
+            interrupt::expect(source.len_hint().map(|n| n + self.map.output_dim()));
+            source.for_each_block(&mut |block| gram.push_rows(&self.map, block))?;
+            self.fit_moments(gram.finish())
+        })
     }
 }
 

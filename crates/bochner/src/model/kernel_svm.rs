@@ -1,8 +1,12 @@
+use super::exact::{Gathered, gather};
+use super::{Fit, Predict, write_classes};
+use crate::context::{Context, Journal};
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
-use crate::interrupt::Flag;
+use crate::interrupt::{self, Flag};
 use crate::kernel::{Kernel, kernel_matrix, kernel_matrix_into};
-use crate::solve::{Journal, last_state};
-use ndarray::{Array2, ArrayView2, Axis, s};
+use crate::rows::{MOST_CLASSES, RowSource, class_of};
+use crate::solve::last_state;
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, PoisonError};
@@ -31,9 +35,10 @@ const PREDICT_ROWS: usize = 512;
 ///
 /// ```
 /// use bochner::kernel::Gaussian;
-/// use bochner::model::KernelSvm;
-/// let rows = ndarray::array![[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]];
-/// let model = KernelSvm::new(Gaussian::new(0.5)?, 10.0)?.fit(rows.view(), &[0, 0, 1, 1])?;
+/// use bochner::model::{Fit, KernelSvm};
+/// use ndarray::array;
+/// let (rows, labels) = (array![[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]], array![[0.0], [0.0], [1.0], [1.0]]);
+/// let model = KernelSvm::new(Gaussian::new(0.5)?, 10.0)?.fit(rows.view(), labels.view())?;
 /// assert_eq!(model.predict_classes(rows.view())?, [0, 0, 1, 1]);
 /// # Ok::<(), bochner::Error>(())
 /// ```
@@ -43,7 +48,6 @@ pub struct KernelSvm<K> {
     c: f64,
     tolerance: f64,
     max_steps: usize,
-    budget: u64,
 }
 
 impl<K: Kernel + Clone> KernelSvm<K> {
@@ -53,7 +57,7 @@ impl<K: Kernel + Clone> KernelSvm<K> {
     /// A price that is not positive.
     pub fn new(kernel: K, c: f64) -> Result<Self> {
         check_positive("C", c)?;
-        Ok(KernelSvm { kernel, c, tolerance: 1e-3, max_steps: 10_000_000, budget: BUDGET })
+        Ok(KernelSvm { kernel, c, tolerance: 1e-3, max_steps: 10_000_000 })
     }
 
     /// Solved until the optimality conditions are violated by at most `tolerance`.
@@ -76,49 +80,16 @@ impl<K: Kernel + Clone> KernelSvm<K> {
         Ok(self)
     }
 
-    /// With at most this many bytes of kernel values per pair of classes.
-    ///
-    /// # Errors
-    /// A budget of 0.
-    pub fn with_memory_budget(mut self, bytes: u64) -> Result<Self> {
-        if bytes == 0 {
-            return Err(Error::parameter("memory budget", "at least 1 byte", 0));
-        }
-        self.budget = bytes;
-        Ok(self)
-    }
-
-    /// Fits to rows with labels `0, 1, …`.
-    ///
-    /// # Errors
-    /// No rows, other lengths, NaN or infinities, a kernel that is not positive semidefinite to the point of infinities.
-    pub fn fit(&self, rows: ArrayView2<'_, f64>, labels: &[usize]) -> Result<KernelSvmModel<K>> {
-        self.solve(rows, labels, None)
-    }
-
-    /// [`fit`](Self::fit) with a journal that keeps the state of all pairs every now and then: after a break the same fit with
-    /// the same journal goes on from there, and ends with the same bits.
-    ///
-    /// # Errors
-    /// As [`fit`](Self::fit), and those of the journal.
-    pub fn fit_journalled(
-        &self,
-        rows: ArrayView2<'_, f64>,
-        labels: &[usize],
-        journal: &mut (dyn Journal + Send),
-    ) -> Result<KernelSvmModel<K>> {
-        self.solve(rows, labels, Some(journal))
-    }
-
+    /// The journal keeps the state of all pairs every now and then.
     fn solve(
         &self,
         rows: ArrayView2<'_, f64>,
         labels: &[usize],
-        journal: Option<&mut (dyn Journal + Send)>,
+        budget: u64,
+        journal: Option<&mut dyn Journal>,
     ) -> Result<KernelSvmModel<K>> {
-        check_count("number of rows", rows.nrows())?;
-        check_dim("number of labels", rows.nrows(), labels.len())?;
-        crate::rows::check_finite("rows", rows, 0)?;
+        // How many steps there will be nobody knows.
+        interrupt::expect(None);
         let classes = labels.iter().max().map_or(0, |m| m + 1);
         let mut members = vec![Vec::new(); classes];
         labels.iter().enumerate().for_each(|(i, &label)| members[label].push(i));
@@ -138,8 +109,8 @@ impl<K: Kernel + Clone> KernelSvm<K> {
                 signs.resize(chosen.len(), -1.0);
                 let subset = rows.select(Axis(0), &chosen);
                 let solved = stop.within(|| {
-                    let mut values = Values::new(&self.kernel, subset, self.budget)?;
-                    self.pair(&mut values, &signs, &stop, ways.of(p), &|way| ways.keep(p, way))
+                    let mut values = Values::new(&self.kernel, subset, budget)?;
+                    self.pair(&mut values, &signs, ways.of(p), &|way| ways.keep(p, way))
                 })?;
                 let coefficients = chosen.iter().zip(solved.coefficients).filter(|(_, c)| *c != 0.0);
                 Ok((coefficients.map(|(&i, c)| (i, c)).collect::<Vec<_>>(), first, second, solved.report))
@@ -168,7 +139,6 @@ impl<K: Kernel + Clone> KernelSvm<K> {
         &self,
         values: &mut Values<'_, K>,
         signs: &[f64],
-        stop: &Flag,
         mut way: Way,
         keep: &dyn Fn(&Way) -> Result<()>,
     ) -> Result<Solved> {
@@ -187,9 +157,7 @@ impl<K: Kernel + Clone> KernelSvm<K> {
                     bottom = bottom.min(-f[k]);
                 }
             }
-            if stop.raised() {
-                return Err(Error::Interrupted);
-            }
+            interrupt::check()?;
             let violation = top - bottom;
             if !violation.is_finite() {
                 return Err(Error::parameter("kernel values", "finite numbers", violation));
@@ -226,7 +194,7 @@ impl<K: Kernel + Clone> KernelSvm<K> {
             let row = values.row(j)?;
             f.iter_mut().zip(row).for_each(|(f, k)| *f = (-step).mul_add(*k, *f));
             *steps += 1;
-            stop.advance(1);
+            interrupt::advance(1);
             if steps.is_multiple_of(KEEP_EVERY) {
                 keep(&way)?;
             }
@@ -252,6 +220,24 @@ impl<K: Kernel + Clone> KernelSvm<K> {
             converged: violation <= self.tolerance,
         };
         Ok(Solved { coefficients, report })
+    }
+}
+
+impl<K: Kernel + Clone> Fit for KernelSvm<K> {
+    type Real = f64;
+    type Model = KernelSvmModel<K>;
+
+    /// Collects the rows; the budget, 1 GiB where none is given, is that of the kernel values of every pair of classes. Labels
+    /// are whole numbers `0, 1, …` in a single target column. Weights are not supported.
+    fn fit_stream(&self, source: &mut dyn RowSource<f64>, context: &mut Context<'_>) -> Result<KernelSvmModel<K>> {
+        check_dim("number of target columns", 1, source.target_dim())?;
+        context.fit(source, |source, context| {
+            let Gathered { rows, targets, .. } =
+                gather(source, context, Some("exact support vector machines have none"))?;
+            let label = |(i, label): (usize, &f64)| class_of(*label, MOST_CLASSES, i);
+            let labels = targets.iter().enumerate().map(label).collect::<Result<Vec<_>>>()?;
+            self.solve(rows.view(), &labels, context.memory_budget().unwrap_or(BUDGET), context.journal())
+        })
     }
 }
 
@@ -284,12 +270,12 @@ impl Way {
 /// The ways of all problems, and who keeps them.
 struct Ways<'a> {
     begun: Vec<Way>,
-    kept: Option<Mutex<(Vec<Way>, &'a mut (dyn Journal + Send))>>,
+    kept: Option<Mutex<(Vec<Way>, &'a mut dyn Journal)>>,
 }
 
 impl<'a> Ways<'a> {
     /// From the beginning, or from what the journal has kept.
-    fn new(mut begun: Vec<Way>, journal: Option<&'a mut (dyn Journal + Send)>) -> Result<Self> {
+    fn new(mut begun: Vec<Way>, journal: Option<&'a mut dyn Journal>) -> Result<Self> {
         let Some(journal) = journal else { return Ok(Ways { begun, kept: None }) };
         if let Some(state) = last_state(journal)? {
             check_dim("number of rows of a recorded state", begun.iter().map(Way::len).sum(), state.len())?;
@@ -369,8 +355,8 @@ impl<'a, K: Kernel> Values<'a, K> {
                     self.place[self.owner[oldest].0] = None;
                     oldest
                 };
-                let out = ndarray::ArrayViewMut2::from_shape((1, self.rows.nrows()), &mut self.kept[at])
-                    .expect("one row of values");
+                let out =
+                    ArrayViewMut2::from_shape((1, self.rows.nrows()), &mut self.kept[at]).expect("one row of values");
                 kernel_matrix_into(self.kernel, self.rows.slice(s![i..i + 1, ..]), self.rows.view(), out)?;
                 self.place[i] = Some(at);
                 at
@@ -534,17 +520,35 @@ impl<K: Kernel> KernelSvmModel<K> {
     }
 }
 
+impl<K: Kernel> Predict for KernelSvmModel<K> {
+    type Real = f64;
+
+    fn input_dim(&self) -> usize {
+        self.rows.ncols()
+    }
+
+    fn output_dim(&self) -> usize {
+        1
+    }
+
+    fn predict_into(&self, rows: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<()> {
+        write_classes(rows.nrows(), out, || self.predict_classes(rows))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel::{Gaussian, Polynomial};
     use crate::random::{Role, Seed, Stream};
+    use crate::rows::InMemory;
 
-    fn rings(n: usize) -> (Array2<f64>, Vec<usize>) {
+    fn rings(n: usize) -> (Array2<f64>, Array2<f64>) {
         let mut data = vec![0.0f64; 2 * n];
         Stream::new(Seed::new(3), Role::Noise, 0).normals_from(0, &mut data);
         let rows = Array2::from_shape_vec((n, 2), data).unwrap();
-        let labels = rows.rows().into_iter().map(|r| (r.dot(&r).sqrt() / 0.8) as usize).map(|c| c.min(2)).collect();
+        let labels = rows.rows().into_iter().map(|r| (r.dot(&r).sqrt() / 0.8).floor().min(2.0));
+        let labels = ndarray::Array1::from_iter(labels).insert_axis(Axis(1));
         (rows, labels)
     }
 
@@ -552,18 +556,20 @@ mod tests {
     fn the_duality_gap_closes_whatever_is_kept_of_the_kernel() {
         let (rows, labels) = rings(150);
         let svm = KernelSvm::new(Gaussian::new(0.7).unwrap(), 3.0).unwrap().with_tolerance(1e-8).unwrap();
-        let whole = svm.fit(rows.view(), &labels).unwrap();
+        let whole = svm.fit(rows.view(), labels.view()).unwrap();
         assert_eq!(whole.reports().count(), 3);
         for report in whole.reports() {
             assert!(report.converged && report.primal - report.dual <= 1e-5 * report.primal, "{report:?}");
             assert!(report.dual <= report.primal * (1.0 + 1e-12));
         }
         // Few rows in memory: other roundings at most, the same optimum.
-        let cached = svm.clone().with_memory_budget(8 * 150 * 5).unwrap().fit(rows.view(), &labels).unwrap();
+        let mut few = Context::default().with_memory_budget(8 * 150 * 5).unwrap();
+        let mut source = InMemory::new(rows.view(), labels.view()).unwrap();
+        let cached = svm.fit_stream(&mut source, &mut few).unwrap();
         for (a, b) in whole.reports().zip(cached.reports()) {
             assert!((a.dual - b.dual).abs() <= 1e-6 * a.dual, "{a:?} {b:?}");
         }
-        let right = whole.predict_classes(rows.view()).unwrap().iter().zip(&labels).filter(|(a, b)| a == b).count();
+        let right = whole.predict(rows.view()).unwrap().iter().zip(&labels).filter(|(a, b)| a == b).count();
         assert!(right > 140, "{right}");
     }
 
@@ -572,7 +578,7 @@ mod tests {
         // x = ±1 and the linear kernel: f(x) = x, α = 1/2 each.
         let linear = Polynomial::new(1, 1.0, 0.0).unwrap();
         let svm = KernelSvm::new(linear, 1.0).unwrap().with_tolerance(1e-12).unwrap();
-        let model = svm.fit(ndarray::array![[1.0], [-1.0]].view(), &[0, 1]).unwrap();
+        let model = svm.fit(ndarray::array![[1.0], [-1.0]].view(), ndarray::array![[0.0], [1.0]].view()).unwrap();
         let values = model.decide(ndarray::array![[1.0], [0.25], [-3.0]].view()).unwrap();
         for (value, expected) in values.iter().zip([1.0, 0.25, -3.0]) {
             assert!((value - expected).abs() < 1e-12, "{value} {expected}");
@@ -586,19 +592,19 @@ mod tests {
         let svm = KernelSvm::new(kernel, 1.0).unwrap();
         // One class; a class number without rows; the same row with both labels; equal rows.
         assert_eq!(
-            svm.fit(ndarray::array![[1.0], [2.0]].view(), &[1, 1])
+            svm.fit(ndarray::array![[1.0], [2.0]].view(), ndarray::array![[1.0], [1.0]].view())
                 .unwrap()
                 .predict_classes(ndarray::array![[5.0]].view())
                 .unwrap(),
             [1]
         );
-        let gap = svm.fit(ndarray::array![[0.0], [9.0]].view(), &[0, 2]).unwrap();
+        let gap = svm.fit(ndarray::array![[0.0], [9.0]].view(), ndarray::array![[0.0], [2.0]].view()).unwrap();
         assert_eq!(gap.predict_classes(ndarray::array![[0.1], [8.9]].view()).unwrap(), [0, 2]);
-        let both = svm.fit(ndarray::array![[1.0], [1.0]].view(), &[0, 1]).unwrap();
+        let both = svm.fit(ndarray::array![[1.0], [1.0]].view(), ndarray::array![[0.0], [1.0]].view()).unwrap();
         assert!(both.reports().all(|r| r.converged && r.primal.is_finite()));
-        assert!(svm.fit(ndarray::array![[1.0], [f64::NAN]].view(), &[0, 1]).is_err());
-        assert!(svm.fit(ndarray::array![[1.0]].view(), &[0, 1]).is_err());
-        assert!(svm.fit(Array2::zeros((0, 1)).view(), &[]).is_err());
+        assert!(svm.fit(ndarray::array![[1.0], [f64::NAN]].view(), ndarray::array![[0.0], [1.0]].view()).is_err());
+        assert!(svm.fit(ndarray::array![[1.0]].view(), ndarray::array![[0.0], [1.0]].view()).is_err());
+        assert!(svm.fit(Array2::zeros((0, 1)).view(), Array2::zeros((0, 1)).view()).is_err());
         assert!(KernelSvm::new(kernel, 0.0).is_err());
     }
 }

@@ -1,12 +1,14 @@
+use super::exact::{Gathered, gather};
 use super::{Fit, Predict};
 use crate::accumulate::{Gram, Moments};
+use crate::context::Context;
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::feature::{Describe, DynMap, FeatureMap, MaclaurinKernel, MaclaurinSpec};
 use crate::interrupt;
 use crate::linalg::{Cholesky, Lower, TileMut};
 use crate::preprocess::LengthScale;
 use crate::rows::{RowSource, check_finite};
-use crate::solve::{Journal, factorise};
+use crate::solve::factorise;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 
 /// Rows whose features are held at once.
@@ -27,13 +29,13 @@ const BLOCK: usize = 256;
 ///
 /// ```
 /// use bochner::feature::MaclaurinSpec;
-/// use bochner::model::LocalGp;
+/// use bochner::model::{Fit, LocalGp};
 /// use ndarray::Array2;
 /// let x = Array2::from_shape_fn((60, 1), |(i, _)| i as f64 / 5.0 - 6.0);
 /// let y = x.mapv(|v: f64| (2.0 * v).sin());
 /// let weights = bochner::variance::Weights::Real;
 /// let spec = MaclaurinSpec { n_components: 12, length_scale: 0.6.into(), weights, ..MaclaurinSpec::default() };
-/// let model = LocalGp::new(spec, 0.01)?.with_threshold(0.5)?.fit_rows(x.view(), y.view())?;
+/// let model = LocalGp::new(spec, 0.01)?.with_threshold(0.5)?.fit(x.view(), y.view())?;
 /// let (mean, variance) = model.predict_with_variance(ndarray::array![[4.03]].view())?;
 /// assert!((mean[[0, 0]] - (8.06f64).sin()).abs() < 0.1 && variance[0] < 0.01);
 /// # Ok::<(), bochner::Error>(())
@@ -45,7 +47,6 @@ pub struct LocalGp {
     signal_variance: f64,
     threshold: f64,
     max_clusters: Option<usize>,
-    budget: Option<u64>,
 }
 
 impl LocalGp {
@@ -62,7 +63,7 @@ impl LocalGp {
                 reason: "only the Gaussian kernel stays the same when all rows are shifted".into(),
             });
         }
-        Ok(LocalGp { spec, noise_variance, signal_variance: 1.0, threshold: 2.0, max_clusters: None, budget: None })
+        Ok(LocalGp { spec, noise_variance, signal_variance: 1.0, threshold: 2.0, max_clusters: None })
     }
 
     /// With kernel variance `σ² = k(x, x)`.
@@ -97,63 +98,24 @@ impl LocalGp {
         Ok(self)
     }
 
-    /// Fitted within this many bytes of factors.
-    ///
-    /// # Errors
-    /// A budget of 0.
-    pub fn with_memory_budget(mut self, bytes: u64) -> Result<Self> {
-        if bytes == 0 {
-            return Err(Error::parameter("memory budget", "at least 1 byte", 0));
-        }
-        self.budget = Some(bytes);
-        Ok(self)
-    }
-
-    /// Fits to rows and targets in memory; every centroid looks at all of them.
-    ///
-    /// # Errors
-    /// Fewer than two rows, no targets, NaN or infinities, factors beyond the memory budget.
-    pub fn fit_rows(&self, rows: ArrayView2<'_, f64>, targets: ArrayView2<'_, f64>) -> Result<LocalGpModel> {
-        self.fit_centroids(rows, targets, None)
-    }
-
-    /// [`fit_rows`](Self::fit_rows) with a journal of the processes around centroids: after a break the same fit with the
-    /// same journal repeats none of those it recorded, and ends with the same bits.
-    ///
-    /// # Errors
-    /// As [`fit_rows`](Self::fit_rows), and those of the journal.
-    pub fn fit_rows_journalled(
+    /// The journal records the process around every centroid.
+    fn solve(
         &self,
         rows: ArrayView2<'_, f64>,
         targets: ArrayView2<'_, f64>,
-        journal: &mut dyn Journal,
-    ) -> Result<LocalGpModel> {
-        self.fit_centroids(rows, targets, Some(journal))
-    }
-
-    fn fit_centroids(
-        &self,
-        rows: ArrayView2<'_, f64>,
-        targets: ArrayView2<'_, f64>,
-        mut journal: Option<&mut dyn Journal>,
+        context: &mut Context<'_>,
     ) -> Result<LocalGpModel> {
         check_targets(rows, targets)?;
         let (map, spec, centroids) = self.around(rows)?;
         let bytes = Lower::<f64>::bytes(map.output_dim()).saturating_mul(centroids.nrows() as u64);
-        if let Some(budget) = self.budget
-            && bytes > budget
-        {
-            return Err(Error::Budget {
-                what: "factors of the centroids",
-                needed: bytes,
-                budget,
-                remedy: "a larger threshold makes fewer centroids, fewer features make smaller factors".into(),
-            });
-        }
+        let remedy = "a larger threshold makes fewer centroids, fewer features make smaller factors";
+        context.check_budget("factors of the centroids", bytes, remedy)?;
+        interrupt::expect(Some(centroids.nrows() * (rows.nrows() + map.output_dim())));
+        let mut journal = context.journal();
         let locals = centroids
             .axis_iter(Axis(0))
             .map(|centroid| {
-                interrupt::checkpoint();
+                interrupt::check()?;
                 if let Some(journal) = &mut journal
                     && let Some(entry) = journal.recall()?
                 {
@@ -176,7 +138,7 @@ impl LocalGp {
     /// only; `self` has the rest.
     ///
     /// # Errors
-    /// As [`fit_rows`](Self::fit_rows), and a noise variance that is not positive.
+    /// As [`fit`](Fit::fit), and a noise variance that is not positive.
     pub fn validate(
         &self,
         noise_variances: &[f64],
@@ -193,7 +155,7 @@ impl LocalGp {
         let mut losses = vec![0.0; noise_variances.len()];
         let members = nearest(new, centroids.view(), &spec.length_scale);
         for (members, centroid) in members.iter().zip(centroids.axis_iter(Axis(0))).filter(|(m, _)| !m.is_empty()) {
-            interrupt::checkpoint();
+            interrupt::check()?;
             let moments = self.moments(&map, rows, targets, centroid)?;
             let features = self.features(&map, new.select(Axis(0), members).view(), centroid)?;
             let truth = truth.select(Axis(0), members);
@@ -215,6 +177,7 @@ impl LocalGp {
         let map = spec.build::<f64>(rows.ncols())?;
         let most = self.max_clusters.unwrap_or(usize::MAX).min(rows.nrows());
         let centroids = farthest_points(rows, &mean, &spec.length_scale, self.threshold, most);
+        interrupt::check()?;
         Ok((map, spec, centroids))
     }
 
@@ -254,26 +217,11 @@ impl Fit for LocalGp {
     type Model = LocalGpModel;
 
     /// Collects the rows, since every centroid looks at all of them. Weights are not supported.
-    fn fit(&self, source: &mut dyn RowSource<f64>) -> Result<LocalGpModel> {
-        let (d, k) = (source.input_dim(), source.target_dim());
-        let (mut rows, mut targets, mut n) = (Vec::new(), Vec::new(), 0);
-        source.for_each_block(&mut |block| {
-            check_dim("number of columns of rows", d, block.rows.ncols())?;
-            check_dim("number of columns of targets", k, block.targets.ncols())?;
-            if block.weights.is_some() {
-                return Err(Error::Unsupported {
-                    what: "weights",
-                    reason: "local Gaussian processes have none".into(),
-                });
-            }
-            rows.extend(block.rows.iter().copied());
-            targets.extend(block.targets.iter().copied());
-            n += block.rows.nrows();
-            Ok(())
-        })?;
-        let rows = Array2::from_shape_vec((n, d), rows).expect("n rows");
-        let targets = Array2::from_shape_vec((n, k), targets).expect("n rows");
-        self.fit_rows(rows.view(), targets.view())
+    fn fit_stream(&self, source: &mut dyn RowSource<f64>, context: &mut Context<'_>) -> Result<LocalGpModel> {
+        context.fit(source, |source, context| {
+            let Gathered { rows, targets, .. } = gather(source, context, Some("local Gaussian processes have none"))?;
+            self.solve(rows.view(), targets.view(), context)
+        })
     }
 }
 
@@ -300,13 +248,13 @@ fn farthest_points(
     let mut newest = Array1::from(mean.to_vec());
     let mut nearest = vec![f64::INFINITY; rows.nrows()];
     loop {
-        interrupt::checkpoint();
         for (nearest, row) in nearest.iter_mut().zip(rows.axis_iter(Axis(0))) {
             *nearest = nearest.min(distance_sq(row, newest.view(), scale));
         }
         let (farthest, distance) =
             nearest.iter().enumerate().fold((0, -1.0), |best, (i, &d)| if d > best.1 { (i, d) } else { best });
-        if distance.sqrt() < threshold || distance <= 0.0 || centroids.len() >= most.max(1) * mean.len() {
+        let enough = centroids.len() >= most.max(1) * mean.len() || interrupt::raised();
+        if distance.sqrt() < threshold || distance <= 0.0 || enough {
             break;
         }
         newest = rows.row(farthest).to_owned();
@@ -566,7 +514,7 @@ mod tests {
             // algorithm, exact in one dimension, gives the same figures.
             let spec = MaclaurinSpec { length_scale: scale.into(), n_components: 14, max_degree: 13, ..plain() };
             let gp = LocalGp::new(spec, noise).unwrap().with_signal_variance(signal).unwrap();
-            let model = gp.with_threshold(threshold).unwrap().fit_rows(x.view(), y.view()).unwrap();
+            let model = gp.with_threshold(threshold).unwrap().fit(x.view(), y.view()).unwrap();
             let (m, v) = model.predict_with_variance(new.view()).unwrap();
             let v = v.mapv(|v| v.max(1e-12)).insert_axis(Axis(1));
             let exact = |values: &[f64]| Array2::from_shape_vec((values.len(), 1), values.to_vec()).unwrap();
@@ -586,7 +534,7 @@ mod tests {
         let (x, y) = sinc(2.0, 0.01);
         let spec = MaclaurinSpec { length_scale: 0.5.into(), ..plain() };
         let gp = LocalGp::new(spec, 0.01).unwrap().with_signal_variance(2.5).unwrap();
-        let model = gp.fit_rows(x.view(), y.view()).unwrap();
+        let model = gp.fit(x.view(), y.view()).unwrap();
         let features = model.map.transform(Array2::zeros((1, 1)).view()).unwrap();
         assert!((features.iter().map(|v| v * v).sum::<f64>() * 2.5 - 2.5).abs() < 1e-12);
         // Every row is nearer than two length scales to a centroid.
@@ -601,10 +549,10 @@ mod tests {
         let (x, y) = sinc(2.0, 0.01);
         let spec = MaclaurinSpec { length_scale: 1.0.into(), ..plain() };
         let gp = LocalGp::new(spec.clone(), 0.1).unwrap().with_max_clusters(1).unwrap();
-        let model = gp.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+        let model = gp.fit(x.view(), y.view()).unwrap();
         let map = spec.resolve(x.view()).unwrap().build::<f64>(1).unwrap();
         let ridge = crate::model::Ridge::new(map, 0.1).unwrap().with_intercept(false);
-        let ridge = ridge.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+        let ridge = ridge.fit(x.view(), y.view()).unwrap();
         let (a, b) = (model.predict(x.view()).unwrap(), ridge.predict(x.view()).unwrap());
         assert!((&a - &b).iter().all(|e| e.abs() < 1e-8));
         assert_eq!(a, model.predict_with_variance(x.view()).unwrap().0);
@@ -620,7 +568,7 @@ mod tests {
         let gp = |noise| LocalGp::new(spec.clone(), noise).unwrap().with_signal_variance(2.0).unwrap();
         let losses = gp(7.0).validate(&noises, (rows, targets), (new, truth)).unwrap();
         for (loss, noise) in losses.iter().zip(noises) {
-            let model = gp(noise).fit_rows(rows, targets).unwrap();
+            let model = gp(noise).fit(rows, targets).unwrap();
             assert!(model.centroids().nrows() > 1);
             let separate = (model.predict(new).unwrap() - truth).mapv(|e| e * e).mean().unwrap();
             assert!((loss - separate).abs() < 1e-10 * separate, "{loss} {separate}");
@@ -646,8 +594,9 @@ mod tests {
         let gp = LocalGp::new(plain(), 0.1).unwrap();
         assert!(gp.clone().with_threshold(0.0).is_err() && gp.clone().with_max_clusters(0).is_err());
         let (x, y) = sinc(2.0, 0.01);
-        let short = gp.clone().with_memory_budget(100).unwrap().fit_rows(x.view(), y.view()).unwrap_err();
+        let mut context = Context::default().with_memory_budget(1700).unwrap(); // enough for the rows
+        let short = gp.fit_stream(&mut InMemory::new(x.view(), y.view()).unwrap(), &mut context).unwrap_err();
         assert!(short.to_string().contains("larger threshold"), "{short}");
-        assert!(gp.fit_rows(x.view(), y.slice(s![..5, ..])).is_err());
+        assert!(gp.fit(x.view(), y.slice(s![..5, ..])).is_err());
     }
 }

@@ -10,8 +10,8 @@
 //! | [`OperatorRidge`] | outputs that are one function: vector fields, related tasks |
 //! | [`exact`], [`KernelSvm`], [`ExactOperatorRidge`] | what the features approximate, on few rows |
 //!
-//! A description ([`Ridge`], [`RidgeClassifier`], …) holds a feature map and parameters; [`Fit::fit`] reads a
-//! [`RowSource`] and makes a model that can only predict.
+//! A description ([`Ridge`], [`RidgeClassifier`], …) holds a feature map and parameters; [`Fit::fit`] makes a model of arrays,
+//! [`Fit::fit_stream`] one of a [`RowSource`]; models can only predict.
 
 mod dirichlet;
 pub(crate) mod evidence;
@@ -48,8 +48,9 @@ pub use svm::{Svm, SvmModel};
 pub use validation::Validation;
 pub(crate) use validation::{class_losses, squared_losses};
 
-use crate::error::Result;
-use crate::rows::RowSource;
+use crate::context::Context;
+use crate::error::{Result, check_dim};
+use crate::rows::{InMemory, RowSource};
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
@@ -62,8 +63,29 @@ pub trait Fit {
     /// Reads the source, as often as the solver needs, and fits.
     ///
     /// # Errors
-    /// Data that do not fit the description, NaN or infinities, plans that do not fit into memory, numerical failure.
-    fn fit(&self, source: &mut dyn RowSource<Self::Real>) -> Result<Self::Model>;
+    /// Data that do not fit the description, NaN or infinities, plans that do not fit into memory, numerical failure, those of
+    /// the journal, and [`Error::Interrupted`](crate::Error::Interrupted).
+    fn fit_stream(&self, source: &mut dyn RowSource<Self::Real>, context: &mut Context<'_>) -> Result<Self::Model>;
+
+    /// Fits to rows `x` and targets `y` in memory.
+    ///
+    /// # Errors
+    /// As [`fit_stream`](Self::fit_stream).
+    fn fit(&self, x: ArrayView2<'_, Self::Real>, y: ArrayView2<'_, Self::Real>) -> Result<Self::Model> {
+        self.fit_stream(&mut InMemory::new(x, y)?, &mut Context::default())
+    }
+}
+
+/// Writes numbers of classes, one per row, to a single column.
+fn write_classes<R: Real>(
+    rows: usize,
+    mut out: ArrayViewMut2<'_, R>,
+    classes: impl FnOnce() -> Result<Vec<usize>>,
+) -> Result<()> {
+    check_dim("number of rows of the output", rows, out.nrows())?;
+    check_dim("number of columns of the output", 1, out.ncols())?;
+    out.iter_mut().zip(classes()?).for_each(|(to, class)| *to = R::from_f64(class as f64));
+    Ok(())
 }
 
 /// A fitted model.

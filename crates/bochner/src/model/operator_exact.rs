@@ -1,6 +1,8 @@
+use super::exact::{Gathered, gather};
 use super::{Fit, Predict};
-use crate::error::{Error, Result, check_dim, check_non_negative};
-use crate::interrupt;
+use crate::context::Context;
+use crate::error::{Result, check_dim, check_non_negative};
+use crate::interrupt::{self, Flag};
 use crate::kernel::{OperatorKernel, kernel_matrix};
 use crate::linalg::{Lower, TileMut};
 use crate::rows::{RowSource, check_finite};
@@ -42,25 +44,14 @@ impl ExactOperatorRidge {
         self
     }
 
-    /// Fits rows to targets.
-    ///
-    /// # Errors
-    /// Shapes that do not fit, nothing to fit, NaN or infinities, numerical failure.
-    pub fn fit_arrays(&self, rows: Array2<f64>, targets: ArrayView2<'_, f64>) -> Result<ExactOperatorRidgeModel> {
+    fn solve(&self, rows: Array2<f64>, targets: ArrayView2<'_, f64>) -> Result<ExactOperatorRidgeModel> {
         let (n, d) = rows.dim();
-        let p = self.kernel.output_dim(d);
-        check_dim("number of rows of targets", n, targets.nrows())?;
-        check_dim("number of target columns", p, targets.ncols())?;
-        if n == 0 {
-            return Err(Error::parameter("rows", "at least one row", "none"));
-        }
-        check_finite("rows", rows.view(), 0)?;
-        check_finite("targets", targets, 0)?;
-        let rows = rows.as_standard_layout().into_owned();
+        let p = targets.ncols();
         let options = self.iteration.or_else(|| {
             let unknowns = if self.kernel.decomposed().is_some() { n } else { n * p };
             (unknowns > FACTORISED).then(ConjugateGradients::default)
         });
+        interrupt::expect(Some(options.map_or(n * p, |options| n.saturating_mul(options.passes()))));
         let (dual, report) = match (options, self.kernel.decomposed()) {
             (Some(options), _) => {
                 let mut pairs = Pairs { kernel: &self.kernel, rows: &rows, outputs: p };
@@ -95,7 +86,7 @@ impl ExactOperatorRidge {
                 let mut matrix = Lower::zeros(n * p)?;
                 let row = |i: usize| rows.row(i).to_slice().expect("standard layout");
                 for i in 0..n {
-                    interrupt::checkpoint();
+                    interrupt::check()?;
                     for j in 0..=i {
                         let (x, z) = (row(i), row(j));
                         let distance_sq = x.iter().zip(z).map(|(a, b)| (a - b) * (a - b)).sum();
@@ -127,22 +118,17 @@ impl Fit for ExactOperatorRidge {
     type Real = f64;
     type Model = ExactOperatorRidgeModel;
 
-    fn fit(&self, source: &mut dyn RowSource<f64>) -> Result<ExactOperatorRidgeModel> {
-        let (d, p) = (source.input_dim(), source.target_dim());
-        let (mut rows, mut targets) = (Vec::new(), Vec::new());
-        source.for_each_block(&mut |block| {
-            if block.weights.is_some() {
-                let reason = "the exact reference takes rows of equal weight".into();
-                return Err(Error::Unsupported { what: "weights", reason });
-            }
-            rows.extend(block.rows.iter().copied());
-            targets.extend(block.targets.iter().copied());
-            Ok(())
-        })?;
-        let n = rows.len().checked_div(d).unwrap_or(0);
-        let rows = Array2::from_shape_vec((n, d), rows).expect("n rows");
-        let targets = Array2::from_shape_vec((targets.len() / p.max(1), p), targets).expect("whole rows");
-        self.fit_arrays(rows, targets.view())
+    fn fit_stream(
+        &self,
+        source: &mut dyn RowSource<f64>,
+        context: &mut Context<'_>,
+    ) -> Result<ExactOperatorRidgeModel> {
+        check_dim("number of target columns", self.kernel.output_dim(source.input_dim()), source.target_dim())?;
+        context.fit(source, |source, context| {
+            let reason = "the exact reference takes rows of equal weight";
+            let Gathered { rows, targets, .. } = gather(source, context, Some(reason))?;
+            self.solve(rows, targets.view())
+        })
     }
 }
 
@@ -192,8 +178,9 @@ fn evaluate(
     let field = kernel.as_field().expect("a kernel is a field or decomposable");
     check_finite("rows", x, 0)?;
     let x = x.as_standard_layout();
+    let stop = Flag::current();
     let tasks: Vec<_> = x.rows().into_iter().zip(out.rows_mut()).collect();
-    tasks.into_par_iter().for_each_init(Vec::new, |sum, (x, mut out)| {
+    tasks.into_par_iter().filter(|_| !stop.raised()).for_each_init(Vec::new, |sum, (x, mut out)| {
         sum.clear();
         sum.resize(out.len(), 0.0);
         for (z, c) in z.rows().into_iter().zip(dual.rows()) {

@@ -1,14 +1,16 @@
 use super::ridge::first_largest;
 use super::{Fit, Predict, RidgeModel};
 use crate::accumulate::{Gram, Moments};
+use crate::context::Context;
 use crate::error::{Error, Result, check_count, check_dim, check_non_negative};
 use crate::feature::{DynMap, FeatureMap, OperatorFeatures};
+use crate::interrupt;
 use crate::linalg::Lower;
-use crate::rows::{Coded, Coding, RowSource, count_classes, simplex_codes};
+use crate::rows::{Coded, Coding, RowSource, simplex_codes};
 use crate::scalar::Real;
 use crate::solve::{
-    self, ConjugateGradients, Iteration, Journal, Journalled, Lbfgs, LearnedOutputs, Normal, Operator, Preconditioner,
-    Solution, SolveReport, StochasticGradient,
+    self, ConjugateGradients, Iteration, Journalled, Lbfgs, LearnedOutputs, Normal, Preconditioner, Solution,
+    SolveReport, StochasticGradient,
 };
 use ndarray::{Array2, Array3, ArrayView2, ArrayViewMut2, s};
 use serde::{Deserialize, Serialize};
@@ -59,14 +61,13 @@ const LARGEST: usize = 20_000;
 /// use bochner::feature::OperatorSpec;
 /// use bochner::kernel::OperatorKernel;
 /// use bochner::model::{Fit, OperatorRidge, Predict};
-/// use bochner::rows::InMemory;
 /// use ndarray::Array2;
 /// // The gradient of sin(a) cos(b).
 /// let rows = Array2::from_shape_fn((400, 2), |(i, j)| ((i * 37 % 400) as f64 * 0.01 + j as f64 * (i % 20) as f64 * 0.2).sin());
 /// let field = |a: f64, b: f64| [a.cos() * b.cos(), -a.sin() * b.sin()];
 /// let targets = Array2::from_shape_fn((400, 2), |(i, j)| field(rows[[i, 0]], rows[[i, 1]])[j]);
 /// let features = OperatorSpec::new(OperatorKernel::curl_free(1.0)?).build::<f64>(2)?;
-/// let model = OperatorRidge::new(features, 1e-6)?.fit(&mut InMemory::new(rows.view(), targets.view())?)?;
+/// let model = OperatorRidge::new(features, 1e-6)?.fit(rows.view(), targets.view())?;
 /// assert!((model.predict(rows.view())? - &targets).iter().all(|error| error.abs() < 1e-2));
 /// let jacobian = model.jacobian(rows.view())?;
 /// assert!((jacobian[[7, 0, 1]] - jacobian[[7, 1, 0]]).abs() < 1e-8);
@@ -78,7 +79,6 @@ pub struct OperatorRidge<R: Real> {
     penalty: f64,
     intercept: bool,
     solver: OperatorSolver,
-    budget: Option<u64>,
 }
 
 /// How a problem is solved.
@@ -99,7 +99,7 @@ impl<R: Real> OperatorRidge<R> {
     /// A penalty that is negative or not finite.
     pub fn new(features: OperatorFeatures<R>, penalty: f64) -> Result<Self> {
         check_non_negative("penalty", penalty)?;
-        Ok(OperatorRidge { features, penalty, intercept: true, solver: OperatorSolver::Auto, budget: None })
+        Ok(OperatorRidge { features, penalty, intercept: true, solver: OperatorSolver::Auto })
     }
 
     /// With or without the constant `b`.
@@ -121,18 +121,6 @@ impl<R: Real> OperatorRidge<R> {
         Ok(self)
     }
 
-    /// Fitted within about this many bytes of memory, rows in memory not counted: a Gram matrix beyond it is not made.
-    ///
-    /// # Errors
-    /// A budget of 0.
-    pub fn with_memory_budget(mut self, bytes: u64) -> Result<Self> {
-        if bytes == 0 {
-            return Err(Error::parameter("memory budget", "at least 1 byte", 0));
-        }
-        self.budget = Some(bytes);
-        Ok(self)
-    }
-
     /// The features.
     pub fn features(&self) -> &OperatorFeatures<R> {
         &self.features
@@ -143,21 +131,23 @@ impl<R: Real> OperatorRidge<R> {
         self.penalty
     }
 
-    fn choose(&self) -> Result<(Choice, String)> {
+    /// How to solve the problem, and why; a Gram matrix beyond the budget is not made.
+    fn choose(&self, context: &Context<'_>) -> Result<(Choice, String)> {
+        let budget = context.memory_budget();
         let (dim, outputs) = (self.features.map().output_dim(), self.features.output_dim());
         let parameters = self.features.dim();
         let gram = Gram::<R>::bytes(dim, outputs);
-        let fits = |bytes: u64, count: usize| self.budget.map_or(count <= LARGEST, |budget| bytes <= budget);
+        let fits = |bytes: u64, count: usize| budget.map_or(count <= LARGEST, |budget| bytes <= budget);
         let (gram_fits, normal) = (fits(gram, dim), gram.saturating_add(Lower::<f64>::bytes(parameters)));
         let decomposable = self.features.spec().kernel.decomposed().is_some();
         let asked = |choice| Ok((choice, "asked for".to_owned()));
         let refused = |what: &'static str, needed: u64| Error::Budget {
             what,
             needed,
-            budget: self.budget.unwrap_or(0),
+            budget: budget.unwrap_or(0),
             remedy: "conjugate gradients would fit".into(),
         };
-        let within = |bytes: u64| self.budget.is_none_or(|budget| bytes <= budget);
+        let within = |bytes: u64| budget.is_none_or(|budget| bytes <= budget);
         match self.solver {
             OperatorSolver::Stein if !within(gram) => Err(refused("the Gram matrix", gram)),
             OperatorSolver::Stein => asked(Choice::Stein),
@@ -216,11 +206,12 @@ impl<R: Real> OperatorRidge<R> {
         moments: Moments<f64>,
         choice: Choice,
         penalties: &[f64],
+        context: &Context<'_>,
     ) -> Result<Vec<(Solution, SolveReport)>> {
         let (spread, intercept) = (self.features.spread(), self.intercept);
         check_dim("number of features", self.features.map().output_dim(), moments.dim())?;
         check_dim("number of target columns", self.features.output_dim(), moments.outputs())?;
-        let room = self.budget.unwrap_or(u64::MAX).saturating_sub(Lower::<f64>::bytes(moments.dim()));
+        let room = context.memory_budget().unwrap_or(u64::MAX).saturating_sub(Lower::<f64>::bytes(moments.dim()));
         match (choice, self.features.spec().kernel.decomposed()) {
             // Nothing to iterate on where the output matrix is 0.
             (Choice::Stein, Some((_, outputs))) => solve::stein_path(moments, outputs, penalties, intercept, room),
@@ -247,9 +238,9 @@ impl<R: Real> OperatorRidge<R> {
     ///
     /// # Errors
     /// Sums over other features, nothing to fit, or a matrix that stays indefinite.
-    pub fn fit_moments(&self, moments: Moments<f64>) -> Result<OperatorRidgeModel<R>> {
-        let (choice, reason) = self.choose()?;
-        let mut solutions = self.solve_moments(moments, choice, &[self.penalty])?;
+    pub fn fit_moments(&self, moments: Moments<f64>, context: &Context<'_>) -> Result<OperatorRidgeModel<R>> {
+        let (choice, reason) = self.choose(context)?;
+        let mut solutions = self.solve_moments(moments, choice, &[self.penalty], context)?;
         let (solution, report) = solutions.swap_remove(0);
         self.model(&solution, report.because(reason))
     }
@@ -257,15 +248,23 @@ impl<R: Real> OperatorRidge<R> {
     /// Models for many penalties from a single pass over the rows; the penalty of this description is not used.
     ///
     /// # Errors
-    /// As [`fit`](Fit::fit); stochastic gradients have no sums to share.
-    pub fn fit_path(&self, penalties: &[f64], source: &mut dyn RowSource<R>) -> Result<Vec<OperatorRidgeModel<R>>> {
+    /// As [`fit_stream`](Fit::fit_stream); stochastic gradients have no sums to share.
+    pub fn fit_path(
+        &self,
+        penalties: &[f64],
+        source: &mut dyn RowSource<R>,
+        context: &mut Context<'_>,
+    ) -> Result<Vec<OperatorRidgeModel<R>>> {
         self.check(source)?;
-        let (choice, reason) = self.choose()?;
+        let (choice, reason) = self.choose(context)?;
         if let Choice::StochasticGradient(_) = choice {
             let reason = "stochastic gradients keep no sums; fit penalties one by one".into();
             return Err(Error::Unsupported { what: "many penalties at once", reason });
         }
-        let solutions = self.solve_moments(self.accumulate(source)?, choice, penalties)?;
+        let solutions = context.fit(source, |source, context| {
+            interrupt::expect(source.len_hint());
+            self.solve_moments(self.accumulate(source)?, choice, penalties, context)
+        })?;
         solutions.into_iter().map(|(solution, report)| self.model(&solution, report.because(reason.as_str()))).collect()
     }
 
@@ -279,22 +278,16 @@ impl<R: Real> OperatorRidge<R> {
         solve::learn_outputs(self.accumulate(source)?, self.penalty, self.intercept, steps)
     }
 
-    /// [`fit`](Fit::fit) with a journal of the passes of an iteration over rows: after a break the same fit with the same
-    /// journal repeats none of those it recorded, and ends with the same bits. What is solved from sums does not ask it.
-    ///
-    /// # Errors
-    /// As [`fit`](Fit::fit), and those of the journal.
-    pub fn fit_journalled(
-        &self,
-        source: &mut dyn RowSource<R>,
-        journal: &mut dyn Journal,
-    ) -> Result<OperatorRidgeModel<R>> {
-        self.solve(source, Some(journal))
-    }
-
-    fn solve(&self, source: &mut dyn RowSource<R>, journal: Option<&mut dyn Journal>) -> Result<OperatorRidgeModel<R>> {
+    fn solve(&self, source: &mut dyn RowSource<R>, context: &mut Context<'_>) -> Result<OperatorRidgeModel<R>> {
         self.check(source)?;
-        let (choice, reason) = self.choose()?;
+        let (choice, reason) = self.choose(context)?;
+        let passes = match choice {
+            Choice::Stream(Iteration::ConjugateGradients(options)) => options.passes(),
+            Choice::Stream(Iteration::Lbfgs(options)) => options.max_iterations + 2,
+            Choice::StochasticGradient(options) => options.all_passes(),
+            _ => 1,
+        };
+        interrupt::expect(source.len_hint().map(|n| n.saturating_mul(passes)));
         let nothing = self.features.dim() == 0;
         let (map, spread) = (self.features.map(), self.features.spread());
         let (solution, report) = match choice {
@@ -302,23 +295,19 @@ impl<R: Real> OperatorRidge<R> {
                 let mut normal = Normal::new(map, source, self.intercept, 0, Preconditioner::None)?;
                 let (rhs, _) = normal.system();
                 let epsilon = Real::to_f64(R::epsilon());
-                let run = |operator: &mut dyn Operator| {
-                    solve::iterate(operator, &rhs, spread, self.penalty, iteration, epsilon)
-                };
-                let (coefficients, report) = match journal {
-                    Some(journal) => run(&mut Journalled { operator: &mut normal, journal })?,
-                    None => run(&mut normal)?,
-                };
+                let mut operator = Journalled { operator: &mut normal, journal: context.journal() };
+                let (coefficients, report) =
+                    solve::iterate(&mut operator, &rhs, spread, self.penalty, iteration, epsilon)?;
                 (normal.solution(coefficients)?, report)
             }
             Choice::StochasticGradient(options) if !nothing => {
-                let room = self.budget.unwrap_or(0);
+                let room = context.memory_budget().unwrap_or(0);
                 let mut normal = Normal::new(map, source, self.intercept, room, Preconditioner::None)?;
                 let (coefficients, report) =
-                    solve::stochastic_gradient(&mut normal, Some(spread), self.penalty, &options, journal)?;
+                    solve::stochastic_gradient(&mut normal, Some(spread), self.penalty, &options, context.journal())?;
                 (normal.solution(coefficients)?, report)
             }
-            choice => self.solve_moments(self.accumulate(source)?, choice, &[self.penalty])?.swap_remove(0),
+            choice => self.solve_moments(self.accumulate(source)?, choice, &[self.penalty], context)?.swap_remove(0),
         };
         self.model(&solution, report.because(reason))
     }
@@ -328,8 +317,8 @@ impl<R: Real> Fit for OperatorRidge<R> {
     type Real = R;
     type Model = OperatorRidgeModel<R>;
 
-    fn fit(&self, source: &mut dyn RowSource<R>) -> Result<OperatorRidgeModel<R>> {
-        self.solve(source, None)
+    fn fit_stream(&self, source: &mut dyn RowSource<R>, context: &mut Context<'_>) -> Result<OperatorRidgeModel<R>> {
+        context.fit(source, |source, context| self.solve(source, context))
     }
 }
 
@@ -436,12 +425,16 @@ impl<R: Real> Fit for OperatorRidgeClassifier<R> {
     type Real = R;
     type Model = OperatorRidgeClassifierModel<R>;
 
-    fn fit(&self, source: &mut dyn RowSource<R>) -> Result<OperatorRidgeClassifierModel<R>> {
-        let (classes, found) = (self.classes(), count_classes(source)?);
+    fn fit_stream(
+        &self,
+        source: &mut dyn RowSource<R>,
+        context: &mut Context<'_>,
+    ) -> Result<OperatorRidgeClassifierModel<R>> {
+        let (classes, found) = (self.classes(), context.classes(None, source)?);
         if found > classes {
             return Err(Error::Dimension { what: "number of classes", expected: classes, found });
         }
-        let model = self.ridge.fit(&mut Coded::new(source, classes, self.coding)?)?;
+        let model = self.ridge.fit_stream(&mut Coded::new(source, classes, self.coding)?, context)?;
         OperatorRidgeClassifierModel::from_regression(model, self.coding)
     }
 }
@@ -527,13 +520,8 @@ impl<R: Real> Predict for OperatorRidgeClassifierModel<R> {
         1
     }
 
-    fn predict_into(&self, rows: ArrayView2<'_, R>, mut out: ArrayViewMut2<'_, R>) -> Result<()> {
-        check_dim("number of rows of the output", rows.nrows(), out.nrows())?;
-        check_dim("number of columns of the output", 1, out.ncols())?;
-        for (to, class) in out.iter_mut().zip(self.predict_classes(rows)?) {
-            *to = R::from_f64(class as f64);
-        }
-        Ok(())
+    fn predict_into(&self, rows: ArrayView2<'_, R>, out: ArrayViewMut2<'_, R>) -> Result<()> {
+        super::write_classes(rows.nrows(), out, || self.predict_classes(rows))
     }
 }
 

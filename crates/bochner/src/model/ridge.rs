@@ -1,14 +1,14 @@
 use super::linear::Linear;
 use super::{Fit, Predict};
 use crate::accumulate::{Gram, Moments};
+use crate::context::Context;
 use crate::error::{Error, Result, check_count, check_dim, check_non_negative};
 use crate::feature::FeatureMap;
+use crate::interrupt;
 use crate::linalg::Lower;
-use crate::rows::{OneAgainstRest, RowSource, count_classes};
+use crate::rows::{OneAgainstRest, RowSource};
 use crate::scalar::Real;
-use crate::solve::{
-    self, Choice, Journal, Journalled, Normal, Operator, Preconditioner, Size, Solution, SolveReport, Solver,
-};
+use crate::solve::{self, Choice, Journalled, Normal, Preconditioner, Size, Solution, SolveReport, Solver};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 /// Ridge regression on features: `min Σ wᵢ |Xᵀφ(xᵢ) + b - yᵢ|² + α|X|²`.
@@ -28,7 +28,6 @@ pub struct Ridge<M> {
     penalty: f64,
     intercept: bool,
     solver: Solver,
-    budget: Option<u64>,
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
@@ -38,7 +37,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
     /// A penalty that is negative or not finite.
     pub fn new(map: M, penalty: f64) -> Result<Self> {
         check_non_negative("penalty", penalty)?;
-        Ok(Ridge { map, penalty, intercept: true, solver: Solver::Auto, budget: None })
+        Ok(Ridge { map, penalty, intercept: true, solver: Solver::Auto })
     }
 
     /// With or without the constant `b`.
@@ -51,18 +50,6 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
     pub fn with_solver(mut self, solver: Solver) -> Self {
         self.solver = solver;
         self
-    }
-
-    /// Fitted within this many bytes of memory, rows in memory not counted.
-    ///
-    /// # Errors
-    /// A budget of 0.
-    pub fn with_memory_budget(mut self, bytes: u64) -> Result<Self> {
-        if bytes == 0 {
-            return Err(Error::parameter("memory budget", "at least 1 byte", 0));
-        }
-        self.budget = Some(bytes);
-        Ok(self)
     }
 
     /// The map.
@@ -81,8 +68,8 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
     ///
     /// # Errors
     /// [`Error::Budget`] if that is more than the budget.
-    pub fn bytes(&self, rows: Option<usize>, outputs: usize) -> Result<u64> {
-        Ok(self.plan(rows, outputs)?.bytes)
+    pub fn bytes(&self, rows: Option<usize>, outputs: usize, context: &Context<'_>) -> Result<u64> {
+        Ok(self.plan(rows, outputs, context)?.bytes)
     }
 
     fn size(&self, rows: Option<usize>, outputs: usize) -> Size {
@@ -96,19 +83,19 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
         }
     }
 
-    fn plan(&self, rows: Option<usize>, outputs: usize) -> Result<solve::Plan> {
-        solve::plan::<R>(self.solver, self.size(rows, outputs), self.budget)
+    fn plan(&self, rows: Option<usize>, outputs: usize, context: &Context<'_>) -> Result<solve::Plan> {
+        solve::plan::<R>(self.solver, self.size(rows, outputs), context.memory_budget())
     }
 
     /// An accumulator for this model's features: what a stream is pushed to before [`fit_moments`](Self::fit_moments).
     ///
     /// # Errors
     /// No targets, or a Gram matrix beyond the budget.
-    pub fn accumulator(&self, outputs: usize) -> Result<Gram<R>> {
+    pub fn accumulator(&self, outputs: usize, context: &Context<'_>) -> Result<Gram<R>> {
         if outputs == 0 {
             return Err(Error::parameter("targets", "at least one column", "none"));
         }
-        solve::plan::<R>(Solver::Cholesky, self.size(None, outputs), self.budget)?;
+        solve::plan::<R>(Solver::Cholesky, self.size(None, outputs), context.memory_budget())?;
         Gram::new(self.map.output_dim(), outputs)
     }
 
@@ -125,45 +112,57 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
         RidgeModel::from_solution(self.map.clone(), &solution, report.because("sums were given"))
     }
 
-    fn accumulate(&self, source: &mut dyn RowSource<R>) -> Result<Moments<f64>> {
-        check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
-        let mut gram = self.accumulator(source.target_dim())?;
+    fn accumulate(&self, source: &mut dyn RowSource<R>, context: &Context<'_>) -> Result<Moments<f64>> {
+        let mut gram = self.accumulator(source.target_dim(), context)?;
         source.for_each_block(&mut |block| gram.push_rows(&self.map, block))?;
         Ok(gram.finish())
     }
 
     /// Models for many penalties from a single pass over the rows; the penalty of this description is not used.
     ///
-    /// In dual form where [`fit`](Fit::fit) would take it (fewer rows than features, their number known beforehand), else
-    /// from the Gram matrix.
+    /// In dual form where [`fit_stream`](Fit::fit_stream) would take it (fewer rows than features, their number known
+    /// beforehand), else from the Gram matrix.
     ///
     /// # Errors
-    /// As [`fit`](Fit::fit) with [`Solver::Cholesky`].
-    pub fn fit_path(&self, penalties: &[f64], source: &mut dyn RowSource<R>) -> Result<Vec<RidgeModel<M>>>
+    /// As [`fit_stream`](Fit::fit_stream) with [`Solver::Cholesky`].
+    pub fn fit_path(
+        &self,
+        penalties: &[f64],
+        source: &mut dyn RowSource<R>,
+        context: &mut Context<'_>,
+    ) -> Result<Vec<RidgeModel<M>>>
     where
         M: Clone,
     {
-        if !self.compares_rows(source.len_hint(), source.target_dim()) {
-            return self.fit_path_moments(penalties, self.accumulate(source)?);
-        }
         check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
-        let (features, targets, weights) = self.gather(source)?;
-        let weights = weights.as_deref().map(ndarray::aview1);
-        solve::dual_path(features, targets, weights, penalties, self.intercept)?
-            .into_iter()
-            .map(|(solution, report)| RidgeModel::from_solution(self.map.clone(), &solution, report))
-            .collect()
+        context.fit(source, |source, context| {
+            interrupt::expect(source.len_hint());
+            if !self.compares_rows(source.len_hint(), source.target_dim(), context) {
+                return self.fit_path_moments(penalties, self.accumulate(source, context)?, context);
+            }
+            let (features, targets, weights) = self.gather(source, context)?;
+            let weights = weights.as_deref().map(ndarray::aview1);
+            self.models(solve::dual_path(features, targets, weights, penalties, self.intercept)?)
+        })
+    }
+
+    fn models(&self, solutions: Vec<(Solution, SolveReport)>) -> Result<Vec<RidgeModel<M>>>
+    where
+        M: Clone,
+    {
+        let model = |(solution, report)| RidgeModel::from_solution(self.map.clone(), &solution, report);
+        solutions.into_iter().map(model).collect()
     }
 
     /// Whether many penalties are compared in dual form, for which a second matrix of inner products of rows is made.
-    fn compares_rows(&self, rows: Option<usize>, outputs: usize) -> bool {
+    fn compares_rows(&self, rows: Option<usize>, outputs: usize, context: &Context<'_>) -> bool {
         let Some(n) = rows.filter(|&n| n < self.map.output_dim() && outputs > 0) else { return false };
         let plan = match self.solver {
-            Solver::Auto | Solver::Dual => self.plan(rows, outputs),
+            Solver::Auto | Solver::Dual => self.plan(rows, outputs, context),
             _ => return false,
         };
         let second = Lower::<f64>::bytes(n);
-        let fits = |bytes: u64| self.budget.is_none_or(|budget| bytes.saturating_add(second) <= budget);
+        let fits = |bytes: u64| context.memory_budget().is_none_or(|budget| bytes.saturating_add(second) <= budget);
         plan.is_ok_and(|plan| plan.choice == Choice::Dual && fits(plan.bytes))
     }
 
@@ -171,21 +170,27 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
     ///
     /// # Errors
     /// As [`fit_moments`](Self::fit_moments).
-    pub fn fit_path_moments(&self, penalties: &[f64], moments: Moments<f64>) -> Result<Vec<RidgeModel<M>>>
+    pub fn fit_path_moments(
+        &self,
+        penalties: &[f64],
+        moments: Moments<f64>,
+        context: &Context<'_>,
+    ) -> Result<Vec<RidgeModel<M>>>
     where
         M: Clone,
     {
         check_dim("number of features", self.map.output_dim(), moments.dim())?;
         let used = Lower::<f64>::bytes(moments.dim()).saturating_add(overhead(&self.map));
-        let room = self.budget.unwrap_or(u64::MAX).saturating_sub(used);
-        solve::path(moments, penalties, self.intercept, room)?
-            .into_iter()
-            .map(|(solution, report)| RidgeModel::from_solution(self.map.clone(), &solution, report))
-            .collect()
+        let room = context.memory_budget().unwrap_or(u64::MAX).saturating_sub(used);
+        self.models(solve::path(moments, penalties, self.intercept, room)?)
     }
 
     /// Features, targets and weights of all rows, kept, for the dual form.
-    fn gather(&self, source: &mut dyn RowSource<R>) -> Result<(Array2<R>, Array2<R>, Option<Vec<R>>)> {
+    fn gather(
+        &self,
+        source: &mut dyn RowSource<R>,
+        context: &Context<'_>,
+    ) -> Result<(Array2<R>, Array2<R>, Option<Vec<R>>)> {
         let (dim, outputs) = (self.map.output_dim(), source.target_dim());
         let expected = source.len_hint().unwrap_or(0);
         let (mut features, mut targets) = (Vec::new(), Vec::new());
@@ -196,7 +201,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
         source.for_each_block(&mut |block| {
             let (first, n) = (weights.len(), block.rows.nrows());
             // The source may know its length only now.
-            self.plan(Some(first + n), outputs)?;
+            self.plan(Some(first + n), outputs, context)?;
             check_dim("number of rows of targets", n, block.targets.nrows())?;
             check_dim("number of columns of targets", outputs, block.targets.ncols())?;
             crate::rows::check_finite("targets", block.targets, first)?;
@@ -231,43 +236,30 @@ fn overhead<R: Real, M: FeatureMap<Real = R, Output = R>>(map: &M) -> u64 {
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Ridge<M> {
-    /// [`fit`](Fit::fit) with a journal of the passes of conjugate or stochastic gradients: after a break the same fit with
-    /// the same journal repeats none of those it recorded, and ends with the same bits. Other solvers do not ask the journal.
-    ///
-    /// # Errors
-    /// As [`fit`](Fit::fit), and those of the journal.
-    pub fn fit_journalled(&self, source: &mut dyn RowSource<R>, journal: &mut dyn Journal) -> Result<RidgeModel<M>> {
-        self.solve(source, Some(journal))
-    }
-
-    fn solve(&self, source: &mut dyn RowSource<R>, journal: Option<&mut dyn Journal>) -> Result<RidgeModel<M>> {
+    fn solve(&self, source: &mut dyn RowSource<R>, context: &mut Context<'_>) -> Result<RidgeModel<M>> {
         check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
         let outputs = source.target_dim();
         if outputs == 0 {
             return Err(Error::parameter("targets", "at least one column", "none"));
         }
-        let plan = self.plan(source.len_hint(), outputs)?;
+        let plan = self.plan(source.len_hint(), outputs, context)?;
+        interrupt::expect(plan.choice.rows(source.len_hint(), self.map.output_dim()));
         // Features that fit into what the budget leaves need not be computed in every pass.
-        let room = self.budget.map_or(0, |budget| budget - plan.bytes);
+        let room = context.memory_budget().map_or(0, |budget| budget - plan.bytes);
         let mut reason = plan.reason;
         let (solution, report) = match plan.choice {
-            Choice::Cholesky => solve::cholesky(self.accumulate(source)?, self.penalty, self.intercept)?,
+            Choice::Cholesky => solve::cholesky(self.accumulate(source, context)?, self.penalty, self.intercept)?,
             Choice::Dual => {
-                let (features, targets, weights) = self.gather(source)?;
+                let (features, targets, weights) = self.gather(source, context)?;
                 solve::dual(features, targets, weights.as_deref().map(ndarray::aview1), self.penalty, self.intercept)?
             }
             Choice::ConjugateGradients(options) => {
                 let mut normal = Normal::new(&self.map, source, self.intercept, room, options.preconditioner)?;
                 let (rhs, diagonal) = normal.system();
                 let epsilon = Real::to_f64(R::epsilon());
-                let run = |operator: &mut dyn Operator| {
-                    solve::conjugate_gradients(operator, &rhs, self.penalty, &options, Some(&diagonal), epsilon)
-                };
-                let found = match journal {
-                    Some(journal) => run(&mut Journalled { operator: &mut normal, journal }),
-                    None => run(&mut normal),
-                };
-                match found {
+                let mut operator = Journalled { operator: &mut normal, journal: context.journal() };
+                match solve::conjugate_gradients(&mut operator, &rhs, self.penalty, &options, Some(&diagonal), epsilon)
+                {
                     Ok((coefficients, report)) => (normal.solution(coefficients)?, report),
                     // A guess that was wrong: rounding took too much, as it does with tiny penalties.
                     Err(Error::NotConverged { iterations, .. })
@@ -275,7 +267,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Ridge<M> {
                     {
                         drop(normal);
                         reason = format!("{iterations} steps helped by rounded features were not enough");
-                        solve::cholesky(self.accumulate(source)?, self.penalty, self.intercept)?
+                        solve::cholesky(self.accumulate(source, context)?, self.penalty, self.intercept)?
                     }
                     Err(error) => return Err(error),
                 }
@@ -283,7 +275,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Ridge<M> {
             Choice::StochasticGradient(options) => {
                 let mut normal = Normal::new(&self.map, source, self.intercept, room, Preconditioner::None)?;
                 let (coefficients, report) =
-                    solve::stochastic_gradient(&mut normal, None, self.penalty, &options, journal)?;
+                    solve::stochastic_gradient(&mut normal, None, self.penalty, &options, context.journal())?;
                 (normal.solution(coefficients)?, report)
             }
         };
@@ -295,8 +287,8 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for Ridge<M> {
     type Real = R;
     type Model = RidgeModel<M>;
 
-    fn fit(&self, source: &mut dyn RowSource<R>) -> Result<RidgeModel<M>> {
-        self.solve(source, None)
+    fn fit_stream(&self, source: &mut dyn RowSource<R>, context: &mut Context<'_>) -> Result<RidgeModel<M>> {
+        context.fit(source, |source, context| self.solve(source, context))
     }
 }
 
@@ -403,12 +395,9 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for RidgeClassifi
     type Real = R;
     type Model = RidgeClassifierModel<M>;
 
-    fn fit(&self, source: &mut dyn RowSource<R>) -> Result<RidgeClassifierModel<M>> {
-        let classes = match self.classes {
-            Some(classes) => classes,
-            None => count_classes(source)?,
-        };
-        let ridge = self.ridge.fit(&mut OneAgainstRest::new(source, classes)?)?;
+    fn fit_stream(&self, source: &mut dyn RowSource<R>, context: &mut Context<'_>) -> Result<RidgeClassifierModel<M>> {
+        let classes = context.classes(self.classes, source)?;
+        let ridge = self.ridge.fit_stream(&mut OneAgainstRest::new(source, classes)?, context)?;
         Ok(RidgeClassifierModel { ridge })
     }
 }
@@ -475,12 +464,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Predict for RidgeClassifierMo
         1
     }
 
-    fn predict_into(&self, rows: ArrayView2<'_, R>, mut out: ArrayViewMut2<'_, R>) -> Result<()> {
-        check_dim("number of rows of the output", rows.nrows(), out.nrows())?;
-        check_dim("number of columns of the output", 1, out.ncols())?;
-        for (to, class) in out.iter_mut().zip(self.predict_classes(rows)?) {
-            *to = R::from_f64(class as f64);
-        }
-        Ok(())
+    fn predict_into(&self, rows: ArrayView2<'_, R>, out: ArrayViewMut2<'_, R>) -> Result<()> {
+        super::write_classes(rows.nrows(), out, || self.predict_classes(rows))
     }
 }

@@ -1,16 +1,17 @@
 use super::dirichlet::Sampling;
 use super::ridge::first_largest;
-use super::{Fit, Predict};
+use super::{Fit, Predict, write_classes};
 use crate::accumulate::{Collector, Gathered, adjoint_times};
+use crate::context::{Context, Journal};
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::feature::FeatureMap;
 use crate::interrupt;
 use crate::linalg::gemm::matmul_nn;
 use crate::linalg::{Tile, TileMut};
 use crate::random::{Role, Seed, Stream};
-use crate::rows::{RowBlock, RowSource, class_of, count_classes};
+use crate::rows::{RowBlock, RowSource, class_of};
 use crate::scalar::Real;
-use crate::solve::{Journal, last_state, packed, unpack};
+use crate::solve::{last_state, packed, unpack};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 
 /// Stochastic variational Gaussian-process classification: for more features than a `D × D` matrix could be made of.
@@ -202,7 +203,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> SviClassifier<M> {
         total: f64,
         (rate, step): (f64, i32),
     ) -> Result<f64> {
-        interrupt::checkpoint();
+        interrupt::check()?;
         let (n, dim, classes) = (features.rows(), features.cols(), weights.means.ncols());
         let seen: f64 = labels.iter().map(|(_, weight)| weight).sum();
         if seen <= 0.0 {
@@ -236,36 +237,23 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for SviClassifier
     type Real = R;
     type Model = SviClassifierModel<M>;
 
-    fn fit(&self, source: &mut dyn RowSource<R>) -> Result<SviClassifierModel<M>> {
-        self.search(source, None)
+    fn fit_stream(&self, source: &mut dyn RowSource<R>, context: &mut Context<'_>) -> Result<SviClassifierModel<M>> {
+        let classes = context.classes(self.classes, source)?;
+        context.fit(source, |source, context| self.search(source, classes, context.journal()))
     }
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> SviClassifier<M> {
-    /// [`fit`](Fit::fit) with a journal that keeps the state after every pass: after a break the same fit with the same
-    /// journal goes on from there, and ends with the same bits.
-    ///
-    /// # Errors
-    /// As [`fit`](Fit::fit), and those of the journal.
-    pub fn fit_journalled(
-        &self,
-        source: &mut dyn RowSource<R>,
-        journal: &mut dyn Journal,
-    ) -> Result<SviClassifierModel<M>> {
-        self.search(source, Some(journal))
-    }
-
+    /// The journal keeps the state after every pass.
     fn search(
         &self,
         source: &mut dyn RowSource<R>,
+        classes: usize,
         mut journal: Option<&mut dyn Journal>,
     ) -> Result<SviClassifierModel<M>> {
         check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
         check_dim("number of target columns", 1, source.target_dim())?;
-        let classes = match self.classes {
-            Some(classes) => classes,
-            None => count_classes(source)?,
-        };
+        interrupt::expect(source.len_hint().map(|n| n.saturating_mul(self.passes + 1)));
         let (mut total, mut rows) = (0.0, 0usize);
         source.for_each_block(&mut |block| {
             rows += block.rows.nrows();
@@ -449,14 +437,10 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Predict for SviClassifierMode
     }
 
     /// Numbers of the most probable classes.
-    fn predict_into(&self, rows: ArrayView2<'_, R>, mut out: ArrayViewMut2<'_, R>) -> Result<()> {
-        check_dim("number of rows of the output", rows.nrows(), out.nrows())?;
-        check_dim("number of columns of the output", 1, out.ncols())?;
-        let probabilities = self.probabilities(rows)?;
-        for (to, row) in out.iter_mut().zip(probabilities.rows()) {
-            *to = R::from_f64(first_largest(row) as f64);
-        }
-        Ok(())
+    fn predict_into(&self, rows: ArrayView2<'_, R>, out: ArrayViewMut2<'_, R>) -> Result<()> {
+        let largest =
+            |probabilities: Array2<f64>| probabilities.rows().into_iter().map(|row| first_largest(row)).collect();
+        write_classes(rows.nrows(), out, || self.probabilities(rows).map(largest))
     }
 }
 

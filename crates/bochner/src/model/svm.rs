@@ -1,13 +1,15 @@
 use super::linear::Linear;
 use super::ridge::first_largest;
 use super::{Fit, Predict};
+use crate::context::Context;
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::feature::FeatureMap;
+use crate::interrupt;
 use crate::linalg::{Tile, zeroed};
 use crate::random::Seed;
-use crate::rows::{RowSource, class_of, count_classes};
+use crate::rows::{RowSource, class_of};
 use crate::scalar::Real;
-use crate::solve::{Blocks, DualCoordinateDescent, GapReport, Hinge, Journal, Watch, check_weights};
+use crate::solve::{Blocks, DualCoordinateDescent, GapReport, Hinge, check_weights};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 /// Bytes of features kept where no budget was given; beyond them features are made again in every pass.
@@ -23,7 +25,8 @@ const INNER_PASSES: usize = 4;
 /// wins, the first one of equals. Two classes share one problem. As in liblinear the constant `b` is the weight of a
 /// column of `s`, and penalised like the others.
 ///
-/// Where the features of all rows fit into the memory budget they are made once; otherwise rows are read again in every
+/// Where the features of all rows fit into the memory budget (the dual variables, one number per row and class, come on top)
+/// they are made once; otherwise rows are read again in every
 /// pass and their features made block by block, each block visited several times.
 ///
 /// # References
@@ -32,12 +35,11 @@ const INNER_PASSES: usize = 4;
 /// ```
 /// use bochner::feature::{Describe, FourierSpec};
 /// use bochner::model::{Fit, Svm};
-/// use bochner::rows::InMemory;
 /// use ndarray::Array2;
 /// let rows = Array2::from_shape_fn((100, 2), |(i, j)| (i as f64 * (j + 1) as f64).sin());
 /// let labels = rows.column(0).mapv(|x| f64::from(u8::from(x.abs() > 0.5))).insert_axis(ndarray::Axis(1));
 /// let map = FourierSpec { n_components: 200, length_scale: 0.5.into(), ..Default::default() }.build::<f64>(2)?;
-/// let model = Svm::new(map, 10.0)?.fit(&mut InMemory::new(rows.view(), labels.view())?)?;
+/// let model = Svm::new(map, 10.0)?.fit(rows.view(), labels.view())?;
 /// let right = model.predict_classes(rows.view())?.iter().zip(&labels).filter(|(p, y)| **p as f64 == **y).count();
 /// assert!(right > 90 && model.reports()[0].converged);
 /// # Ok::<(), bochner::Error>(())
@@ -48,7 +50,6 @@ pub struct Svm<M> {
     solver: DualCoordinateDescent,
     intercept_scaling: Option<f64>,
     classes: Option<usize>,
-    budget: u64,
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R>> Svm<M> {
@@ -59,7 +60,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Svm<M> {
     pub fn new(map: M, c: f64) -> Result<Self> {
         let solver = DualCoordinateDescent { c, ..Default::default() };
         solver.check()?;
-        Ok(Svm { map, solver, intercept_scaling: Some(1.0), classes: None, budget: BUDGET })
+        Ok(Svm { map, solver, intercept_scaling: Some(1.0), classes: None })
     }
 
     /// With this loss.
@@ -116,18 +117,6 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Svm<M> {
         Ok(self)
     }
 
-    /// With at most this many bytes for features; the dual variables, one number per row and class, come on top.
-    ///
-    /// # Errors
-    /// A budget of 0.
-    pub fn with_memory_budget(mut self, bytes: u64) -> Result<Self> {
-        if bytes == 0 {
-            return Err(Error::parameter("memory budget", "at least 1 byte", 0));
-        }
-        self.budget = bytes;
-        Ok(self)
-    }
-
     /// The map.
     pub fn map(&self) -> &M {
         &self.map
@@ -159,49 +148,18 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Svm<M> {
         Ok(())
     }
 
-    /// [`fit`](Fit::fit); `watch` is called between passes and blocks, and its error ends the work.
-    ///
-    /// # Errors
-    /// As [`fit`](Fit::fit), and what `watch` returns.
-    pub fn fit_watched(&self, source: &mut dyn RowSource<R>, watch: Watch<'_>) -> Result<SvmModel<M>>
+    fn solve(&self, source: &mut dyn RowSource<R>, classes: usize, context: &mut Context<'_>) -> Result<SvmModel<M>>
     where
         M: Clone,
     {
-        self.solve(source, watch, None)
-    }
-
-    /// [`fit_watched`](Self::fit_watched) with a journal that keeps the state after every pass: after a break the same fit
-    /// with the same journal goes on from there, and ends with the same bits.
-    ///
-    /// # Errors
-    /// As [`fit_watched`](Self::fit_watched), and those of the journal.
-    pub fn fit_journalled(
-        &self,
-        source: &mut dyn RowSource<R>,
-        watch: Watch<'_>,
-        journal: &mut dyn Journal,
-    ) -> Result<SvmModel<M>>
-    where
-        M: Clone,
-    {
-        self.solve(source, watch, Some(journal))
-    }
-
-    fn solve(
-        &self,
-        source: &mut dyn RowSource<R>,
-        watch: Watch<'_>,
-        journal: Option<&mut dyn Journal>,
-    ) -> Result<SvmModel<M>>
-    where
-        M: Clone,
-    {
+        let budget = context.memory_budget().unwrap_or(BUDGET);
         check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
         check_dim("number of target columns", 1, source.target_dim())?;
-        let classes = match self.classes {
-            Some(classes) => classes,
-            None => count_classes(source)?,
-        };
+        let bytes = (self.stride() as u64).saturating_mul(size_of::<R>() as u64);
+        let fits = |n: usize| bytes.saturating_mul(n as u64) <= budget;
+        // Labels and features; beyond the budget a pass may look at the objectives too.
+        let passes = |n: usize| 2 + self.solver.max_epochs * if fits(n) { 1 } else { 2 };
+        interrupt::expect(source.len_hint().map(|n| n.saturating_mul(passes(n))));
         let (mut labels, mut weights, mut weighted) = (Vec::<u32>::new(), Vec::new(), false);
         source.for_each_block(&mut |block| {
             let first = labels.len();
@@ -230,32 +188,24 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Svm<M> {
             2 => vec![1],
             _ => (0..classes as u32).collect(),
         };
-        let bytes = (self.stride() as u64).saturating_mul(size_of::<R>() as u64);
-        let (weights, reports) = if bytes.saturating_mul(labels.len() as u64) <= self.budget {
+        let (weights, reports) = if fits(labels.len()) {
             let features = self.all_features(source, labels.len())?;
             let rows = Tile::with_stride(&features, labels.len(), self.columns(), self.stride());
-            self.solver.solve_watched(rows, &labels, &positive, weighted.then_some(&weights), watch, journal)?
+            self.solver.solve_journalled(rows, &labels, &positive, weighted.then_some(&weights), context.journal())?
         } else {
             let per_row = bytes.saturating_add((self.map.input_dim() * size_of::<R>()) as u64);
-            let block_rows = (self.budget / per_row).clamp(64, labels.len().max(64) as u64) as usize;
+            let block_rows = (budget / per_row).clamp(64, labels.len().max(64) as u64) as usize;
             let mut blocks = Streamed::new(self, source, block_rows);
             let mut facts = Vec::with_capacity(labels.len());
             blocks.for_each(&|_| true, &mut |numbers, rows| {
                 for (k, &i) in numbers.iter().enumerate() {
                     facts.push(self.solver.row(rows.row(k), labels[i as usize], weights[i as usize])?);
                 }
-                watch()
+                Ok(())
             })?;
             check_dim("number of rows when read again", labels.len(), facts.len())?;
-            self.solver.solve_blocks::<R>(
-                &facts,
-                &positive,
-                self.columns(),
-                &mut blocks,
-                INNER_PASSES,
-                watch,
-                journal,
-            )?
+            let (columns, journal) = (self.columns(), context.journal());
+            self.solver.solve_blocks::<R>(&facts, &positive, columns, &mut blocks, INNER_PASSES, journal)?
         };
         let dim = self.map.output_dim();
         let scaling = R::from_f64(self.intercept_scaling.unwrap_or(0.0));
@@ -343,8 +293,9 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for Svm<M> {
     type Real = R;
     type Model = SvmModel<M>;
 
-    fn fit(&self, source: &mut dyn RowSource<R>) -> Result<SvmModel<M>> {
-        self.fit_watched(source, &|| Ok(()))
+    fn fit_stream(&self, source: &mut dyn RowSource<R>, context: &mut Context<'_>) -> Result<SvmModel<M>> {
+        let classes = context.classes(self.classes, source)?;
+        context.fit(source, |source, context| self.solve(source, classes, context))
     }
 }
 
@@ -441,12 +392,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Predict for SvmModel<M> {
         1
     }
 
-    fn predict_into(&self, rows: ArrayView2<'_, R>, mut out: ArrayViewMut2<'_, R>) -> Result<()> {
-        check_dim("number of rows of the output", rows.nrows(), out.nrows())?;
-        check_dim("number of columns of the output", 1, out.ncols())?;
-        for (to, class) in out.iter_mut().zip(self.predict_classes(rows)?) {
-            *to = R::from_f64(class as f64);
-        }
-        Ok(())
+    fn predict_into(&self, rows: ArrayView2<'_, R>, out: ArrayViewMut2<'_, R>) -> Result<()> {
+        super::write_classes(rows.nrows(), out, || self.predict_classes(rows))
     }
 }

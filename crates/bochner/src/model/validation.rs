@@ -1,8 +1,9 @@
 use super::linear::Linear;
 use super::ridge::{Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel, first_largest};
+use crate::context::Context;
 use crate::error::{Error, Result, check_dim};
 use crate::feature::FeatureMap;
-use crate::rows::{OneAgainstRest, RowBlock, RowSource, check_finite, class_of, count_classes};
+use crate::rows::{OneAgainstRest, RowBlock, RowSource, check_finite, class_of};
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2, s};
 
@@ -116,10 +117,11 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Ridge<M> {
         penalties: &[f64],
         train: &mut dyn RowSource<R>,
         held_out: &mut dyn RowSource<R>,
+        context: &mut Context<'_>,
     ) -> Result<Validation<RidgeModel<M>>> {
         check_dim("number of held-out target columns", train.target_dim(), held_out.target_dim())?;
-        let mut models = self.fit_path(penalties, train)?;
-        let losses = squared_losses(&models, held_out)?;
+        let mut models = self.fit_path(penalties, train, context)?;
+        let losses = context.fit(held_out, |held_out, _| squared_losses(&models, held_out))?;
         let best = smallest(&losses);
         Ok(Validation { penalties: penalties.to_vec(), losses, best, model: models.swap_remove(best) })
     }
@@ -135,14 +137,15 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> RidgeClassifier<M> {
         penalties: &[f64],
         train: &mut dyn RowSource<R>,
         held_out: &mut dyn RowSource<R>,
+        context: &mut Context<'_>,
     ) -> Result<Validation<RidgeClassifierModel<M>>> {
         check_dim("number of held-out target columns", 1, held_out.target_dim())?;
         let classes = match self.known_classes() {
             Some(classes) => classes,
-            None => count_classes(train)?.max(count_classes(held_out)?),
+            None => context.classes(None, train)?.max(context.classes(None, held_out)?),
         };
-        let mut models = self.ridge().fit_path(penalties, &mut OneAgainstRest::new(train, classes)?)?;
-        let losses = class_losses(&models, held_out, classes)?;
+        let mut models = self.ridge().fit_path(penalties, &mut OneAgainstRest::new(train, classes)?, context)?;
+        let losses = context.fit(held_out, |held_out, _| class_losses(&models, held_out, classes))?;
         let best = smallest(&losses);
         let model = RidgeClassifierModel::from_regression(models.swap_remove(best));
         Ok(Validation { penalties: penalties.to_vec(), losses, best, model })

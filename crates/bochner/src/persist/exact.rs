@@ -1,4 +1,5 @@
 use super::container::{Header, Stored, Tensor, malformed};
+use crate::context::Context;
 use crate::error::{Result, check_dim};
 use crate::kernel::{Kernel, OperatorKernel};
 use crate::model::exact::{
@@ -114,7 +115,10 @@ impl ExactGpRegressorModel {
             .with_signal_variance(number(extra, "signal")?)?
             .with_normalised_targets(normalised);
         let (rows, targets, weights) = (stored.matrix("rows")?, stored.matrix("targets")?, stored.vector("weights")?);
-        process.fit(&mut InMemory::new(rows.view(), targets.view())?.with_weights(weights.view())?)
+        process.fit_stream(
+            &mut InMemory::new(rows.view(), targets.view())?.with_weights(weights.view())?,
+            &mut Context::default(),
+        )
     }
 }
 
@@ -155,7 +159,10 @@ impl ExactGpClassifierModel {
             process = process.with_signal_variance(signal)?;
         }
         let (rows, labels, weights) = (stored.matrix("rows")?, stored.matrix("labels")?, stored.vector("weights")?);
-        process.fit(&mut InMemory::new(rows.view(), labels.view())?.with_weights(weights.view())?)
+        process.fit_stream(
+            &mut InMemory::new(rows.view(), labels.view())?.with_weights(weights.view())?,
+            &mut Context::default(),
+        )
     }
 }
 
@@ -173,7 +180,7 @@ mod tests {
         let outputs = OutputMatrix::identity(2).unwrap();
         let related = OperatorKernel::decomposable(Gaussian::new(0.7).unwrap().into(), outputs).unwrap();
         for kernel in [OperatorKernel::curl_free(0.5).unwrap(), related] {
-            let model = ExactOperatorRidge::new(kernel, 0.1).unwrap().fit_arrays(rows.clone(), targets.view()).unwrap();
+            let model = ExactOperatorRidge::new(kernel, 0.1).unwrap().fit(rows.view(), targets.view()).unwrap();
             let stored = Stored::from_bytes(&model.to_stored().unwrap().to_bytes().unwrap()).unwrap();
             let again = ExactOperatorRidgeModel::from_stored(&stored).unwrap();
             assert_eq!(model.predict(rows.view()).unwrap(), again.predict(rows.view()).unwrap());

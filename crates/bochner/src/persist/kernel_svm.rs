@@ -54,14 +54,14 @@ impl<K: Kernel> KernelSvmModel<K> {
 mod tests {
     use super::*;
     use crate::kernel::{AnyKernel, Gaussian};
-    use crate::model::KernelSvm;
+    use crate::model::{Fit, KernelSvm};
 
     #[test]
     fn a_kernel_machine_survives_a_file() {
         let rows = Array2::from_shape_fn((60, 2), |(i, j)| ((i * (j + 2)) as f64 * 0.61).sin());
-        let labels: Vec<usize> = rows.rows().into_iter().map(|r| usize::from(r[0] * r[1] > 0.0)).collect();
+        let labels = Array2::from_shape_fn((60, 1), |(i, _)| f64::from(u8::from(rows[[i, 0]] * rows[[i, 1]] > 0.0)));
         let kernel = AnyKernel::from(Gaussian::new(0.5).unwrap());
-        let model = KernelSvm::new(kernel.clone(), 10.0).unwrap().fit(rows.view(), &labels).unwrap();
+        let model = KernelSvm::new(kernel.clone(), 10.0).unwrap().fit(rows.view(), labels.view()).unwrap();
         let described = serde_json::to_value(&kernel).unwrap();
         let stored = model.to_stored(described, None).unwrap();
         let stored = Stored::from_bytes(&stored.to_bytes().unwrap()).unwrap();

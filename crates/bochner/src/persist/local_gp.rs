@@ -84,14 +84,14 @@ impl LocalGpModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::LocalGp;
+    use crate::model::{Fit, LocalGp};
 
     #[test]
     fn a_local_process_survives_a_file() {
         let x = Array2::from_shape_fn((40, 2), |(i, j)| ((i * (j + 3)) as f64 * 0.37).sin() * 2.0);
         let y = x.map_axis(ndarray::Axis(1), |row| row[0] * row[1]).insert_axis(ndarray::Axis(1));
         let spec = MaclaurinSpec { n_components: 33, length_scale: 0.8.into(), ..Default::default() };
-        let model = LocalGp::new(spec, 0.05).unwrap().fit_rows(x.view(), y.view()).unwrap();
+        let model = LocalGp::new(spec, 0.05).unwrap().fit(x.view(), y.view()).unwrap();
         let stored = Stored::from_bytes(&model.to_stored().unwrap().to_bytes().unwrap()).unwrap();
         let again = LocalGpModel::from_stored(&stored).unwrap();
         let (expected, found) =

@@ -1,7 +1,11 @@
 use super::{RowBlock, RowSource};
 use crate::error::{Error, Result, check_dim};
+use crate::interrupt;
 use crate::scalar::Real;
 use ndarray::{Array2, s};
+
+/// Classes at most, where their number was not given.
+pub(crate) const MOST_CLASSES: usize = 1_000_000;
 
 /// Rows whose targets are made at once.
 const PIECE: usize = 1024;
@@ -27,15 +31,14 @@ pub(crate) fn class_of<R: Real>(target: R, classes: usize, row: usize) -> Result
 /// # Errors
 /// Labels that are not whole numbers, more than a million classes, or no rows.
 pub fn count_classes<R: Real>(source: &mut dyn RowSource<R>) -> Result<usize> {
-    const MOST: usize = 1_000_000;
     check_dim("number of target columns", 1, source.target_dim())?;
     let (mut classes, mut first) = (0, 0);
     source.for_each_block(&mut |block| {
         for (i, &label) in block.targets.iter().enumerate() {
-            classes = classes.max(class_of(label, MOST, first + i)? + 1);
+            classes = classes.max(class_of(label, MOST_CLASSES, first + i)? + 1);
         }
         first += block.targets.nrows();
-        Ok(())
+        interrupt::check()
     })?;
     if classes == 0 { Err(Error::parameter("rows", "at least one row", "none")) } else { Ok(classes) }
 }

@@ -2,12 +2,10 @@
 
 mod classes;
 mod lagged;
-mod watched;
 
-pub(crate) use classes::class_of;
 pub use classes::{Coded, Coding, OneAgainstRest, count_classes, simplex_codes};
+pub(crate) use classes::{MOST_CLASSES, class_of};
 pub use lagged::Lagged;
-pub use watched::{Progress, Watched};
 
 use crate::error::{Error, Result, check_dim};
 use crate::scalar::Real;

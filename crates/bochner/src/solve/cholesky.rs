@@ -1,6 +1,7 @@
 use super::{Means, Solution, SolveReport, centre, check_moments, check_solution};
 use crate::accumulate::Moments;
 use crate::error::{Error, Result, check_non_negative};
+use crate::interrupt;
 use crate::linalg::{Cholesky, Lower, TileMut};
 use crate::scalar::Scalar;
 use ndarray::Array2;
@@ -59,7 +60,9 @@ pub(crate) fn factorise_sums<W: Scalar<Real = f64>>(
 ) -> Result<(Cholesky<W>, f64, f64)> {
     let (mut matrix, mut jitter, mut most) = (matrix, 0.0, None);
     loop {
-        let (returned, pivot, norm) = match Cholesky::new(matrix) {
+        let attempt = Cholesky::new(matrix);
+        interrupt::check()?;
+        let (returned, pivot, norm) = match attempt {
             Ok(factor) => {
                 let condition = factor.condition();
                 if condition < WORST_CONDITION {

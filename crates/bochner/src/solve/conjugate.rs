@@ -2,6 +2,7 @@ use super::nystrom::Nystrom;
 use super::rounding::Rounded;
 use super::{Operator, SolveReport};
 use crate::error::{Error, Result, check_dim, check_non_negative};
+use crate::interrupt;
 use crate::linalg::gemm::RoundedRows;
 use crate::linalg::{Cholesky, TileMut};
 use ndarray::{Array2, Zip};
@@ -49,6 +50,11 @@ impl Default for ConjugateGradients {
 }
 
 impl ConjugateGradients {
+    /// Passes at most: right-hand sides, a preconditioner, the steps, and the residuals of all starts.
+    pub(crate) fn passes(&self) -> usize {
+        self.max_iterations + RESTARTS + 3
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         if let Some(tolerance) = self.tolerance {
             crate::error::check_positive("tolerance", tolerance)?;
@@ -211,6 +217,7 @@ fn descend(
     let mut rho = dots(r, &z);
     let (mut before, mut slowest) = (relative(r, sizes), 0.0f64);
     loop {
+        interrupt::check()?;
         let left = relative(r, sizes);
         // A little below what is asked for, since the true residual is the one that counts.
         if left <= 0.5 * tolerance || *iterations >= options.max_iterations || !left.is_finite() {

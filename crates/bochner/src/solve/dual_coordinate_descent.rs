@@ -1,7 +1,9 @@
 //! Linear support vector machines by coordinate descent in the dual.
 
-use super::operator::{Journal, last_state};
+use super::operator::last_state;
+use crate::context::Journal;
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
+use crate::interrupt::{self, Flag};
 use crate::linalg::Tile;
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Real;
@@ -106,9 +108,6 @@ impl<R> Blocks<R> for Whole<'_, R> {
         )
     }
 }
-
-/// Called after every pass; an error ends the work.
-pub(crate) type Watch<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 
 /// Some of the one-against-rest problems: weights, dual variables and what shrinking knows.
 #[derive(Debug)]
@@ -227,17 +226,16 @@ impl DualCoordinateDescent {
         positive: &[u32],
         sample_weights: Option<&[f64]>,
     ) -> Result<(Vec<Vec<R>>, Vec<GapReport>)> {
-        self.solve_watched(rows, labels, positive, sample_weights, &|| Ok(()), None)
+        self.solve_journalled(rows, labels, positive, sample_weights, None)
     }
 
-    /// [`solve`](Self::solve), ended early by an error of `watch`; a journal keeps the state after every pass.
-    pub(crate) fn solve_watched<R: Real>(
+    /// [`solve`](Self::solve) with a journal that keeps the state after every pass.
+    pub(crate) fn solve_journalled<R: Real>(
         &self,
         rows: Tile<'_, R>,
         labels: &[u32],
         positive: &[u32],
         sample_weights: Option<&[f64]>,
-        watch: Watch<'_>,
         journal: Option<&mut dyn Journal>,
     ) -> Result<(Vec<Vec<R>>, Vec<GapReport>)> {
         self.check()?;
@@ -249,12 +247,15 @@ impl DualCoordinateDescent {
         let numbers: Vec<u32> = (0..rows.rows() as u32).collect();
         let mut groups = self.groups(&facts, positive, rows.cols())?;
         let whole = || Whole { rows, numbers: &numbers };
+        let (n, job) = (rows.rows(), Flag::current());
         match journal {
             // A state is one of all problems: they go through their passes together.
-            Some(journal) => self.run(&mut groups, &facts, &mut whole(), 1, watch, Some(journal))?,
-            None => groups
-                .par_iter_mut()
-                .try_for_each(|group| self.run(std::slice::from_mut(group), &facts, &mut whole(), 1, watch, None))?,
+            Some(journal) => self.run(&mut groups, &facts, &mut whole(), (1, n), Some(journal))?,
+            None => {
+                let share = n / groups.len();
+                let run = |group| self.run(std::slice::from_mut(group), &facts, &mut whole(), (1, share), None);
+                groups.par_iter_mut().try_for_each(|group| job.within(|| run(group)))?;
+            }
         }
         Ok(finish(groups))
     }
@@ -268,12 +269,11 @@ impl DualCoordinateDescent {
         cols: usize,
         blocks: &mut dyn Blocks<R>,
         inner: usize,
-        watch: Watch<'_>,
         journal: Option<&mut dyn Journal>,
     ) -> Result<(Vec<Vec<R>>, Vec<GapReport>)> {
         self.check()?;
         let mut groups = self.groups(facts, positive, cols)?;
-        self.run(&mut groups, facts, blocks, inner, watch, journal)?;
+        self.run(&mut groups, facts, blocks, (inner, 0), journal)?;
         Ok(finish(groups))
     }
 
@@ -288,13 +288,13 @@ impl DualCoordinateDescent {
         Ok(positive.chunks(size).map(|positive| Group::new(positive, facts, cols)).collect())
     }
 
+    /// Passes until all problems are solved; each visits a block `inner` times and counts `rows` rows.
     fn run<R: Real>(
         &self,
         groups: &mut [Group<R>],
         facts: &[Row],
         blocks: &mut dyn Blocks<R>,
-        inner: usize,
-        watch: Watch<'_>,
+        (inner, rows): (usize, usize),
         mut journal: Option<&mut dyn Journal>,
     ) -> Result<()> {
         let mut order: Vec<u32> = Vec::new();
@@ -308,8 +308,8 @@ impl DualCoordinateDescent {
             if groups.iter().all(|group| group.bounds.iter().all(|bounds| bounds.solved)) {
                 break;
             }
-            watch()?;
-            self.pass(groups, facts, blocks, (epoch, inner), &mut order, watch)?;
+            self.pass(groups, facts, blocks, (epoch, inner), &mut order)?;
+            interrupt::advance(rows);
             if let Some(journal) = &mut journal {
                 journal.keep(state(groups, epoch + 1).view())?;
             }
@@ -325,7 +325,6 @@ impl DualCoordinateDescent {
         blocks: &mut dyn Blocks<R>,
         (epoch, inner): (usize, usize),
         order: &mut Vec<u32>,
-        watch: Watch<'_>,
     ) -> Result<()> {
         let arch = pulp::Arch::new();
         groups.iter_mut().for_each(Group::begin);
@@ -342,7 +341,7 @@ impl DualCoordinateDescent {
                 });
             }
             block += 1;
-            watch()
+            interrupt::check()
         })?;
         let last = epoch + 1 == self.max_epochs;
         // By `|`: every group has to look.
@@ -353,7 +352,7 @@ impl DualCoordinateDescent {
             groups.par_iter_mut().for_each(|group| {
                 arch.dispatch(Assessment { group, loss: self.loss, rows, numbers, facts });
             });
-            watch()
+            interrupt::check()
         })?;
         for group in groups.iter_mut() {
             group.judge(self.tolerance, epoch + 1, last, facts);
@@ -753,8 +752,7 @@ mod tests {
             let (_, whole) = solver.solve(tile, &labels, &[0, 1, 2], None).unwrap();
             let facts: Vec<Row> = (0..300).map(|i| solver.row(tile.row(i), labels[i], 1.0).unwrap()).collect();
             for inner in [1, 4] {
-                let (_, cut) =
-                    solver.solve_blocks(&facts, &[0, 1, 2], 12, &mut Cut(tile, 64), inner, &|| Ok(()), None).unwrap();
+                let (_, cut) = solver.solve_blocks(&facts, &[0, 1, 2], 12, &mut Cut(tile, 64), inner, None).unwrap();
                 for (a, b) in whole.iter().zip(&cut) {
                     assert!(a.converged && b.converged, "{a:?} {b:?}");
                     assert!((a.primal - b.primal).abs() <= 2e-5 * a.primal, "{a:?} {b:?}");

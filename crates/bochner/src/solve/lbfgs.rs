@@ -1,5 +1,6 @@
 use super::{Operator, SolveReport};
 use crate::error::{Error, Result, check_count, check_dim, check_non_negative};
+use crate::interrupt;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +72,7 @@ impl Lbfgs {
         let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
         let mut residual = if first > 0.0 { 1.0 } else { 0.0 };
         for iterations in 0..=self.max_iterations {
+            interrupt::check()?;
             if residual <= tolerance {
                 return Ok(Minimum { point, value, iterations, residual });
             }

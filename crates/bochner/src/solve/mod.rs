@@ -33,13 +33,13 @@ pub use conjugate::{ConjugateGradients, Preconditioner, conjugate_gradients};
 pub use dual::{dual, dual_path};
 pub use dual_coordinate_descent::{DualCoordinateDescent, GapReport, Hinge};
 pub use lbfgs::{Lbfgs, Minimum};
-pub use operator::{Journal, Operator};
+pub use operator::Operator;
 pub use path::Path;
 pub use stein::{LearnedOutputs, learn_outputs, stein};
 pub use stochastic::StochasticGradient;
 
 pub(crate) use cholesky::{factorise, factorise_sums};
-pub(crate) use dual_coordinate_descent::{Blocks, Watch, check_weights};
+pub(crate) use dual_coordinate_descent::{Blocks, check_weights};
 pub(crate) use lbfgs::quasi_newton;
 pub(crate) use operator::{Journalled, Normal, last_state, packed, unpack};
 pub(crate) use path::path;

@@ -1,8 +1,10 @@
 use super::rounding::{PIECE, Rounded, Rounding, Share};
 use super::{Means, Preconditioner, Solution, check_solution, check_totals, overflow};
 use crate::accumulate::{BLOCK, Collector, Gathered, Totals, add_adjoint_times};
+use crate::context::Journal;
 use crate::error::{Error, Result, check_dim};
 use crate::feature::FeatureMap;
+use crate::interrupt;
 use crate::linalg::field::Window;
 use crate::linalg::gemm::thin::MOST_COLUMNS;
 use crate::linalg::{Tile, TileMut};
@@ -28,31 +30,6 @@ pub trait Operator {
     /// Memory that cannot be had.
     fn take_rounded(&mut self) -> Result<Option<Rounded>> {
         Ok(None)
-    }
-}
-
-/// What an earlier run has computed on its way: products of an operator, parts of a model, or states of an iteration. An
-/// iteration that gets them again goes where it went before, to the bit, without computing them.
-pub trait Journal {
-    /// The next entry of the earlier run; `None` from the first one on that it did not record.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    fn recall(&mut self) -> Result<Option<Array2<f64>>>;
-
-    /// Records an entry that was computed, to be recalled after all those before it.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    fn record(&mut self, entry: ArrayView2<'_, f64>) -> Result<()>;
-
-    /// Records a state that makes all entries before it superfluous: a journal may forget them, and may pass over states
-    /// that come soon after another.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    fn keep(&mut self, state: ArrayView2<'_, f64>) -> Result<()> {
-        self.record(state)
     }
 }
 
@@ -90,10 +67,10 @@ pub(crate) fn unpack(state: &Array2<f64>, matrices: &mut [&mut Array2<f64>], num
     Ok(())
 }
 
-/// An operator whose products are recorded, or recalled where they were.
+/// An operator whose products are recorded where there is a journal, or recalled where they were.
 pub(crate) struct Journalled<'a> {
     pub(crate) operator: &'a mut dyn Operator,
-    pub(crate) journal: &'a mut dyn Journal,
+    pub(crate) journal: Option<&'a mut dyn Journal>,
 }
 
 impl Operator for Journalled<'_> {
@@ -102,13 +79,14 @@ impl Operator for Journalled<'_> {
     }
 
     fn apply(&mut self, v: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        if let Some(product) = self.journal.recall()? {
+        let Some(journal) = &mut self.journal else { return self.operator.apply(v) };
+        if let Some(product) = journal.recall()? {
             check_dim("number of rows of a recorded product", v.nrows(), product.nrows())?;
             check_dim("number of columns of a recorded product", v.ncols(), product.ncols())?;
             return Ok(product);
         }
         let product = self.operator.apply(v)?;
-        self.journal.record(product.view())?;
+        journal.record(product.view())?;
         Ok(product)
     }
 
@@ -264,7 +242,9 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
                 full(Gathered {
                     features: Tile::new(&block.features, rows, dim),
                     sides: Tile::new(&block.sides, rows, columns),
-                })
+                })?;
+                interrupt::advance(rows);
+                interrupt::check()
             });
         }
         let (map, collector) = (self.map, &mut self.collector);

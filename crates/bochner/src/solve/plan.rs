@@ -21,6 +21,19 @@ pub(crate) enum Choice {
     StochasticGradient(StochasticGradient),
 }
 
+impl Choice {
+    /// Rows that are read, multiplied or factorised, for so many rows and features.
+    pub(crate) fn rows(self, rows: Option<usize>, dim: usize) -> Option<usize> {
+        let n = rows?;
+        Some(match self {
+            Choice::Cholesky => n + dim,
+            Choice::Dual => 2 * n,
+            Choice::ConjugateGradients(options) => n.saturating_mul(options.passes()),
+            Choice::StochasticGradient(options) => n.saturating_mul(options.all_passes()),
+        })
+    }
+}
+
 /// What was chosen, why, and how much memory it takes at its peak.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plan {

@@ -222,6 +222,7 @@ pub fn learn_outputs(mut moments: Moments<f64>, penalty: f64, intercept: bool, s
     let mut outputs = OutputMatrix::identity(p)?;
     let mut objectives: Vec<f64> = Vec::new();
     for _ in 0..steps {
+        crate::interrupt::check()?;
         let mut solved = sides.dot(&outputs.vectors().t());
         for (mut row, value) in solved.rows_mut().into_iter().zip(path.eigenvalues()) {
             for (entry, a) in row.iter_mut().zip(outputs.values()) {

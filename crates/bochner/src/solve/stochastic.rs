@@ -1,8 +1,9 @@
 use super::nystrom::Nystrom;
 use super::operator::{Normal, evaluate, last_state, packed, padded, roots, unpack};
 use super::tied::Tied;
-use super::{Journal, Operator, SolveReport};
+use super::{Operator, SolveReport};
 use crate::accumulate::{Gathered, adjoint_times};
+use crate::context::Journal;
 use crate::error::{Error, Result, check_count};
 use crate::feature::{FeatureMap, Spread};
 use crate::interrupt;
@@ -26,6 +27,14 @@ pub struct StochasticGradient {
 impl Default for StochasticGradient {
     fn default() -> Self {
         StochasticGradient { passes: 10, rank: 100 }
+    }
+}
+
+impl StochasticGradient {
+    /// Passes over the rows: right-hand sides, a preconditioner, the length of steps, the steps, and the residual. Where steps
+    /// prove too long there are more.
+    pub(crate) fn all_passes(&self) -> usize {
+        self.passes + 4
     }
 }
 
@@ -196,7 +205,7 @@ impl Descent {
         let late = 2 * self.pass >= passes;
         normal.for_each(&mut |block| {
             for start in (0..block.features.rows()).step_by(BATCH) {
-                interrupt::checkpoint();
+                interrupt::check()?;
                 let range = start..(start + BATCH).min(block.features.rows());
                 let batch =
                     Gathered { features: block.features.rows_in(range.clone()), sides: block.sides.rows_in(range) };

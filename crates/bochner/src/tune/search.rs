@@ -1,6 +1,8 @@
 use crate::accumulate::Gram;
+use crate::context::Context;
 use crate::error::{Error, Result, check_count, check_dim, check_non_negative};
 use crate::feature::{Describe, DynMap, Spec};
+use crate::interrupt;
 use crate::model::{Ridge, RidgeModel, class_losses, squared_losses};
 use crate::random::{Role, Seed, Stream};
 use crate::rows::{OneAgainstRest, RowBlock, RowSource, count_classes};
@@ -294,6 +296,7 @@ impl<R: Real> RowSource<R> for Part<'_, R> {
             words.resize(block.rows.nrows(), 0);
             stream.words_from(first, &mut words);
             first += words.len() as u64;
+            interrupt::check()?;
             let of = |word: u64| match split {
                 Split::Folds(folds) => (word % folds as u64) as usize,
                 Split::HeldOut(share) => usize::from((word >> 11) as f64 * 0.5f64.powi(53) < share),
@@ -316,8 +319,7 @@ impl Search {
         Search { task, split, penalties, intercept: true, seed: Seed::new(0) }
     }
 
-    /// Judges every description with every penalty. `watch` is told after every description and may stop the search;
-    /// wrap the source in [`Watched`](crate::rows::Watched) to follow the passes.
+    /// Judges every description with every penalty. `watch` is told after every description and may stop the search.
     ///
     /// # Errors
     /// Those of drawing, fitting and predicting; no candidates; a split that leaves a part without rows; those of `watch`.
@@ -376,7 +378,7 @@ impl Search {
         let fitted = if judged.start > 0 { 1 } else { parts };
         let mut grams: Vec<Gram<R>> = Vec::with_capacity(fitted);
         for part in 0..fitted {
-            let mut gram = ridge.accumulator(outputs)?;
+            let mut gram = ridge.accumulator(outputs, &Context::default())?;
             let mut rows = Part { source, split, seed, part };
             let mut push = |block: RowBlock<'_, R>| gram.push_rows(&map, block);
             match classes {
@@ -394,7 +396,8 @@ impl Search {
             let first = others.next().expect("at least two parts");
             let mut train = grams[first].clone();
             others.try_for_each(|other| train.merge(&grams[other]))?;
-            let models: Vec<RidgeModel<DynMap<R>>> = ridge.fit_path_moments(&self.penalties, train.finish())?;
+            let models: Vec<RidgeModel<DynMap<R>>> =
+                ridge.fit_path_moments(&self.penalties, train.finish(), &Context::default())?;
             let mut rows = Part { source, split, seed, part };
             all.push(match classes {
                 Some(classes) => class_losses(&models, &mut rows, classes)?,
@@ -455,7 +458,7 @@ mod tests {
             seen += truth.len();
             for (trial, penalty) in trials.trials.iter().zip([0.01, 10.0]) {
                 let ridge = Ridge::new(map.clone(), penalty).unwrap();
-                let model = ridge.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+                let model = ridge.fit(x.view(), y.view()).unwrap();
                 let found = crate::model::Predict::predict(&model, new.view()).unwrap();
                 let loss = (&found - &truth).mapv(|e| e * e).mean().unwrap();
                 assert!((trial.losses[part] - loss).abs() < 1e-9, "{} {loss}", trial.losses[part]);

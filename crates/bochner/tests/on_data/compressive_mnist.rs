@@ -29,7 +29,7 @@ fn accuracies_are_those_of_the_paper_or_better() {
     let seeds: u64 = std::env::var("BOCHNER_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(5);
     let accuracy = |map: DynMap<f32>| {
         let start = Instant::now();
-        let model = Svm::new(map, 1.0).unwrap().fit(&mut InMemory::new(rows.view(), labels.view()).unwrap()).unwrap();
+        let model = Svm::new(map, 1.0).unwrap().fit(rows.view(), labels.view()).unwrap();
         let found = model.predict_classes(test.view()).unwrap();
         let right = found.iter().zip(&expected).filter(|(a, b)| **a as f32 == **b).count();
         (100.0 * right as f64 / 10_000.0, start.elapsed().as_secs_f64())

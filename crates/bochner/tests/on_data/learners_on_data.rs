@@ -68,13 +68,13 @@ fn regression(name: &str, features: usize) -> (f64, f64) {
         let spec = FourierSpec { n_components: features, ..spec };
         let process = GpRegressor::new(spec.build::<f64>(x.ncols()).unwrap(), tuned.noise_variance).unwrap();
         let process = process.with_signal_variance(tuned.signal_variance).unwrap();
-        let model = process.fit(&mut InMemory::new(a.view(), ya.view()).unwrap()).unwrap();
+        let model = process.fit(a.view(), ya.view()).unwrap();
         ours.push(normalised_mse(yb.view(), model.predict(b.view()).unwrap().view()).unwrap());
         let chosen = subset(a.nrows(), 8000, split as u64);
         let (sa, sy) = (a.select(Axis(0), &chosen), ya.select(Axis(0), &chosen));
         let reference = ExactGpRegressor::new(spec.kernel().unwrap(), tuned.noise_variance).unwrap();
         let reference = reference.with_signal_variance(tuned.signal_variance).unwrap();
-        let reference = reference.fit(&mut InMemory::new(sa.view(), sy.view()).unwrap()).unwrap();
+        let reference = reference.fit(sa.view(), sy.view()).unwrap();
         exact.push(normalised_mse(yb.view(), reference.predict(b.view()).unwrap().view()).unwrap());
         println!("{name:<12} split {split}: features {:.4}, exact {:.4}", ours[split], exact[split]);
     }
@@ -106,15 +106,18 @@ fn the_divergence_from_the_exact_posterior_falls_with_the_number_of_features() {
     standardise(&mut x, &mut none);
     let (train, test) = (s![..1500, ..], s![1500..2000, ..]);
     let base = FourierSpec { length_scale: 2.5.into(), ..FourierSpec::default() };
-    let mut source = InMemory::new(x.slice(train), y.slice(train)).unwrap();
-    let exact = ExactGpRegressor::new(base.kernel().unwrap(), 0.05).unwrap().fit(&mut source).unwrap();
+    let exact =
+        ExactGpRegressor::new(base.kernel().unwrap(), 0.05).unwrap().fit(x.slice(train), y.slice(train)).unwrap();
     let (mean, variance) = exact.predict_with_variance(x.slice(test)).unwrap();
     let mut last = f64::INFINITY;
     for features in [64, 256, 1024, 4096] {
         let mut sum = 0.0;
         for seed in 0..4 {
             let spec = FourierSpec { n_components: features, seed, ..base.clone() };
-            let model = GpRegressor::new(spec.build::<f64>(8).unwrap(), 0.05).unwrap().fit(&mut source).unwrap();
+            let model = GpRegressor::new(spec.build::<f64>(8).unwrap(), 0.05)
+                .unwrap()
+                .fit(x.slice(train), y.slice(train))
+                .unwrap();
             let (m, v) = model.predict_with_variance(x.slice(test)).unwrap();
             sum += gaussian_kl(m.view(), v.view(), mean.view(), variance.view()).unwrap() / 4.0;
         }
@@ -156,23 +159,22 @@ fn excess(name: &str, (train, test): &(Labelled, Labelled), spec: &Spec, multipl
     let codes =
         Array2::from_shape_fn((ya.nrows(), classes), |(i, c)| if ya[[i, 0]] as usize == c { 1.0 } else { -1.0 });
     let exact = KernelRidge::new(spec.kernel().unwrap(), ALPHA).unwrap();
-    let exact = exact.fit(&mut InMemory::new(a.view(), codes.view()).unwrap()).unwrap();
+    let exact = exact.fit(a.view(), codes.view()).unwrap();
     let values = exact.predict(b.view()).unwrap();
     let largest =
         |row: ArrayView1<'_, f64>| (0..row.len()).fold(0, |best, c| if row[c] > row[best] { c } else { best });
     let found: Vec<usize> = values.rows().into_iter().map(largest).collect();
     let exact = 100.0 * error_rate(&truth, &found).unwrap();
-    let mut source = InMemory::new(a.view(), ya.view()).unwrap();
     let mut above = Vec::new();
     for multiple in multiples {
         let map = spec.redrawn(multiple * d, 1).build::<f64>(d).unwrap();
-        let ridge = RidgeClassifier::new(Ridge::new(map.clone(), ALPHA).unwrap()).fit(&mut source).unwrap();
+        let ridge = RidgeClassifier::new(Ridge::new(map.clone(), ALPHA).unwrap()).fit(a.view(), ya.view()).unwrap();
         let ridge = 100.0 * error_rate(&truth, &ridge.predict_classes(b.view()).unwrap()).unwrap();
         // A factorisation for each class: of many columns the ridge classifier's single one tells enough.
         let process = if *multiple > 80 {
             f64::NAN
         } else {
-            let process = GpClassifier::new(map, 0.01).unwrap().fit(&mut source).unwrap();
+            let process = GpClassifier::new(map, 0.01).unwrap().fit(a.view(), ya.view()).unwrap();
             100.0 * error_rate(&truth, &process.predict_classes(b.view()).unwrap()).unwrap()
         };
         println!(

@@ -13,7 +13,7 @@ use bochner::rows::{InMemory, RowSource};
 use bochner::scalar::Scalar;
 use bochner::special::normal_quantile;
 use bochner::variance::{Form, Weights};
-use bochner::{Complex, Error};
+use bochner::{Complex, Context, Error};
 use ndarray::{Array2, ArrayView2, Axis, array, concatenate, s};
 use serde_json::json;
 
@@ -50,7 +50,8 @@ fn a_linear_process_agrees_with_scikit_learn() {
     let process = GpRegressor::new(columns::<f64>(3), 0.3).unwrap().with_signal_variance(1.7).unwrap();
     let expected = array![[2.3140797493298475, 0.1080232859004371], [1.3429851322006838, -1.0689908085624418]];
 
-    let model = process.clone().with_normalised_targets(false).fit(&mut source).unwrap();
+    let model =
+        process.clone().with_normalised_targets(false).fit_stream(&mut source, &mut Context::default()).unwrap();
     let (mean, variance) = model.predict_with_variance(new.view()).unwrap();
     close(mean.view(), expected.view(), 1e-13);
     close(variance.view(), array![[0.10501347282168318; 2], [0.26959982680189226; 2]].view(), 1e-13);
@@ -60,7 +61,7 @@ fn a_linear_process_agrees_with_scikit_learn() {
     assert!((model.log_marginal_likelihood() + 27.86845118260596).abs() < 1e-12);
     assert_eq!(model.observation_variances(), [0.3, 0.3]);
 
-    let model = process.fit(&mut source).unwrap();
+    let model = process.fit_stream(&mut source, &mut Context::default()).unwrap();
     let (mean, variance) = model.predict_with_variance(new.view()).unwrap();
     close(mean.view(), expected.view(), 1e-13);
     let expected = array![[0.05870233469502444, 0.07000898188112212], [0.15070579842187182, 0.17973321786792812]];
@@ -118,7 +119,7 @@ fn features_and_pairs_agree<M: FeatureMap<Real = f64, Output: Scalar<Real = f64>
     let noises: Vec<f64> = w.iter().map(|w| noise / w).collect();
     let mut source = InMemory::new(x.view(), y.view()).unwrap().with_weights(w.view()).unwrap();
     let process = GpRegressor::new(map.clone(), noise).unwrap().with_signal_variance(signal).unwrap();
-    let model = process.with_normalised_targets(false).fit(&mut source).unwrap();
+    let model = process.with_normalised_targets(false).fit_stream(&mut source, &mut Context::default()).unwrap();
     let new = data::<f64>(7, 3, 1).0.mapv(|v| 0.7 * v + 0.1);
     let features = map.transform(x.view()).unwrap();
     let (means, covariance, likelihood) = by_pairs(&features, &map.transform(new.view()).unwrap(), &z, &noises, signal);
@@ -148,7 +149,7 @@ fn a_complex_process_is_its_real_embedding_and_not_the_process_of_its_real_featu
     let (x, y, _) = data::<f64>(60, 3, 1);
     let y = &y - y.mean().unwrap();
     let process = |noise| GpRegressor::new(map.clone(), noise).unwrap().with_normalised_targets(false);
-    let model = process(0.3).fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+    let model = process(0.3).fit(x.view(), y.view()).unwrap();
     // Real and imaginary parts of f = phi^T w are linear in those of w, which have variance 1/2 each.
     let embed = |x: &Array2<f64>| {
         let f = map.transform(x.view()).unwrap();
@@ -160,7 +161,7 @@ fn a_complex_process_is_its_real_embedding_and_not_the_process_of_its_real_featu
     let targets = concatenate![Axis(0), y, Array2::zeros(y.dim())];
     let embedded = GpRegressor::new(columns::<f64>(50), 0.15).unwrap().with_signal_variance(0.5).unwrap();
     let embedded = embedded.with_normalised_targets(false);
-    let embedded = embedded.fit(&mut InMemory::new(rows.view(), targets.view()).unwrap()).unwrap();
+    let embedded = embedded.fit(rows.view(), targets.view()).unwrap();
     let new = x.slice(s![..9, ..]).mapv(|v| v + 0.3);
     let (mean, variance) = model.predict_with_variance(new.view()).unwrap();
     let (both, spread) = embedded.predict_with_variance(embed(&new).view()).unwrap();
@@ -170,7 +171,7 @@ fn a_complex_process_is_its_real_embedding_and_not_the_process_of_its_real_featu
     // Real and imaginary parts as features of their own make another process.
     let spec = FourierSpec { n_components: 25, form: Form::Complex, seed: 5, ..FourierSpec::default() };
     let ctr = GpRegressor::new(spec.build::<f64>(3).unwrap(), 0.3).unwrap().with_normalised_targets(false);
-    let ctr = ctr.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+    let ctr = ctr.fit(x.view(), y.view()).unwrap();
     let differences = &ctr.predict(new.view()).unwrap() - &mean;
     assert!(differences.iter().any(|d| d.abs() > 1e-3), "{differences}");
 }
@@ -182,7 +183,7 @@ fn blocks_and_merges_do_not_matter() {
     let process = GpRegressor::new(map.clone(), 0.1).unwrap();
     let fit = |block| {
         let source = InMemory::new(x.view(), y.view()).unwrap().with_weights(w.view()).unwrap();
-        process.fit(&mut source.with_block_rows(block).unwrap()).unwrap()
+        process.fit_stream(&mut source.with_block_rows(block).unwrap(), &mut Context::default()).unwrap()
     };
     let whole = fit(2500);
     let new = x.slice(s![..20, ..]);
@@ -193,7 +194,7 @@ fn blocks_and_merges_do_not_matter() {
     // A row's prediction does not depend on the rows around it.
     let (mean, variance) = whole.predict_with_variance(x.slice(s![3..4, ..])).unwrap();
     assert_eq!((mean.row(0), variance.row(0)), (expected.0.row(3), expected.1.row(3)));
-    let mut parts: Vec<Gram<f64>> = (0..2).map(|_| process.accumulator(2).unwrap()).collect();
+    let mut parts: Vec<Gram<f64>> = (0..2).map(|_| process.accumulator(2, &Context::default()).unwrap()).collect();
     for (part, rows) in parts.iter_mut().zip([0..1100, 1100..2500]) {
         let mut source = InMemory::new(x.slice(s![rows.clone(), ..]), y.slice(s![rows.clone(), ..]))
             .unwrap()
@@ -213,7 +214,7 @@ fn blocks_and_merges_do_not_matter() {
 
 fn samples_have_the_posterior_moments<M: FeatureMap<Real = f64> + Clone>(map: M, share: f64) {
     let (x, y, _) = data::<f64>(40, 3, 2);
-    let model = GpRegressor::new(map, 0.5).unwrap().fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+    let model = GpRegressor::new(map, 0.5).unwrap().fit(x.view(), y.view()).unwrap();
     let new = x.slice(s![..3, ..]).mapv(|v| v + 0.5);
     let count = 4000;
     let samples = model.sample(new.view(), count, Seed::new(11)).unwrap();
@@ -254,7 +255,8 @@ fn posterior_samples_have_the_posterior_mean_and_covariance() {
 fn models_come_back_from_files_bit_by_bit() {
     let (x, y, _) = data::<f64>(70, 3, 2);
     let source = || InMemory::new(x.view(), y.view()).unwrap();
-    let model = GpRegressor::new(complex_map(20), 0.1).unwrap().fit(&mut source()).unwrap();
+    let model =
+        GpRegressor::new(complex_map(20), 0.1).unwrap().fit_stream(&mut source(), &mut Context::default()).unwrap();
     let stored = model.to_stored(json!({ "map": "test" })).unwrap();
     let stored = Stored::from_bytes(&stored.to_bytes().unwrap()).unwrap();
     let again = GpRegressorModel::from_stored(&stored, complex_map(20)).unwrap();
@@ -267,7 +269,8 @@ fn models_come_back_from_files_bit_by_bit() {
     let single = x.mapv(|v| v as f32);
     let targets = y.mapv(|v| v as f32);
     let mut rows = InMemory::new(single.view(), targets.view()).unwrap();
-    let model = GpRegressor::new(waves::<f32>(3, 20), 0.1).unwrap().fit(&mut rows).unwrap();
+    let model =
+        GpRegressor::new(waves::<f32>(3, 20), 0.1).unwrap().fit_stream(&mut rows, &mut Context::default()).unwrap();
     let stored = Stored::from_bytes(&model.to_stored(json!(null)).unwrap().to_bytes().unwrap()).unwrap();
     let again = GpRegressorModel::from_stored(&stored, waves::<f32>(3, 20)).unwrap();
     assert_eq!(again.predict(single.view()).unwrap(), model.predict(single.view()).unwrap());
@@ -282,20 +285,21 @@ fn bad_input_is_refused_and_hard_input_is_reported() {
     assert!(GpRegressor::new(map.clone(), 1.0).unwrap().with_signal_variance(0.0).is_err());
     let process = GpRegressor::new(map.clone(), 1.0).unwrap();
     let empty = (Array2::zeros((0, 2)), Array2::zeros((0, 1)));
-    assert!(process.fit(&mut InMemory::new(empty.0.view(), empty.1.view()).unwrap()).is_err());
+    assert!(process.fit(empty.0.view(), empty.1.view()).is_err());
     let (rows, none) = (Array2::zeros((3, 2)), Array2::zeros((3, 0)));
-    assert!(process.fit(&mut InMemory::new(rows.view(), none.view()).unwrap()).is_err());
-    let small = process.clone().with_memory_budget(1000).unwrap();
+    assert!(process.fit(rows.view(), none.view()).is_err());
+    let mut small = Context::default().with_memory_budget(1000).unwrap();
     let targets = array![[4.0], [4.0], [4.0]];
-    assert!(matches!(small.fit(&mut InMemory::new(rows.view(), targets.view()).unwrap()), Err(Error::Budget { .. })));
+    let mut source = InMemory::new(rows.view(), targets.view()).unwrap();
+    assert!(matches!(process.fit_stream(&mut source, &mut small), Err(Error::Budget { .. })));
     // Constant targets: the mean is all there is to learn.
-    let model = process.fit(&mut InMemory::new(rows.view(), targets.view()).unwrap()).unwrap();
+    let model = process.fit(rows.view(), targets.view()).unwrap();
     assert_eq!(model.predict(rows.view()).unwrap(), targets);
     assert!(model.predict_with_variance(array![[f64::NAN, 0.0]].view()).is_err());
     assert!(model.predict_with_variance(array![[0.0]].view()).is_err());
     // Equal rows and hardly any noise: the posterior stays finite.
     let sure = GpRegressor::new(map, 1e-13).unwrap();
-    let model = sure.fit(&mut InMemory::new(rows.view(), array![[1.0], [2.0], [4.0]].view()).unwrap()).unwrap();
+    let model = sure.fit(rows.view(), array![[1.0], [2.0], [4.0]].view()).unwrap();
     let (mean, variance) = model.predict_with_variance(rows.view()).unwrap();
     assert!((mean[[0, 0]] - 7.0 / 3.0).abs() < 1e-6 && variance[[0, 0]] >= 0.0 && variance[[0, 0]] < 1e-6);
 }
@@ -312,9 +316,9 @@ fn complex_numbers_of_single_precision_serve_as_well() {
     let (x, y, _) = data::<f64>(200, 3, 1);
     let (single, targets) = (x.mapv(|v| v as f32), y.mapv(|v| v as f32));
     let coarse = GpRegressor::new(spec.build_complex::<f32>(3).unwrap(), 0.5).unwrap();
-    let coarse = coarse.fit(&mut InMemory::new(single.view(), targets.view()).unwrap()).unwrap();
+    let coarse = coarse.fit(single.view(), targets.view()).unwrap();
     let fine = GpRegressor::new(spec.build_complex::<f64>(3).unwrap(), 0.5).unwrap();
-    let fine = fine.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+    let fine = fine.fit(x.view(), y.view()).unwrap();
     let (a, b) = (coarse.predict(single.view()).unwrap(), fine.predict(x.view()).unwrap());
     let scale = b.iter().fold(0.0f64, |a, v| a.max(v.abs()));
     assert!(a.iter().zip(&b).all(|(a, b)| (f64::from(*a) - b).abs() < 1e-3 * scale));
@@ -336,7 +340,7 @@ fn classes_agree_with_pairs<M: FeatureMap<Real = f64, Output: Scalar<Real = f64>
     let (x, labels) = labelled(90);
     let alpha: f64 = 0.02;
     let model = GpClassifier::new(map.clone(), alpha).unwrap();
-    let model = model.fit(&mut InMemory::new(x.view(), labels.view()).unwrap()).unwrap();
+    let model = model.fit(x.view(), labels.view()).unwrap();
     let new = x.slice(s![..5, ..]).mapv(|v| 0.8 * v - 0.2);
     let (means, variances) = model.latents(new.view()).unwrap();
     let (features, others) = (map.transform(x.view()).unwrap(), map.transform(new.view()).unwrap());
@@ -369,7 +373,7 @@ fn probabilities_add_up_and_say_what_the_latents_say() {
     let (x, labels) = labelled(400);
     let map = FourierSpec { n_components: 100, seed: 1, ..FourierSpec::default() }.build::<f64>(3).unwrap();
     let classifier = GpClassifier::new(map, 0.01).unwrap().with_classes(4).unwrap();
-    let model = classifier.fit(&mut InMemory::new(x.view(), labels.view()).unwrap()).unwrap();
+    let model = classifier.fit(x.view(), labels.view()).unwrap();
     let probabilities = model.probabilities(x.view()).unwrap();
     assert!(probabilities.sum_axis(Axis(1)).iter().all(|sum| (sum - 1.0).abs() < 1e-12));
     // A class without rows is never likely.
@@ -400,7 +404,7 @@ fn classes_do_not_depend_on_blocks_and_alpha_is_chosen_by_held_out_labels() {
     let classifier = GpClassifier::new(map.clone(), 0.1).unwrap();
     let fit = |block| {
         let source = InMemory::new(x.view(), labels.view()).unwrap();
-        classifier.fit(&mut source.with_block_rows(block).unwrap()).unwrap()
+        classifier.fit_stream(&mut source.with_block_rows(block).unwrap(), &mut Context::default()).unwrap()
     };
     let whole = fit(600).probabilities(x.view()).unwrap();
     assert_eq!(fit(1).probabilities(x.view()).unwrap(), whole);
@@ -408,12 +412,17 @@ fn classes_do_not_depend_on_blocks_and_alpha_is_chosen_by_held_out_labels() {
         ((x.slice(s![..450, ..]), labels.slice(s![..450, ..])), (x.slice(s![450.., ..]), labels.slice(s![450.., ..])));
     let alphas = [1e-5, 1e-3, 0.1, 1.0];
     let found = classifier
-        .validate(&alphas, &mut InMemory::new(train.0, train.1).unwrap(), &mut InMemory::new(test.0, test.1).unwrap())
+        .validate(
+            &alphas,
+            &mut InMemory::new(train.0, train.1).unwrap(),
+            &mut InMemory::new(test.0, test.1).unwrap(),
+            &mut Context::default(),
+        )
         .unwrap();
     let targets: Vec<usize> = test.1.iter().map(|l| *l as usize).collect();
     for (alpha, loss) in alphas.iter().zip(&found.losses) {
         let alone = GpClassifier::new(map.clone(), *alpha).unwrap();
-        let alone = alone.fit(&mut InMemory::new(train.0, train.1).unwrap()).unwrap();
+        let alone = alone.fit(train.0, train.1).unwrap();
         let probabilities = alone.probabilities(test.0).unwrap();
         let exact = bochner::metrics::class_negative_log_likelihood(&targets, probabilities.view()).unwrap();
         assert_eq!(*loss, exact);
@@ -421,8 +430,8 @@ fn classes_do_not_depend_on_blocks_and_alpha_is_chosen_by_held_out_labels() {
     }
     assert_eq!(found.model.alpha(), alphas[found.best]);
     // Two halves, merged.
-    let mut first = classifier.accumulator(3).unwrap();
-    let mut second = classifier.accumulator(3).unwrap();
+    let mut first = classifier.accumulator(3, &Context::default()).unwrap();
+    let mut second = classifier.accumulator(3, &Context::default()).unwrap();
     for (to, rows) in [(&mut first, 0..250), (&mut second, 250..600)] {
         let mut source = InMemory::new(x.slice(s![rows.clone(), ..]), labels.slice(s![rows, ..])).unwrap();
         source.for_each_block(&mut |block| to.push_rows(&map, block)).unwrap();
@@ -436,7 +445,7 @@ fn classes_do_not_depend_on_blocks_and_alpha_is_chosen_by_held_out_labels() {
 fn classifiers_come_back_from_files_and_refuse_what_they_cannot_use() {
     let (x, labels) = labelled(80);
     let model = GpClassifier::new(complex_map(15), 0.05).unwrap();
-    let model = model.fit(&mut InMemory::new(x.view(), labels.view()).unwrap()).unwrap();
+    let model = model.fit(x.view(), labels.view()).unwrap();
     let names = vec![json!("a"), json!("b"), json!("c")];
     let stored = model.to_stored(json!({ "map": "test" }), Some(names.clone())).unwrap();
     let stored = Stored::from_bytes(&stored.to_bytes().unwrap()).unwrap();
@@ -446,14 +455,16 @@ fn classifiers_come_back_from_files_and_refuse_what_they_cannot_use() {
     assert!(GpRegressorModel::from_stored(&stored, complex_map(15)).is_err());
     assert!(model.to_stored(json!(null), Some(names[..2].to_vec())).is_err());
     assert!(GpClassifier::new(waves::<f64>(3, 5), 0.0).is_err());
-    let small = GpClassifier::new(waves::<f64>(3, 50), 0.1).unwrap().with_memory_budget(1000).unwrap();
-    assert!(matches!(small.fit(&mut InMemory::new(x.view(), labels.view()).unwrap()), Err(Error::Budget { .. })));
+    let large = GpClassifier::new(waves::<f64>(3, 50), 0.1).unwrap();
+    let mut small = Context::default().with_memory_budget(1000).unwrap();
+    let mut source = InMemory::new(x.view(), labels.view()).unwrap();
+    assert!(matches!(large.fit_stream(&mut source, &mut small), Err(Error::Budget { .. })));
     let wrong = labels.mapv(|l| l + 0.5);
     let classifier = GpClassifier::new(waves::<f64>(3, 5), 0.1).unwrap();
-    assert!(classifier.fit(&mut InMemory::new(x.view(), wrong.view()).unwrap()).is_err());
+    assert!(classifier.fit(x.view(), wrong.view()).is_err());
     // A single class is always right.
     let same = Array2::zeros(labels.dim());
-    let model = classifier.fit(&mut InMemory::new(x.view(), same.view()).unwrap()).unwrap();
+    let model = classifier.fit(x.view(), same.view()).unwrap();
     assert!(model.predict_classes(x.view()).unwrap().iter().all(|class| *class == 0));
 }
 
@@ -464,7 +475,7 @@ fn variational_classification_learns_and_does_not_depend_on_blocks() {
     let classifier = SviClassifier::new(map.clone(), 30.0).unwrap().with_passes(15).unwrap();
     let fit = |block| {
         let source = InMemory::new(x.view(), labels.view()).unwrap();
-        classifier.fit(&mut source.with_block_rows(block).unwrap()).unwrap()
+        classifier.fit_stream(&mut source.with_block_rows(block).unwrap(), &mut Context::default()).unwrap()
     };
     let model = fit(1500);
     let found = model.predict(x.view()).unwrap();
@@ -490,15 +501,15 @@ fn every_target_has_the_level_that_it_would_have_alone() {
     }
     let new = x.slice(s![..20, ..]);
     let process = GpRegressor::new(waves::<f64>(3, 60), 0.05).unwrap();
-    let plain = process.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+    let plain = process.fit(x.view(), y.view()).unwrap();
     let process = process.with_likeliest_level(true);
-    let both = process.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+    let both = process.fit(x.view(), y.view()).unwrap();
     let (mean, variance) = both.predict_with_variance(new).unwrap();
     assert_eq!(mean, plain.predict(new).unwrap());
     let mut likelihood = 0.0;
     for target in 0..2 {
         let one = y.slice(s![.., target..target + 1]);
-        let alone = process.fit(&mut InMemory::new(x.view(), one).unwrap()).unwrap();
+        let alone = process.fit(x.view(), one).unwrap();
         let ratio = both.observation_variances()[target] / alone.observation_variances()[0];
         assert!((ratio - 1.0).abs() < 1e-12, "{ratio}");
         let (_, expected) = alone.predict_with_variance(new).unwrap();
@@ -509,7 +520,7 @@ fn every_target_has_the_level_that_it_would_have_alone() {
         let at = |factor: f64| {
             let (signal, noise) = (factor * alone.signal_variance(), factor * alone.noise_variance());
             let process = GpRegressor::new(waves::<f64>(3, 60), noise).unwrap().with_signal_variance(signal).unwrap();
-            process.fit(&mut InMemory::new(x.view(), one).unwrap()).unwrap().log_marginal_likelihood()
+            process.fit(x.view(), one).unwrap().log_marginal_likelihood()
         };
         let best = at(1.0);
         assert!((best - alone.log_marginal_likelihood()).abs() < 1e-9 * best.abs().max(300.0));
@@ -526,7 +537,7 @@ fn what_rounding_adds_to_the_matrix_is_noise() {
     let x = Array2::from_shape_fn((n, dim), |(_, j)| value(j));
     let y = Array2::from_shape_fn((n, 1), |(i, _)| (i % 2) as f32);
     let process = GpRegressor::new(columns::<f32>(dim), 1e-9).unwrap().with_normalised_targets(false);
-    let model = process.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+    let model = process.fit(x.view(), y.view()).unwrap();
     let (jitter, noise) = (model.report().jitter, model.noise_variance());
     assert!(jitter > 0.0 && (noise / (1e-9 * (1.0 + jitter)) - 1.0).abs() < 1e-12, "{noise} {jitter}");
     // Where nothing was seen, the variance is that of the prior: rounding must not take from it more than it added as noise.

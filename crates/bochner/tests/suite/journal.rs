@@ -1,11 +1,12 @@
 //! Fits that are broken off and taken up again.
 
+use bochner::context::Journal;
 use bochner::feature::{Describe, FourierSpec, MaclaurinSpec, OperatorSpec};
 use bochner::kernel::{Gaussian, OperatorKernel};
-use bochner::model::{KernelSvm, LocalGp, OperatorRidge, OperatorSolver, Predict, Ridge, SviClassifier, Svm};
+use bochner::model::{Fit, KernelSvm, LocalGp, OperatorRidge, OperatorSolver, Predict, Ridge, SviClassifier, Svm};
 use bochner::rows::InMemory;
-use bochner::solve::{ConjugateGradients, Journal, Preconditioner, Solver, StochasticGradient};
-use bochner::{Error, Result};
+use bochner::solve::{ConjugateGradients, Preconditioner, Solver, StochasticGradient};
+use bochner::{Context, Error, Result};
 use ndarray::{Array2, ArrayView2};
 use std::collections::VecDeque;
 
@@ -52,10 +53,10 @@ impl Journal for Breaking {
 }
 
 /// A fit and what it predicts.
-type Fit<'a> = Box<dyn Fn(&mut (dyn Journal + Send)) -> Result<Array2<f64>> + 'a>;
+type Run<'a> = Box<dyn Fn(&mut dyn Journal) -> Result<Array2<f64>> + 'a>;
 
 /// Predictions of a fit, broken off after every `every` entries and resumed until it ends; and how often it was.
-fn broken(fit: &Fit<'_>, every: usize, forgets: bool) -> (Array2<f64>, usize) {
+fn broken(fit: &Run<'_>, every: usize, forgets: bool) -> (Array2<f64>, usize) {
     let mut journal = Breaking { forgets, ..Breaking::default() };
     for breaks in 0..1000 {
         journal.resumed(every);
@@ -69,6 +70,10 @@ fn broken(fit: &Fit<'_>, every: usize, forgets: bool) -> (Array2<f64>, usize) {
 
 fn rows() -> Array2<f64> {
     Array2::from_shape_fn((300, 2), |(i, j)| (0.37 * (i * (j + 2) + j) as f64).sin() * 2.0)
+}
+
+fn fitted<F: Fit<Real = f64>>(fit: &F, targets: &Array2<f64>, mut context: Context<'_>) -> Result<F::Model> {
+    fit.fit_stream(&mut InMemory::new(rows().view(), targets.view())?, &mut context)
 }
 
 #[test]
@@ -85,40 +90,43 @@ fn fits_that_are_broken_off_and_resumed_end_with_the_same_bits() {
     let kernel = OperatorKernel::div_free(0.9).unwrap();
     let features = OperatorSpec { n_components: 12, ..OperatorSpec::new(kernel) }.build::<f64>(2).unwrap();
     // In no memory at all rows are read in every pass.
-    let operator = |solver| OperatorRidge::new(features.clone(), 0.05)?.with_solver(solver)?.with_memory_budget(1);
+    let operator = |solver| OperatorRidge::new(features.clone(), 0.05)?.with_solver(solver);
     let svi = SviClassifier::new(map.clone(), 4.0).unwrap().with_passes(6).unwrap();
     let spec = MaclaurinSpec { n_components: 20, length_scale: 0.8.into(), ..Default::default() };
     let local = LocalGp::new(spec, 0.1).unwrap();
     let by_ridge = |solver: Solver, journal: &mut dyn Journal| {
-        ridge(solver).fit_journalled(&mut InMemory::new(x.view(), y.view())?, journal)?.predict(x.view())
+        fitted(&ridge(solver), &y, Context::default().with_journal(journal))?.predict(x.view())
     };
     // Three classes in stripes, which few steps do not tell apart.
-    let thirds: Vec<usize> = x.rows().into_iter().map(|r| (2.5 * r[0] + r[1]).rem_euclid(3.0) as usize).collect();
-    let labels = Array2::from_shape_fn((300, 1), |(i, _)| thirds[i] as f64);
+    let labels = Array2::from_shape_fn((300, 1), |(i, _)| (2.5 * x[[i, 0]] + x[[i, 1]]).rem_euclid(3.0).floor());
     let svm = Svm::new(map.clone(), 10.0).unwrap().with_max_epochs(25).unwrap();
     let kernel_svm = KernelSvm::new(Gaussian::new(1.0).unwrap(), 1000.0).unwrap().with_max_steps(1500).unwrap();
-    let by_svm = |svm: &Svm<_>, journal: &mut dyn Journal| {
-        let model = svm.fit_journalled(&mut InMemory::new(x.view(), labels.view())?, &|| Ok(()), journal)?;
+    let by_svm = |context: Context<'_>| {
+        let model = fitted(&svm, &labels, context)?;
         let mut values = Array2::zeros((300, 3));
         model.decide_into(x.view(), values.view_mut())?;
         Ok(values)
     };
     let by_operator = |solver: OperatorSolver, journal: &mut dyn Journal| {
-        operator(solver)?.fit_journalled(&mut InMemory::new(x.view(), field.view())?, journal)?.predict(x.view())
+        let context = Context::default().with_memory_budget(1)?.with_journal(journal);
+        fitted(&operator(solver)?, &field, context)?.predict(x.view())
     };
-    let fits: [(&str, Fit<'_>); 9] = [
+    let fits: [(&str, Run<'_>); 9] = [
         ("conjugate gradients", Box::new(|j| by_ridge(Solver::ConjugateGradients(cg), j))),
         ("stochastic gradients", Box::new(|j| by_ridge(Solver::StochasticGradient(sgd), j))),
         ("tied stochastic gradients", Box::new(|j| by_operator(OperatorSolver::StochasticGradient(sgd), j))),
         ("tied conjugate gradients", Box::new(|j| by_operator(OperatorSolver::ConjugateGradients(cg), j))),
         (
             "variational inference",
-            Box::new(|j| svi.fit_journalled(&mut InMemory::new(x.view(), classes.view())?, j)?.probabilities(x.view())),
+            Box::new(|j| fitted(&svi, &classes, Context::default().with_journal(j))?.probabilities(x.view())),
         ),
-        ("machines in memory", Box::new(|j| by_svm(&svm, j))),
-        ("machines in blocks", Box::new(|j| by_svm(&svm.clone().with_memory_budget(1)?, j))),
-        ("kernel machines", Box::new(|j| kernel_svm.fit_journalled(x.view(), &thirds, j)?.decide(x.view()))),
-        ("local processes", Box::new(|j| local.fit_rows_journalled(x.view(), y.view(), j)?.predict(x.view()))),
+        ("machines in memory", Box::new(|j| by_svm(Context::default().with_journal(j)))),
+        ("machines in blocks", Box::new(|j| by_svm(Context::default().with_memory_budget(1)?.with_journal(j)))),
+        (
+            "kernel machines",
+            Box::new(|j| fitted(&kernel_svm, &labels, Context::default().with_journal(j))?.decide(x.view())),
+        ),
+        ("local processes", Box::new(|j| fitted(&local, &y, Context::default().with_journal(j))?.predict(x.view()))),
     ];
     for (name, fit) in &fits {
         let (peace, breaks) = broken(fit, usize::MAX, false);

@@ -5,6 +5,7 @@ mod approximation;
 mod attention;
 mod composition;
 mod compressive;
+mod context;
 mod determinism;
 mod draws;
 mod exact;

@@ -7,7 +7,7 @@ use bochner::model::{Fit, Predict, Ridge, RidgeClassifier, RidgeClassifierModel,
 use bochner::persist::{Header, Stored, Tensor, Values};
 use bochner::rows::{InMemory, RowBlock};
 use bochner::scalar::Real;
-use bochner::{Complex, Error};
+use bochner::{Complex, Context, Error};
 use ndarray::{Array2, s};
 use serde_json::json;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ fn a_model_comes_back<R: Real>(name: &str) {
     let path = folder.0.join("model.bochner");
     let (x, y, w) = data::<R>(100, 3, 2);
     let mut source = InMemory::new(x.view(), y.view()).unwrap().with_weights(w.view()).unwrap();
-    let model = Ridge::new(waves::<R>(3, 20), 0.1).unwrap().fit(&mut source).unwrap();
+    let model = Ridge::new(waves::<R>(3, 20), 0.1).unwrap().fit_stream(&mut source, &mut Context::default()).unwrap();
     let description = json!({ "map": "waves", "seed": 1 });
     model.to_stored(description.clone()).unwrap().save(&path).unwrap();
     let stored = Stored::load(&path).unwrap();
@@ -69,9 +69,8 @@ fn models_come_back_in_both_precisions() {
 fn classifiers_keep_the_names_of_their_classes() {
     let (x, _, _) = data::<f32>(60, 3, 1);
     let labels = Array2::from_shape_fn((60, 1), |(i, _)| (i % 3) as f32);
-    let model = RidgeClassifier::new(Ridge::new(waves::<f32>(3, 10), 0.1).unwrap())
-        .fit(&mut InMemory::new(x.view(), labels.view()).unwrap())
-        .unwrap();
+    let model =
+        RidgeClassifier::new(Ridge::new(waves::<f32>(3, 10), 0.1).unwrap()).fit(x.view(), labels.view()).unwrap();
     let names = vec![json!("ash"), json!("birch"), json!(7)];
     assert!(model.to_stored(json!(null), Some(names[..2].to_vec())).is_err());
     let stored = model.to_stored(json!(null), Some(names.clone())).unwrap();

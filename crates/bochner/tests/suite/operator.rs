@@ -1,5 +1,6 @@
 //! Operator-valued features and the models on them, against closed forms, dense solves and differences.
 
+use bochner::Context;
 use bochner::feature::{Describe, Directions, FeatureMap, OperatorFeatures, OperatorSpec};
 use bochner::kernel::{Gaussian, Matern, OperatorKernel, OutputMatrix};
 use bochner::model::{
@@ -243,16 +244,19 @@ fn every_solver_finds_the_solution_of_the_vectorised_problem() {
         for (solver, tolerance, budget) in solvers {
             let mut ridge = OperatorRidge::new(features.clone(), penalty).unwrap().with_intercept(false);
             ridge = ridge.with_solver(solver).unwrap();
-            if let Some(bytes) = budget {
-                ridge = ridge.with_memory_budget(bytes).unwrap();
-            }
+            let context = Context::default();
+            let mut context = match budget {
+                Some(bytes) => context.with_memory_budget(bytes).unwrap(),
+                None => context,
+            };
             let mut source = InMemory::new(x.view(), y.view()).unwrap().with_block_rows(17).unwrap();
-            let model = ridge.fit(&mut source).unwrap();
+            let model = ridge.fit_stream(&mut source, &mut context).unwrap();
             close(&model.predict(x.view()).unwrap(), &expected, tolerance);
         }
-        let ridge = OperatorRidge::new(features.clone(), penalty).unwrap().with_memory_budget(1).unwrap();
+        let ridge = OperatorRidge::new(features.clone(), penalty).unwrap();
         let refused = ridge.with_solver(OperatorSolver::Cholesky).unwrap();
-        assert!(refused.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).is_err());
+        let mut source = InMemory::new(x.view(), y.view()).unwrap();
+        assert!(refused.fit_stream(&mut source, &mut Context::default().with_memory_budget(1).unwrap()).is_err());
     }
 }
 
@@ -261,16 +265,16 @@ fn intercepts_and_weights_enter_as_repeated_rows_and_shifted_targets_do() {
     let (x, y) = (normals(40, 2, 1), normals(40, 2, 2));
     for kernel in [OperatorKernel::curl_free(1.5).unwrap(), OperatorKernel::helmholtz(1.5, 0.3).unwrap()] {
         let ridge = OperatorRidge::new(spec(kernel, 20, 1).build::<f64>(2).unwrap(), 0.1).unwrap();
-        let model = ridge.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+        let model = ridge.fit(x.view(), y.view()).unwrap();
         let moved = &y + &array![[5.0, -3.0]];
-        let shifted = ridge.fit(&mut InMemory::new(x.view(), moved.view()).unwrap()).unwrap();
+        let shifted = ridge.fit(x.view(), moved.view()).unwrap();
         close(&shifted.predict(x.view()).unwrap(), &(model.predict(x.view()).unwrap() + array![[5.0, -3.0]]), 1e-10);
         let twice = |a: &Array2<f64>| concatenate(Axis(0), &[a.view(), a.slice(s![..10, ..])]).unwrap();
         let (more, sides) = (twice(&x), twice(&y));
-        let repeated = ridge.fit(&mut InMemory::new(more.view(), sides.view()).unwrap()).unwrap();
+        let repeated = ridge.fit(more.view(), sides.view()).unwrap();
         let weights: ndarray::Array1<f64> = (0..40).map(|i| if i < 10 { 2.0 } else { 1.0 }).collect();
         let mut source = InMemory::new(x.view(), y.view()).unwrap().with_weights(weights.view()).unwrap();
-        let weighted = ridge.fit(&mut source).unwrap();
+        let weighted = ridge.fit_stream(&mut source, &mut Context::default()).unwrap();
         close(&weighted.predict(x.view()).unwrap(), &repeated.predict(x.view()).unwrap(), 1e-10);
     }
 }
@@ -282,16 +286,16 @@ fn an_identity_between_outputs_is_independent_ridge_regression() {
     let kernel = OperatorKernel::decomposable(Gaussian::new(2.0).unwrap().into(), identity).unwrap();
     let spec = spec(kernel, 32, 1);
     let model = OperatorRidge::new(spec.build::<f64>(4).unwrap(), 0.2).unwrap();
-    let model = model.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+    let model = model.fit(x.view(), y.view()).unwrap();
     let ridge = Ridge::new(spec.fourier().unwrap().build::<f64>(4).unwrap(), 0.2).unwrap();
-    let ridge = ridge.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+    let ridge = ridge.fit(x.view(), y.view()).unwrap();
     close(&model.predict(x.view()).unwrap(), &ridge.predict(x.view()).unwrap(), 1e-10);
     // Outputs that share everything: the mean of the targets, predicted thrice.
     let ones = OutputMatrix::new(Array2::ones((3, 3)).view()).unwrap();
     let kernel = OperatorKernel::decomposable(Gaussian::new(2.0).unwrap().into(), ones).unwrap();
     let shared = OperatorSpec { kernel, ..spec }.build::<f64>(4).unwrap();
     let shared = OperatorRidge::new(shared, 0.2).unwrap().with_intercept(false);
-    let shared = shared.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+    let shared = shared.fit(x.view(), y.view()).unwrap();
     let values = shared.predict(x.view()).unwrap();
     assert!(values.rows().into_iter().all(|row| (row[0] - row[1]).abs() < 1e-12 && (row[0] - row[2]).abs() < 1e-12));
 }
@@ -304,10 +308,12 @@ fn many_penalties_at_once_are_those_one_by_one() {
         let features = spec(kernel, 40, 1).build::<f64>(3).unwrap();
         let ridge = OperatorRidge::new(features.clone(), 1.0).unwrap();
         for chosen in [&penalties[..], &penalties[3..6]] {
-            let path = ridge.fit_path(chosen, &mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+            let path = ridge
+                .fit_path(chosen, &mut InMemory::new(x.view(), y.view()).unwrap(), &mut Context::default())
+                .unwrap();
             for (penalty, model) in chosen.iter().zip(&path) {
                 let one = OperatorRidge::new(features.clone(), *penalty).unwrap();
-                let one = one.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+                let one = one.fit(x.view(), y.view()).unwrap();
                 close(&model.predict(x.view()).unwrap(), &one.predict(x.view()).unwrap(), 1e-8);
             }
         }
@@ -325,7 +331,7 @@ fn fitted_fields_have_no_curl_or_no_divergence_and_exact_derivatives() {
         ] {
             let spec = OperatorSpec { n_components: 60, seed: 4, ..OperatorSpec::new(kernel) };
             let model = OperatorRidge::new(spec.build::<f64>(d).unwrap(), 1e-6).unwrap();
-            let model = model.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+            let model = model.fit(x.view(), y.view()).unwrap();
             let jacobian = model.jacobian(points.view()).unwrap();
             for (i, block) in jacobian.outer_iter().enumerate() {
                 for a in 0..d {
@@ -377,16 +383,16 @@ fn exact_regression_solves_the_block_system_and_features_approach_it() {
         let across: Array4<f64> = kernel.matrix(points.view(), x.view()).unwrap();
         let expected = flat(&across).dot(&dual).into_shape_with_order((15, d)).unwrap();
         let exact = ExactOperatorRidge::new(kernel.clone(), 0.05).unwrap();
-        let model = exact.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+        let model = exact.fit(x.view(), y.view()).unwrap();
         close(&model.predict(points.view()).unwrap(), &expected, 1e-10);
         let tight = ConjugateGradients { tolerance: Some(1e-11), ..ConjugateGradients::default() };
-        let iterated = exact.with_conjugate_gradients(tight).fit_arrays(x.clone(), y.view()).unwrap();
+        let iterated = exact.with_conjugate_gradients(tight).fit(x.view(), y.view()).unwrap();
         close(&iterated.predict(points.view()).unwrap(), &expected, 1e-8);
         // Features: with 25 times as many the error should be a fifth.
         let error = |n_components: usize| {
             let ridge =
                 OperatorRidge::new(spec(kernel.clone(), n_components, 2).build::<f64>(d).unwrap(), 0.05).unwrap();
-            let model = ridge.with_intercept(false).fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+            let model = ridge.with_intercept(false).fit(x.view(), y.view()).unwrap();
             let difference = model.predict(points.view()).unwrap() - &expected;
             (difference.iter().map(|v| v * v).sum::<f64>() / expected.iter().map(|v| v * v).sum::<f64>()).sqrt()
         };
@@ -410,7 +416,9 @@ fn compare(n: usize, n_components: usize) -> (f64, f64) {
     let identity = OutputMatrix::identity(5).unwrap();
     let score = |kernel: OperatorKernel| {
         let ridge = OperatorRidge::new(spec(kernel, n_components, 1).build::<f64>(5).unwrap(), 1.0).unwrap();
-        let path = ridge.fit_path(&penalties, &mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+        let path = ridge
+            .fit_path(&penalties, &mut InMemory::new(x.view(), y.view()).unwrap(), &mut Context::default())
+            .unwrap();
         path.iter().map(|model| r2(&model.predict(test.view()).unwrap(), &truth)).fold(f64::MIN, f64::max)
     };
     let independent = OperatorKernel::decomposable(Gaussian::new(2.0).unwrap().into(), identity).unwrap();
@@ -486,7 +494,7 @@ fn codes_of_classes_classify_and_survive_a_file() {
         let kernel = OperatorKernel::decomposable(Gaussian::new(0.7).unwrap().into(), outputs).unwrap();
         let ridge = OperatorRidge::new(spec(kernel, 300, 1).build::<f64>(2).unwrap(), 1e-2).unwrap();
         let classifier = OperatorRidgeClassifier::new(ridge, coding);
-        let model = classifier.fit(&mut InMemory::new(x.view(), labels.view()).unwrap()).unwrap();
+        let model = classifier.fit(x.view(), labels.view()).unwrap();
         let found = model.predict_classes(x.view()).unwrap();
         let right = found.iter().zip(&labels).filter(|(a, b)| **a as f64 == **b).count();
         assert!(right > 280 && model.classes() == 3, "{coding:?}: {right}");
@@ -504,7 +512,7 @@ fn models_survive_a_file() {
     let (x, y) = (normals(50, 3, 1), normals(50, 3, 2));
     for kernel in [decomposable(1.0), OperatorKernel::helmholtz(1.0, 0.25).unwrap()] {
         let ridge = OperatorRidge::new(spec(kernel, 30, 9).build::<f64>(3).unwrap(), 0.1).unwrap();
-        let model = ridge.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).unwrap();
+        let model = ridge.fit(x.view(), y.view()).unwrap();
         let again = OperatorRidgeModel::<f64>::from_stored(&model.to_stored().unwrap()).unwrap();
         assert_eq!(again.predict(x.view()).unwrap(), model.predict(x.view()).unwrap());
         assert_eq!(again.jacobian(x.view()).unwrap(), model.jacobian(x.view()).unwrap());
@@ -526,7 +534,7 @@ fn a_rotation_is_learned_from_its_own_past() {
     let kernel = OperatorKernel::decomposable(Gaussian::new(2.0).unwrap().into(), outputs).unwrap();
     let features = spec(kernel, 100, 1).build::<f64>(4).unwrap();
     let mut source = Lagged::new(series.view(), 2).unwrap();
-    let model = OperatorRidge::new(features, 1e-8).unwrap().fit(&mut source).unwrap();
+    let model = OperatorRidge::new(features, 1e-8).unwrap().fit_stream(&mut source, &mut Context::default()).unwrap();
     let (rows, targets) = source.arrays();
     close(&model.predict(rows.view()).unwrap(), &targets, 1e-3);
 }
@@ -552,24 +560,24 @@ fn what_does_not_fit_is_refused() {
     let ridge = OperatorRidge::new(features, 0.1).unwrap();
     assert!(ridge.clone().with_solver(OperatorSolver::Stein).is_err());
     let (x, y) = (normals(9, 2, 1), normals(9, 3, 2));
-    assert!(ridge.fit(&mut InMemory::new(x.view(), y.view()).unwrap()).is_err());
-    assert!(ridge.fit(&mut InMemory::new(y.view(), x.view()).unwrap()).is_err());
+    assert!(ridge.fit(x.view(), y.view()).is_err());
+    assert!(ridge.fit(y.view(), x.view()).is_err());
     let none = Array2::zeros((0, 2));
-    assert!(ridge.fit(&mut InMemory::new(none.view(), none.view()).unwrap()).is_err());
+    assert!(ridge.fit(none.view(), none.view()).is_err());
     let mut bad = x.clone();
     bad[[4, 1]] = f64::NAN;
-    assert!(ridge.fit(&mut InMemory::new(bad.view(), x.view()).unwrap()).is_err());
+    assert!(ridge.fit(bad.view(), x.view()).is_err());
     assert!(spec(OperatorKernel::curl_free(1.0).unwrap(), 1, 1).build::<f64>(2).is_err());
     let exact = ExactOperatorRidge::new(OperatorKernel::curl_free(1.0).unwrap(), 0.1).unwrap();
-    assert!(exact.fit_arrays(x.clone(), y.view()).is_err());
-    assert!(exact.fit_arrays(none.clone(), none.view()).is_err());
+    assert!(exact.fit(x.view(), y.view()).is_err());
+    assert!(exact.fit(none.view(), none.view()).is_err());
     // Outputs that cannot do anything: the mean.
     let zero = OutputMatrix::new(Array2::zeros((2, 2)).view()).unwrap();
     let kernel = OperatorKernel::decomposable(Gaussian::new(1.0).unwrap().into(), zero).unwrap();
     let tight = OperatorSolver::ConjugateGradients(ConjugateGradients::default());
     for solver in [OperatorSolver::Auto, tight] {
         let ridge = OperatorRidge::new(spec(kernel.clone(), 20, 1).build::<f64>(2).unwrap(), 0.1).unwrap();
-        let model = ridge.with_solver(solver).unwrap().fit(&mut InMemory::new(x.view(), x.view()).unwrap()).unwrap();
+        let model = ridge.with_solver(solver).unwrap().fit(x.view(), x.view()).unwrap();
         let mean = x.mean_axis(Axis(0)).unwrap();
         assert!((model.predict(x.view()).unwrap() - &mean).iter().all(|v| v.abs() < 1e-12));
     }

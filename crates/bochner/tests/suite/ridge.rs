@@ -4,10 +4,10 @@ use crate::waves::{columns, data, normals, waves};
 use bochner::accumulate::Gram;
 use bochner::feature::{Describe, Directions, DynMap, FeatureMap, FourierSpec};
 use bochner::model::{Fit, Predict, Ridge, RidgeClassifier, RidgeModel};
-use bochner::rows::{InMemory, RowSource, Watched};
+use bochner::rows::{InMemory, RowBlock, RowSource};
 use bochner::scalar::Real;
 use bochner::solve::{ConjugateGradients, Path, Preconditioner, SolveReport, Solver, StochasticGradient};
-use bochner::{Complex, Error, solve};
+use bochner::{Complex, Context, Error, solve};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, array, concatenate, s};
 
 fn source<'a, R: Real>(x: &'a Array2<R>, y: &'a Array2<R>, w: Option<&'a Array1<R>>, block: usize) -> InMemory<'a, R> {
@@ -46,7 +46,7 @@ fn twelve() -> (Array2<f64>, Array2<f64>, Array1<f64>) {
 fn weighted_regression_agrees_with_scikit_learn() {
     let (x, y, w) = twelve();
     let ridge = Ridge::new(columns::<f64>(3), 0.7).unwrap();
-    let model = ridge.fit(&mut source(&x, &y, Some(&w), 5)).unwrap();
+    let model = ridge.fit_stream(&mut source(&x, &y, Some(&w), 5), &mut Context::default()).unwrap();
     let coefficients = array![
         [-0.3467111731734422, -0.07585017231072178],
         [-0.17622809051978486, -0.9871552159606038],
@@ -57,7 +57,8 @@ fn weighted_regression_agrees_with_scikit_learn() {
     let expected = array![[2.075530871811903, -0.9344769546924774], [2.281946842042488, 0.40016623470260554]];
     close(model.predict(x.slice(s![..2, ..])).unwrap().view(), expected.view(), 1e-13);
 
-    let model = ridge.with_intercept(false).fit(&mut source(&x, &y, Some(&w), 5)).unwrap();
+    let model =
+        ridge.with_intercept(false).fit_stream(&mut source(&x, &y, Some(&w), 5), &mut Context::default()).unwrap();
     let coefficients = array![
         [-0.16680415248352612, -0.06760962516812245],
         [-0.3901405431554166, -0.9969533641572279],
@@ -72,7 +73,7 @@ fn classification_agrees_with_scikit_learn() {
     let (x, _, _) = twelve();
     let labels = Array2::from_shape_fn((12, 1), |(i, _)| ((i / 2) % 3) as f64);
     let model = RidgeClassifier::new(Ridge::new(columns::<f64>(3), 0.7).unwrap())
-        .fit(&mut source(&x, &labels, None, 7))
+        .fit_stream(&mut source(&x, &labels, None, 7), &mut Context::default())
         .unwrap();
     let coefficients = array![
         [0.9380125329521205, 0.4294814525848103, -0.3253494895963337],
@@ -94,10 +95,10 @@ fn same_bits_for_any_cut<R: Real>() {
     // 2,100 rows: two full internal blocks and a rest.
     let (x, y, w) = data::<R>(2100, 4, 2);
     let ridge = Ridge::new(waves::<R>(4, 70), 1e-3).unwrap();
-    let expected = ridge.fit(&mut source(&x, &y, Some(&w), 2100)).unwrap();
+    let expected = ridge.fit_stream(&mut source(&x, &y, Some(&w), 2100), &mut Context::default()).unwrap();
     let predicted = expected.predict(x.view()).unwrap();
     for block in [1, 2, 7, 64, 65, 100, 1024, 1025] {
-        let model = ridge.fit(&mut source(&x, &y, Some(&w), block)).unwrap();
+        let model = ridge.fit_stream(&mut source(&x, &y, Some(&w), block), &mut Context::default()).unwrap();
         assert_eq!(bits(&model), bits(&expected), "blocks of {block}");
         let rows = x.slice(s![..block.min(130), ..]);
         assert_eq!(model.predict(rows).unwrap(), predicted.slice(s![..block.min(130), ..]), "{block} rows");
@@ -106,10 +107,14 @@ fn same_bits_for_any_cut<R: Real>() {
     let (xf, yf) = (x.t().as_standard_layout().reversed_axes().to_owned(), y.clone());
     let fortran = Array2::from_shape_vec(ndarray::ShapeBuilder::f((2100, 4)), x.t().iter().copied().collect()).unwrap();
     assert_eq!(fortran, xf);
-    assert_eq!(bits(&ridge.fit(&mut source(&fortran, &yf, Some(&w), 99)).unwrap()), bits(&expected));
+    assert_eq!(
+        bits(&ridge.fit_stream(&mut source(&fortran, &yf, Some(&w), 99), &mut Context::default()).unwrap()),
+        bits(&expected)
+    );
     for threads in [1, 2, 5] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let model = pool.install(|| ridge.fit(&mut source(&x, &y, Some(&w), 300)).unwrap());
+        let model =
+            pool.install(|| ridge.fit_stream(&mut source(&x, &y, Some(&w), 300), &mut Context::default()).unwrap());
         assert_eq!(bits(&model), bits(&expected), "{threads} threads");
     }
 }
@@ -163,8 +168,8 @@ fn a_weight_counts_like_repeated_rows() {
         concatenate(Axis(0), &rows).unwrap()
     };
     let ridge = Ridge::new(waves::<f64>(4, 30), 0.01).unwrap();
-    let weighted = ridge.fit(&mut source(&x, &y, Some(&w), 11)).unwrap();
-    let repeated = ridge.fit(&mut source(&repeat(&x), &repeat(&y), None, 11)).unwrap();
+    let weighted = ridge.fit_stream(&mut source(&x, &y, Some(&w), 11), &mut Context::default()).unwrap();
+    let repeated = ridge.fit_stream(&mut source(&repeat(&x), &repeat(&y), None, 11), &mut Context::default()).unwrap();
     close(weighted.coefficients(), repeated.coefficients(), 1e-10);
     close(row(weighted.intercept()).view(), row(repeated.intercept()).view(), 1e-10);
 }
@@ -210,10 +215,16 @@ fn complex_features_give_hermitian_sums() {
 fn dependent_features_without_penalty_are_solved_with_a_reported_shift() {
     let (x, y, _) = data::<f64>(200, 4, 1);
     let doubled = concatenate(Axis(1), &[x.view(), x.view()]).unwrap();
-    let single = Ridge::new(columns::<f64>(4), 0.0).unwrap().fit(&mut source(&x, &y, None, 64)).unwrap();
+    let single = Ridge::new(columns::<f64>(4), 0.0)
+        .unwrap()
+        .fit_stream(&mut source(&x, &y, None, 64), &mut Context::default())
+        .unwrap();
     assert_eq!(single.report().jitter, 0.0);
     assert!(single.report().condition.unwrap() < 10.0);
-    let model = Ridge::new(columns::<f64>(8), 0.0).unwrap().fit(&mut source(&doubled, &y, None, 64)).unwrap();
+    let model = Ridge::new(columns::<f64>(8), 0.0)
+        .unwrap()
+        .fit_stream(&mut source(&doubled, &y, None, 64), &mut Context::default())
+        .unwrap();
     let report = model.report();
     assert!(report.jitter > 0.0 && report.jitter < 1e-6, "{report:?}");
     // Any split of a coefficient between the two copies predicts the same.
@@ -227,14 +238,23 @@ fn constant_and_zero_features_change_nothing() {
     let wider =
         concatenate(Axis(1), &[x.view(), Array2::zeros((200, 1)).view(), Array2::from_elem((200, 1), 5.0).view()])
             .unwrap();
-    let model = Ridge::new(columns::<f64>(3), 0.5).unwrap().fit(&mut source(&x, &y, None, 64)).unwrap();
-    let with = Ridge::new(columns::<f64>(5), 0.5).unwrap().fit(&mut source(&wider, &y, None, 64)).unwrap();
+    let model = Ridge::new(columns::<f64>(3), 0.5)
+        .unwrap()
+        .fit_stream(&mut source(&x, &y, None, 64), &mut Context::default())
+        .unwrap();
+    let with = Ridge::new(columns::<f64>(5), 0.5)
+        .unwrap()
+        .fit_stream(&mut source(&wider, &y, None, 64), &mut Context::default())
+        .unwrap();
     close(with.coefficients().slice(s![..3, ..]), model.coefficients(), 1e-10);
     assert!(with.coefficients().slice(s![3.., ..]).iter().all(|v| v.abs() < 1e-10));
     close(with.predict(wider.view()).unwrap().view(), model.predict(x.view()).unwrap().view(), 1e-10);
     // Nothing but zeros, and no penalty: the mean is all there is to say.
     let zeros = Array2::zeros((200, 2));
-    let model = Ridge::new(columns::<f64>(2), 0.0).unwrap().fit(&mut source(&zeros, &y, None, 64)).unwrap();
+    let model = Ridge::new(columns::<f64>(2), 0.0)
+        .unwrap()
+        .fit_stream(&mut source(&zeros, &y, None, 64), &mut Context::default())
+        .unwrap();
     let mean = y.mean_axis(Axis(0)).unwrap();
     close(row(model.intercept()).view(), row(mean.view()).view(), 1e-12);
 }
@@ -242,12 +262,18 @@ fn constant_and_zero_features_change_nothing() {
 #[test]
 fn a_single_row_is_reproduced_by_the_intercept() {
     let (x, y) = (array![[1.0, -2.0]], array![[3.0, 4.0]]);
-    let model = Ridge::new(columns::<f64>(2), 1.0).unwrap().fit(&mut source(&x, &y, None, 1)).unwrap();
+    let model = Ridge::new(columns::<f64>(2), 1.0)
+        .unwrap()
+        .fit_stream(&mut source(&x, &y, None, 1), &mut Context::default())
+        .unwrap();
     assert!(model.coefficients().iter().all(|&v| v == 0.0));
     close(model.predict(x.view()).unwrap().view(), y.view(), 0.0);
     // Without one, x (xᵀx + 1)⁻¹ xᵀy.
-    let model =
-        Ridge::new(columns::<f64>(2), 1.0).unwrap().with_intercept(false).fit(&mut source(&x, &y, None, 1)).unwrap();
+    let model = Ridge::new(columns::<f64>(2), 1.0)
+        .unwrap()
+        .with_intercept(false)
+        .fit_stream(&mut source(&x, &y, None, 1), &mut Context::default())
+        .unwrap();
     close(model.predict(x.view()).unwrap().view(), array![[2.5, 4.0 * 5.0 / 6.0]].view(), 1e-14);
 }
 
@@ -257,36 +283,47 @@ fn what_cannot_be_fitted_is_refused_by_name() {
     let ridge = Ridge::new(columns::<f64>(3), 1.0).unwrap();
     let message = |r: Result<_, Error>| r.map(|_: RidgeModel<crate::waves::Columns<f64>>| ()).unwrap_err().to_string();
     let none = Array2::zeros((20, 0));
-    assert_eq!(message(ridge.fit(&mut source(&x, &none, None, 8))), "targets must be at least one column, got none");
+    assert_eq!(
+        message(ridge.fit_stream(&mut source(&x, &none, None, 8), &mut Context::default())),
+        "targets must be at least one column, got none"
+    );
     let (x0, y0) = (Array2::zeros((0, 3)), Array2::zeros((0, 1)));
-    assert_eq!(message(ridge.fit(&mut source(&x0, &y0, None, 8))), "rows must be at least one row, got none");
+    assert_eq!(
+        message(ridge.fit_stream(&mut source(&x0, &y0, None, 8), &mut Context::default())),
+        "rows must be at least one row, got none"
+    );
     let zero = Array1::zeros(20);
-    assert!(message(ridge.fit(&mut source(&x, &y, Some(&zero), 8))).contains("only zeros"));
+    assert!(
+        message(ridge.fit_stream(&mut source(&x, &y, Some(&zero), 8), &mut Context::default())).contains("only zeros")
+    );
     let mut negative = Array1::ones(20);
     negative[13] = -1.0;
     assert_eq!(
-        message(ridge.fit(&mut source(&x, &y, Some(&negative), 8))),
+        message(ridge.fit_stream(&mut source(&x, &y, Some(&negative), 8), &mut Context::default())),
         "weights must be non-negative, got -1 in row 13"
     );
     let mut bad = x.clone();
     bad[[17, 1]] = f64::NAN;
     assert_eq!(
-        message(ridge.fit(&mut source(&bad, &y, None, 8))),
+        message(ridge.fit_stream(&mut source(&bad, &y, None, 8), &mut Context::default())),
         "rows has a NaN or an infinity in row 17, column 1 (counted from 0)"
     );
     let mut bad = y.clone();
     bad[[9, 0]] = f64::INFINITY;
     assert_eq!(
-        message(ridge.fit(&mut source(&x, &bad, None, 8))),
+        message(ridge.fit_stream(&mut source(&x, &bad, None, 8), &mut Context::default())),
         "targets has a NaN or an infinity in row 9, column 0 (counted from 0)"
     );
     let huge = x.mapv(|v| v * 1e200);
-    assert!(message(ridge.fit(&mut source(&huge, &y, None, 8))).contains("overflow"));
-    assert!(message(ridge.fit(&mut source(&y, &y, None, 8))).contains("number of input columns is 1, expected 3"));
+    assert!(message(ridge.fit_stream(&mut source(&huge, &y, None, 8), &mut Context::default())).contains("overflow"));
+    assert!(
+        message(ridge.fit_stream(&mut source(&y, &y, None, 8), &mut Context::default()))
+            .contains("number of input columns is 1, expected 3")
+    );
     for penalty in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(Ridge::new(columns::<f64>(3), penalty), Err(Error::Parameter { name: "penalty", .. })));
     }
-    let model = ridge.fit(&mut source(&x, &y, None, 8)).unwrap();
+    let model = ridge.fit_stream(&mut source(&x, &y, None, 8), &mut Context::default()).unwrap();
     let mut bad = normals::<f64>(200, 3, 1);
     bad[[150, 2]] = f64::NEG_INFINITY;
     let error = model.predict(bad.view()).unwrap_err();
@@ -301,31 +338,29 @@ fn labels_must_be_class_numbers_and_a_single_class_is_always_predicted() {
     {
         let mut labels = Array2::zeros((20, 1));
         labels[[3, 0]] = value;
-        let message = classifier.fit(&mut source(&x, &labels, None, 8)).map(|_| ()).unwrap_err().to_string();
+        let message = classifier
+            .fit_stream(&mut source(&x, &labels, None, 8), &mut Context::default())
+            .map(|_| ())
+            .unwrap_err()
+            .to_string();
         assert!(message.contains(word), "{message}");
     }
     let ones = Array2::zeros((20, 1));
-    let model = classifier.fit(&mut source(&x, &ones, None, 8)).unwrap();
+    let model = classifier.fit_stream(&mut source(&x, &ones, None, 8), &mut Context::default()).unwrap();
     assert_eq!((model.classes(), model.predict_classes(x.view()).unwrap()), (1, vec![0; 20]));
     // Two classes announced, one seen.
-    let model = classifier.clone().with_classes(2).unwrap().fit(&mut source(&x, &(ones + 1.0), None, 8)).unwrap();
+    let model = classifier
+        .clone()
+        .with_classes(2)
+        .unwrap()
+        .fit_stream(&mut source(&x, &(ones + 1.0), None, 8), &mut Context::default())
+        .unwrap();
     assert_eq!(model.predict_classes(x.view()).unwrap(), vec![1; 20]);
     let two = Array2::zeros((20, 2));
-    assert!(matches!(classifier.fit(&mut source(&x, &two, None, 8)), Err(Error::Dimension { .. })));
-}
-
-#[test]
-fn a_watched_source_reports_and_can_be_stopped() {
-    let (x, y, _) = data::<f64>(100, 3, 1);
-    let ridge = Ridge::new(columns::<f64>(3), 1.0).unwrap();
-    let mut seen = Vec::new();
-    let mut watched = Watched::new(source(&x, &y, None, 30), |at| {
-        seen.push((at.pass, at.rows, at.total));
-        if at.rows >= 60 { Err(Error::Interrupted) } else { Ok(()) }
-    });
-    let dynamic: &mut dyn RowSource<f64> = &mut watched;
-    assert!(matches!(ridge.fit(dynamic), Err(Error::Interrupted)));
-    assert_eq!(seen, [(1, 30, Some(100)), (1, 60, Some(100))]);
+    assert!(matches!(
+        classifier.fit_stream(&mut source(&x, &two, None, 8), &mut Context::default()),
+        Err(Error::Dimension { .. })
+    ));
 }
 
 #[test]
@@ -334,9 +369,13 @@ fn a_budget_is_respected_and_says_what_would_fit() {
     let map = waves::<f32>(4, 600);
     let ridge = Ridge::new(std::sync::Arc::new(map) as DynMap<f32>, 1.0).unwrap();
     let ridge = ridge.with_solver(Solver::Cholesky);
-    let needed = ridge.bytes(None, 1).unwrap();
-    assert!(ridge.clone().with_memory_budget(needed).unwrap().fit(&mut source(&x, &y, None, 10)).is_ok());
-    let error = ridge.with_memory_budget(needed - 1_000_000).unwrap().fit(&mut source(&x, &y, None, 10)).unwrap_err();
+    let needed = ridge.bytes(None, 1, &Context::default()).unwrap();
+    let fit = |bytes| {
+        let mut context = Context::default().with_memory_budget(bytes).unwrap();
+        ridge.fit_stream(&mut source(&x, &y, None, 10), &mut context)
+    };
+    assert!(fit(needed).is_ok());
+    let error = fit(needed - 1_000_000).unwrap_err();
     let Error::Budget { needed: found, remedy, .. } = error else { panic!("{error}") };
     assert_eq!(found, needed);
     assert!(remedy.contains("features would fit"), "{remedy}");
@@ -347,7 +386,7 @@ fn moments_from_elsewhere_make_the_same_model() {
     let (x, y, w) = data::<f64>(300, 4, 2);
     let map = waves::<f64>(4, 40);
     let ridge = Ridge::new(map.clone(), 0.1).unwrap();
-    let direct = ridge.fit(&mut source(&x, &y, Some(&w), 64)).unwrap();
+    let direct = ridge.fit_stream(&mut source(&x, &y, Some(&w), 64), &mut Context::default()).unwrap();
     let features = map.transform(x.view()).unwrap();
     let moments = gram(features.view(), y.view(), Some(w.view())).finish();
     let (solution, report) = solve::cholesky(moments.clone(), 0.1, true).unwrap();
@@ -368,7 +407,13 @@ fn every_solver_finds_the_same_coefficients() {
         let (x, y, w) = data::<f64>(n, 4, 3);
         for intercept in [true, false] {
             let ridge = Ridge::new(waves::<f64>(4, dim), 0.05).unwrap().with_intercept(intercept);
-            let fit = |solver| ridge.clone().with_solver(solver).fit(&mut source(&x, &y, Some(&w), 64)).unwrap();
+            let fit = |solver| {
+                ridge
+                    .clone()
+                    .with_solver(solver)
+                    .fit_stream(&mut source(&x, &y, Some(&w), 64), &mut Context::default())
+                    .unwrap()
+            };
             let expected = fit(Solver::Cholesky);
             assert_eq!(expected.report().solver, "cholesky");
             let solvers = [
@@ -387,11 +432,15 @@ fn every_solver_finds_the_same_coefficients() {
             let penalties = [1e-3, 0.05, 7.0];
             let many: Vec<f64> = (0..15).map(|k| 0.05 * 2f64.powi(k - 3)).collect();
             for penalties in [&penalties[..], &many[..]] {
-                let models = ridge.fit_path(penalties, &mut source(&x, &y, Some(&w), 64)).unwrap();
+                let models =
+                    ridge.fit_path(penalties, &mut source(&x, &y, Some(&w), 64), &mut Context::default()).unwrap();
                 for (penalty, model) in penalties.iter().zip(models) {
                     assert_eq!(model.report().solver == "dual", n < dim);
                     let one = Ridge::new(waves::<f64>(4, dim), *penalty).unwrap().with_intercept(intercept);
-                    let one = one.with_solver(Solver::Cholesky).fit(&mut source(&x, &y, Some(&w), 64)).unwrap();
+                    let one = one
+                        .with_solver(Solver::Cholesky)
+                        .fit_stream(&mut source(&x, &y, Some(&w), 64), &mut Context::default())
+                        .unwrap();
                     close(model.coefficients(), one.coefficients(), 1e-8);
                     close(row(model.intercept()).view(), row(one.intercept()).view(), 1e-8);
                 }
@@ -404,7 +453,13 @@ fn every_solver_finds_the_same_coefficients() {
 fn iterations_in_single_precision_reach_its_precision() {
     let (x, y, w) = data::<f32>(1500, 4, 2);
     let ridge = Ridge::new(waves::<f32>(4, 64), 1.0).unwrap();
-    let fit = |solver| ridge.clone().with_solver(solver).fit(&mut source(&x, &y, Some(&w), 100)).unwrap();
+    let fit = |solver| {
+        ridge
+            .clone()
+            .with_solver(solver)
+            .fit_stream(&mut source(&x, &y, Some(&w), 100), &mut Context::default())
+            .unwrap()
+    };
     let exact = fit(Solver::Cholesky).predict(x.view()).unwrap();
     let rounded = cg(Preconditioner::Rounded, 1e-6);
     for solver in [cg(NYSTROM, 1e-6), cg(Preconditioner::Diagonal, 1e-6), rounded, Solver::Dual] {
@@ -423,7 +478,7 @@ fn a_low_rank_model_saves_steps() {
     let steps = |preconditioner| match ridge
         .clone()
         .with_solver(cg(preconditioner, 1e-8))
-        .fit(&mut source(&x, &y, None, 600))
+        .fit_stream(&mut source(&x, &y, None, 600), &mut Context::default())
     {
         Ok(model) => model.report().iterations,
         Err(Error::NotConverged { iterations, .. }) => iterations,
@@ -457,7 +512,7 @@ fn rounded_features_help(n: usize) -> SolveReport {
     let map = spec.build::<f32>(16).unwrap();
     let fit = |penalty, solver, block| {
         let ridge = Ridge::new(map.clone(), penalty).unwrap().with_solver(solver);
-        ridge.fit(&mut source(&x, &y, Some(&w), block)).unwrap()
+        ridge.fit_stream(&mut source(&x, &y, Some(&w), block), &mut Context::default()).unwrap()
     };
     let (direct, automatic) = (fit(1.0, Solver::Cholesky, 1000), fit(1.0, Solver::Auto, 1000));
     let report = automatic.report();
@@ -471,27 +526,51 @@ fn rounded_features_help(n: usize) -> SolveReport {
     fit(1e-9, Solver::Auto, 1000).report().clone()
 }
 
+/// Counts how often a source is read.
+struct Counted<S> {
+    source: S,
+    passes: usize,
+}
+
+impl<R: Real, S: RowSource<R>> RowSource<R> for Counted<S> {
+    fn input_dim(&self) -> usize {
+        self.source.input_dim()
+    }
+
+    fn target_dim(&self) -> usize {
+        self.source.target_dim()
+    }
+
+    fn len_hint(&self) -> Option<usize> {
+        self.source.len_hint()
+    }
+
+    fn for_each_block(&mut self, visit: &mut dyn FnMut(RowBlock<'_, R>) -> Result<(), Error>) -> Result<(), Error> {
+        self.passes += 1;
+        self.source.for_each_block(visit)
+    }
+}
+
 #[test]
 fn features_kept_in_memory_change_no_bit() {
     let (x, y, w) = data::<f64>(1300, 3, 2);
     let ridge = Ridge::new(waves::<f64>(3, 50), 0.1).unwrap();
     for solver in [cg(NYSTROM, 1e-2), Solver::StochasticGradient(StochasticGradient { passes: 2, rank: 10 })] {
         let passes = std::cell::Cell::new(0);
-        let fit = |ridge: &Ridge<crate::waves::Waves<f64>>, block| {
-            let mut watched = Watched::new(source(&x, &y, Some(&w), block), |at| {
-                passes.set(at.pass);
-                Ok(())
-            });
-            ridge.fit(&mut watched).unwrap()
+        let ridge = ridge.clone().with_solver(solver);
+        let fit = |mut context: Context<'_>, block| {
+            let mut counted = Counted { source: source(&x, &y, Some(&w), block), passes: 0 };
+            let model = ridge.fit_stream(&mut counted, &mut context).unwrap();
+            passes.set(counted.passes);
+            model
         };
-        let streamed = ridge.clone().with_solver(solver);
-        let kept = streamed.clone().with_memory_budget(1 << 30).unwrap();
-        let expected = fit(&streamed, 1300);
+        let expected = fit(Context::default(), 1300);
         assert!(passes.get() > 3, "{}", passes.get());
         for block in [7, 100, 1030] {
-            assert_eq!(bits(&fit(&streamed, block)), bits(&expected), "blocks of {block}");
+            assert_eq!(bits(&fit(Context::default(), block)), bits(&expected), "blocks of {block}");
         }
-        assert_eq!(bits(&fit(&kept, 77)), bits(&expected));
+        let kept = Context::default().with_memory_budget(1 << 30).unwrap();
+        assert_eq!(bits(&fit(kept, 77)), bits(&expected));
         assert_eq!(passes.get(), 1);
     }
 }
@@ -507,17 +586,13 @@ fn features_kept_as_bytes_take_the_place_of_passes() {
         ..FourierSpec::default()
     };
     let map = spec.build::<f32>(16).unwrap();
-    let passes = std::cell::Cell::new(0);
     let fit = |penalty, room: u64, intercept, block| {
         let mut ridge = Ridge::new(map.clone(), penalty).unwrap().with_intercept(intercept);
         ridge = ridge.with_solver(cg(Preconditioner::Nystrom(20), 1e-6));
-        let budget = ridge.bytes(Some(n), outputs).unwrap() + room;
-        let mut watched = Watched::new(source(&x, &y, Some(&w), block), |at| {
-            passes.set(at.pass);
-            Ok(())
-        });
-        let model = ridge.with_memory_budget(budget).unwrap().fit(&mut watched).unwrap();
-        (model, passes.get())
+        let budget = ridge.bytes(Some(n), outputs, &Context::default()).unwrap() + room;
+        let mut counted = Counted { source: source(&x, &y, Some(&w), block), passes: 0 };
+        let mut context = Context::default().with_memory_budget(budget).unwrap();
+        (ridge.fit_stream(&mut counted, &mut context).unwrap(), counted.passes)
     };
     let left = |model: &RidgeModel<_>| model.report().residual.unwrap();
     // Features take 25 MB, and 6.5 MB as bytes.
@@ -542,7 +617,13 @@ fn features_kept_as_bytes_take_the_place_of_passes() {
 fn stochastic_gradients_come_close_in_a_few_passes() {
     let (x, y, w) = data::<f32>(6000, 3, 2);
     let ridge = Ridge::new(waves::<f32>(3, 80), 1.0).unwrap();
-    let fit = |solver| ridge.clone().with_solver(solver).fit(&mut source(&x, &y, Some(&w), 500)).unwrap();
+    let fit = |solver| {
+        ridge
+            .clone()
+            .with_solver(solver)
+            .fit_stream(&mut source(&x, &y, Some(&w), 500), &mut Context::default())
+            .unwrap()
+    };
     let exact = fit(Solver::Cholesky).predict(x.view()).unwrap();
     let model = fit(Solver::StochasticGradient(StochasticGradient { passes: 10, rank: 40 }));
     let report = model.report();
@@ -561,11 +642,17 @@ fn iterations_that_cannot_finish_say_so() {
     let options =
         ConjugateGradients { max_iterations: 2, preconditioner: Preconditioner::None, tolerance: Some(1e-12) };
     let ridge = Ridge::new(waves::<f64>(3, 50), 1e-6).unwrap().with_solver(Solver::ConjugateGradients(options));
-    let error = ridge.fit(&mut source(&x, &y, None, 64)).unwrap_err();
+    let error = ridge.fit_stream(&mut source(&x, &y, None, 64), &mut Context::default()).unwrap_err();
     assert!(matches!(error, Error::NotConverged { iterations: 2, .. }), "{error}");
     for bad in [f64::NAN, 0.0, -1.0] {
         let solver = cg(Preconditioner::None, bad);
-        assert!(ridge.clone().with_solver(solver).fit(&mut source(&x, &y, None, 64)).is_err());
+        assert!(
+            ridge
+                .clone()
+                .with_solver(solver)
+                .fit_stream(&mut source(&x, &y, None, 64), &mut Context::default())
+                .is_err()
+        );
     }
 }
 
@@ -592,7 +679,7 @@ fn degenerate_data_are_survived_by_every_solver() {
                 let ridge =
                     Ridge::new(columns::<f64>(5), penalty).unwrap().with_solver(solver).with_intercept(intercept);
                 for (x, y) in [(&doubled, &y), (&constant, &y), (&x1, &y1), (&doubled, &level)] {
-                    match ridge.fit(&mut source(x, y, None, 16)) {
+                    match ridge.fit_stream(&mut source(x, y, None, 16), &mut Context::default()) {
                         Ok(model) => {
                             let predicted = model.predict(x.view()).unwrap();
                             assert!(predicted.iter().all(|v| v.abs() < 1e3), "{solver:?} {penalty} {intercept}");
@@ -601,7 +688,7 @@ fn degenerate_data_are_survived_by_every_solver() {
                         Err(other) => panic!("{other}"),
                     }
                 }
-                let error = ridge.fit(&mut source(&x0, &y0, None, 16)).unwrap_err();
+                let error = ridge.fit_stream(&mut source(&x0, &y0, None, 16), &mut Context::default()).unwrap_err();
                 assert!(error.to_string().contains("rows must be at least one row"), "{solver:?}: {error}");
             }
         }
@@ -617,18 +704,32 @@ fn validation_takes_the_penalty_with_the_smallest_loss() {
     let (wt, wh) = (w.slice(s![train]).to_owned(), w.slice(s![held]).to_owned());
     let penalties = [1e-8, 1e-2, 1.0, 1e6];
     let ridge = Ridge::new(waves::<f64>(3, 60), 123.0).unwrap();
-    let found =
-        ridge.validate(&penalties, &mut source(&xt, &yt, Some(&wt), 50), &mut source(&xh, &yh, Some(&wh), 33)).unwrap();
+    let found = ridge
+        .validate(
+            &penalties,
+            &mut source(&xt, &yt, Some(&wt), 50),
+            &mut source(&xh, &yh, Some(&wh), 33),
+            &mut Context::default(),
+        )
+        .unwrap();
     for (k, &penalty) in penalties.iter().enumerate() {
         let one = Ridge::new(waves::<f64>(3, 60), penalty).unwrap().with_solver(Solver::Cholesky);
-        let predicted = one.fit(&mut source(&xt, &yt, Some(&wt), 50)).unwrap().predict(xh.view()).unwrap();
+        let predicted = one
+            .fit_stream(&mut source(&xt, &yt, Some(&wt), 50), &mut Context::default())
+            .unwrap()
+            .predict(xh.view())
+            .unwrap();
         let squares = (&predicted - &yh).mapv(|v| v * v).mean_axis(Axis(1)).unwrap();
         let loss = (&squares * &wh).sum() / wh.sum();
         assert!((found.losses[k] - loss).abs() < 1e-6 * loss, "{k}: {} {loss}", found.losses[k]);
         assert!(found.losses[found.best] <= found.losses[k]);
     }
     assert!(found.best == 1 || found.best == 2);
-    assert!(ridge.validate(&[], &mut source(&xt, &yt, None, 50), &mut source(&xh, &yh, None, 33)).is_err());
+    assert!(
+        ridge
+            .validate(&[], &mut source(&xt, &yt, None, 50), &mut source(&xh, &yh, None, 33), &mut Context::default())
+            .is_err()
+    );
 
     let labels = |y: &Array2<f64>| {
         y.slice(s![.., ..1]).mapv(|v| {
@@ -643,8 +744,9 @@ fn validation_takes_the_penalty_with_the_smallest_loss() {
     };
     let (lt, lh) = (labels(&yt), labels(&yh));
     let classifier = RidgeClassifier::new(ridge);
-    let found =
-        classifier.validate(&penalties, &mut source(&xt, &lt, None, 50), &mut source(&xh, &lh, None, 33)).unwrap();
+    let found = classifier
+        .validate(&penalties, &mut source(&xt, &lt, None, 50), &mut source(&xh, &lh, None, 33), &mut Context::default())
+        .unwrap();
     let predicted = found.model.predict_classes(xh.view()).unwrap();
     let wrong = predicted.iter().zip(&lh).filter(|(p, l)| **p as f64 != **l).count();
     assert_eq!(found.losses[found.best], wrong as f64 / 100.0);
@@ -669,11 +771,11 @@ fn the_automatic_choice_is_named_and_explained() {
     let (x, y, _) = data::<f64>(50, 3, 1);
     let fit = |dim: usize, budget: Option<u64>| {
         let ridge = Ridge::new(waves::<f64>(3, dim), 0.1).unwrap();
-        let ridge = match budget {
-            Some(bytes) => ridge.with_memory_budget(bytes).unwrap(),
-            None => ridge,
+        let mut context = match budget {
+            Some(bytes) => Context::default().with_memory_budget(bytes).unwrap(),
+            None => Context::default(),
         };
-        ridge.fit(&mut source(&x, &y, None, 20)).unwrap().report().clone()
+        ridge.fit_stream(&mut source(&x, &y, None, 20), &mut context).unwrap().report().clone()
     };
     let report = fit(20, None);
     assert_eq!(report.solver, "cholesky");
@@ -721,11 +823,19 @@ fn tables_of_categories_are_fitted_with_penalties_below_the_rounding_of_their_su
     for (seed, scale) in [(0, 6.0), (1, 24.0), (2, 96.0), (3, 24.0)] {
         let spec = FourierSpec { n_components: 256, length_scale: scale.into(), seed, ..FourierSpec::default() };
         let map = spec.build::<f32>(28).unwrap();
-        let path = Ridge::new(map.clone(), 1.0).unwrap().fit_path(&penalties, &mut source(&x, &y, None, 100)).unwrap();
+        let path = Ridge::new(map.clone(), 1.0)
+            .unwrap()
+            .fit_path(&penalties, &mut source(&x, &y, None, 100), &mut Context::default())
+            .unwrap();
         for (penalty, model) in penalties.into_iter().zip(&path) {
             check(model, penalty, &x, &y);
             let dual = Ridge::new(map.clone(), penalty).unwrap().with_solver(Solver::Dual);
-            check(&dual.fit(&mut source(&few.0, &few.1, None, 100)).unwrap(), penalty, &few.0, &few.1);
+            check(
+                &dual.fit_stream(&mut source(&few.0, &few.1, None, 100), &mut Context::default()).unwrap(),
+                penalty,
+                &few.0,
+                &few.1,
+            );
         }
     }
 }

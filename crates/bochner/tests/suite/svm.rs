@@ -7,8 +7,8 @@ use bochner::random::{Role, Seed, Stream};
 use bochner::rows::InMemory;
 use bochner::scalar::Real;
 use bochner::solve::{DualCoordinateDescent, Hinge};
-use bochner::{Error, linalg::Tile};
-use ndarray::{Array1, Array2, ArrayView2};
+use bochner::{Context, Error, linalg::Tile};
+use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 fn data<R: Real>(n: usize, classes: usize) -> (Array2<R>, Array2<R>) {
     let mut values = vec![0.0; n * 6];
@@ -26,7 +26,7 @@ fn map<R: Real>() -> DynMap<R> {
 }
 
 fn fit<R: Real>(svm: &Svm<DynMap<R>>, rows: ArrayView2<'_, R>, labels: ArrayView2<'_, R>) -> SvmModel<DynMap<R>> {
-    svm.fit(&mut InMemory::new(rows, labels).unwrap()).unwrap()
+    svm.fit(rows, labels).unwrap()
 }
 
 fn accuracy<R: Real>(model: &SvmModel<DynMap<R>>, rows: &Array2<R>, labels: &Array2<R>) -> f64 {
@@ -63,8 +63,8 @@ fn features_made_again_block_by_block_reach_the_same_objective() {
         let svm = Svm::new(map::<f64>(), 1.0).unwrap().with_loss(loss).with_tolerance(1e-6).unwrap();
         let svm = svm.with_max_epochs(20_000).unwrap();
         let whole = fit(&svm, rows.view(), labels.view());
-        let streamed = svm.clone().with_memory_budget(64 * 1024).unwrap();
-        let blocks = fit(&streamed, rows.view(), labels.view());
+        let small = || Context::default().with_memory_budget(64 * 1024).unwrap();
+        let blocks = svm.fit_stream(&mut InMemory::new(rows.view(), labels.view()).unwrap(), &mut small()).unwrap();
         for (a, b) in whole.reports().iter().zip(blocks.reports()) {
             assert!(a.converged && b.converged, "{a:?} {b:?}");
             assert!((a.primal - b.primal).abs() <= 2e-6 * a.primal, "{a:?} {b:?}");
@@ -72,9 +72,9 @@ fn features_made_again_block_by_block_reach_the_same_objective() {
         // Blocks of features are counted by the budget, not by the source's blocks, and threads decide nothing.
         for (size, threads) in [(7, 1), (100, 3)] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            for (svm, expected) in [(&streamed, &blocks), (&svm, &whole)] {
+            for (mut context, expected) in [(small(), &blocks), (Context::default(), &whole)] {
                 let mut source = InMemory::new(rows.view(), labels.view()).unwrap().with_block_rows(size).unwrap();
-                let again = pool.install(|| svm.fit(&mut source).unwrap());
+                let again = pool.install(|| svm.fit_stream(&mut source, &mut context).unwrap());
                 assert_eq!(again.coefficients(), expected.coefficients());
                 assert_eq!(again.reports(), expected.reports());
             }
@@ -125,17 +125,18 @@ fn mistakes_are_named() {
     assert!(svm.clone().with_tolerance(f64::NAN).is_err() && svm.clone().with_intercept(Some(0.0)).is_err());
     let zeros = Array1::zeros(20);
     let mut source = InMemory::new(rows.view(), labels.view()).unwrap().with_weights(zeros.view()).unwrap();
-    assert!(matches!(svm.fit(&mut source), Err(Error::Parameter { .. })));
+    assert!(matches!(svm.fit_stream(&mut source, &mut Context::default()), Err(Error::Parameter { .. })));
     let mut bad = rows.clone();
     bad[[13, 2]] = f64::NAN;
     for budget in [u64::MAX, 1] {
-        let svm = svm.clone().with_memory_budget(budget).unwrap();
-        let error = svm.fit(&mut InMemory::new(bad.view(), labels.view()).unwrap()).unwrap_err();
+        let mut source = InMemory::new(bad.view(), labels.view()).unwrap();
+        let mut context = Context::default().with_memory_budget(budget).unwrap();
+        let error = svm.fit_stream(&mut source, &mut context).unwrap_err();
         assert!(matches!(error, Error::NonFinite { row: 13, column: 2, .. }), "{error}");
     }
     labels[[3, 0]] = 0.5;
-    assert!(svm.fit(&mut InMemory::new(rows.view(), labels.view()).unwrap()).is_err());
-    assert!(svm.fit(&mut InMemory::new(Array2::zeros((0, 6)).view(), Array2::zeros((0, 1)).view()).unwrap()).is_err());
+    assert!(svm.fit(rows.view(), labels.view()).is_err());
+    assert!(svm.fit(Array2::zeros((0, 6)).view(), Array2::zeros((0, 1)).view()).is_err());
 }
 
 #[test]
@@ -154,13 +155,13 @@ fn a_file_keeps_the_model() {
 }
 
 /// The problem of tools/golden/svm.py.
-fn golden_problem() -> (Array2<f64>, Vec<usize>) {
+fn golden_problem() -> (Array2<f64>, Array2<f64>) {
     let x = Array2::from_shape_fn((120, 4), |(i, j)| (1.0 + 0.7 * i as f64 * (j + 1) as f64).sin());
     let class = |row: ndarray::ArrayView1<'_, f64>| {
         let score = row[0] * row[1] + row[2] / 3.0;
-        usize::from(score > -0.4) + usize::from(score > 0.4)
+        f64::from(u8::from(score > -0.4) + u8::from(score > 0.4))
     };
-    let labels = x.rows().into_iter().map(class).collect();
+    let labels = x.map_axis(Axis(1), class).insert_axis(Axis(1));
     (x, labels)
 }
 
@@ -196,7 +197,7 @@ fn kernel_machines_are_those_of_libsvm() {
         (linear, [(33.584072391, -1.32712522), (2.221248055, 0.01818857), (76.965706435, 1.66500012)]),
     ] {
         let svm = KernelSvm::new(kernel, 3.0).unwrap().with_tolerance(1e-9).unwrap();
-        let model = svm.fit(x.view(), &labels).unwrap();
+        let model = svm.fit(x.view(), labels.view()).unwrap();
         for (report, (dual, intercept)) in model.reports().zip(expected) {
             assert!((report.dual - dual).abs() <= 1e-8 * dual, "{report:?}, expected {dual}");
             // Weights are known to the root of twice the duality gap, and rows are at most 2 long.

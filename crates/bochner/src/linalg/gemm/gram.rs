@@ -4,7 +4,7 @@ use super::kernel::{BLOCK_ROWS, Instructions, Left, Onto, Sweep};
 use super::pack::take_aligned;
 use super::ranges;
 use crate::error::{Result, check_dim};
-use crate::interrupt::{self, Flag};
+use crate::interrupt::Flag;
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::scalar::Real;
 use rayon::prelude::*;
@@ -192,7 +192,9 @@ fn accumulate<R: Real, J: Join<R>>(
                 factors.tile::<J>(i, j, window, work);
             }
         });
-        interrupt::checkpoint();
+        if stop.raised() {
+            break;
+        }
     }
     work.give(blocks_buffer);
     work.give(panels_buffer);

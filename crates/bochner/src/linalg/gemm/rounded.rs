@@ -5,7 +5,7 @@ use super::gram::TILE_ROWS;
 use super::kernel::Instructions;
 use super::ranges;
 use crate::error::Result;
-use crate::interrupt::{self, Flag};
+use crate::interrupt::Flag;
 use crate::linalg::{Lower, Tile};
 use crate::scalar::Real;
 use rayon::prelude::*;
@@ -179,7 +179,6 @@ impl RoundedGram {
             }
         });
         self.waiting = 0;
-        interrupt::checkpoint();
     }
 
     /// Turns whole numbers into units, less `centre · tᵢtⱼ` with `t` the sums that came with the rows, multiplies them with

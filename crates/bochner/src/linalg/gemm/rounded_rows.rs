@@ -3,7 +3,7 @@
 
 use super::kernel::{Instructions, Portable};
 use super::ranges;
-use crate::interrupt;
+use crate::interrupt::Flag;
 use crate::linalg::{Tile, zeroed_bytes};
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
@@ -162,9 +162,9 @@ impl RoundedRows {
                 Instructions::Avx2(simd) => simd.vectorize(Compiled(job, simd)),
             }
         };
-        let parts: Vec<(Vec<[f32; LANES]>, Vec<f64>)> = self.tasks.par_iter().map(work).collect();
-        // Iterations over these products take seconds and do nothing else.
-        interrupt::checkpoint();
+        let stop = Flag::current();
+        let parts: Vec<(Vec<[f32; LANES]>, Vec<f64>)> =
+            self.tasks.par_iter().filter(|_| !stop.raised()).map(work).collect();
         let (mut sums, mut remainder) = (vec![[0.0f64; LANES]; vectors * columns], vec![0.0; columns]);
         for (part, left) in &parts {
             for (sums, part) in sums.iter_mut().zip(part) {

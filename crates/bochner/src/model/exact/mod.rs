@@ -16,6 +16,7 @@ mod ridge;
 pub use process::{ExactGpClassifier, ExactGpClassifierModel, ExactGpRegressor, ExactGpRegressorModel};
 pub use ridge::{ExactSolver, KernelRidge, KernelRidgeModel};
 
+use crate::context::Context;
 use crate::error::{Error, Result, check_dim};
 use crate::interrupt;
 use crate::kernel::{Kernel, kernel_matrix_into};
@@ -33,14 +34,25 @@ pub(crate) struct Gathered {
     pub(crate) weights: Array1<f64>,
 }
 
-fn gather(source: &mut dyn RowSource<f64>) -> Result<Gathered> {
+/// Rows are counted against the budget; `unweighted` says why weights are refused, where they are.
+pub(super) fn gather(
+    source: &mut dyn RowSource<f64>,
+    context: &Context<'_>,
+    unweighted: Option<&str>,
+) -> Result<Gathered> {
     let (inputs, outputs) = (source.input_dim(), source.target_dim());
+    let check_rows = |n: usize| {
+        let bytes = (8 * (inputs + outputs) as u64).saturating_mul(n as u64);
+        context.check_budget("all rows", bytes, "models on features read rows in blocks and keep none")
+    };
+    check_rows(source.len_hint().unwrap_or(0))?;
     if outputs == 0 {
         return Err(Error::parameter("targets", "at least one column", "none"));
     }
     let (mut rows, mut targets, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     source.for_each_block(&mut |block| {
         let first = weights.len();
+        check_rows(first + block.rows.nrows())?;
         check_dim("number of columns of rows", inputs, block.rows.ncols())?;
         check_dim("number of rows of targets", block.rows.nrows(), block.targets.nrows())?;
         check_dim("number of columns of targets", outputs, block.targets.ncols())?;
@@ -50,6 +62,9 @@ fn gather(source: &mut dyn RowSource<f64>) -> Result<Gathered> {
         targets.extend(block.targets.iter().copied());
         match block.weights {
             Some(given) => {
+                if let Some(reason) = unweighted {
+                    return Err(Error::Unsupported { what: "weights", reason: reason.into() });
+                }
                 check_dim("number of weights", block.rows.nrows(), given.len())?;
                 if let Some(i) = given.iter().position(|w| !(*w > 0.0 && w.is_finite())) {
                     let found = format!("{} in row {}", given[i], first + i);

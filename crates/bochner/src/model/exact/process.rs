@@ -1,15 +1,17 @@
 use super::{Gathered, expand, for_each_strip, gather, kernel_triangle, tile_mut};
+use crate::context::Context;
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
+use crate::interrupt;
 use crate::kernel::{Kernel, kernel_matrix};
 use crate::linalg::{Cholesky, Lower, Tile, Workspace};
 use crate::model::dirichlet::{Dirichlet, Sampling};
 use crate::model::evidence::column_lengths;
 use crate::model::ridge::first_largest;
-use crate::model::{Fit, Predict};
+use crate::model::{Fit, Predict, write_classes};
 use crate::random::Seed;
-use crate::rows::{RowSource, class_of};
+use crate::rows::{MOST_CLASSES, RowSource, class_of};
 use crate::solve::{SolveReport, factorise};
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, s};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use std::sync::Arc;
 
 /// `k(x, x)` for every row.
@@ -86,8 +88,12 @@ impl Fit for ExactGpRegressor {
     type Real = f64;
     type Model = ExactGpRegressorModel;
 
-    fn fit(&self, source: &mut dyn RowSource<f64>) -> Result<ExactGpRegressorModel> {
-        ExactGpRegressorModel::new(self, gather(source)?)
+    fn fit_stream(&self, source: &mut dyn RowSource<f64>, context: &mut Context<'_>) -> Result<ExactGpRegressorModel> {
+        context.fit(source, |source, context| {
+            let data = gather(source, context, None)?;
+            interrupt::expect(Some(2 * data.rows.nrows()));
+            ExactGpRegressorModel::new(self, data)
+        })
     }
 }
 
@@ -270,9 +276,9 @@ impl Fit for ExactGpClassifier {
     type Real = f64;
     type Model = ExactGpClassifierModel;
 
-    fn fit(&self, source: &mut dyn RowSource<f64>) -> Result<ExactGpClassifierModel> {
+    fn fit_stream(&self, source: &mut dyn RowSource<f64>, context: &mut Context<'_>) -> Result<ExactGpClassifierModel> {
         check_dim("number of target columns", 1, source.target_dim())?;
-        ExactGpClassifierModel::new(self, gather(source)?)
+        context.fit(source, |source, context| ExactGpClassifierModel::new(self, gather(source, context, None)?))
     }
 }
 
@@ -289,15 +295,15 @@ pub struct ExactGpClassifierModel {
 
 impl ExactGpClassifierModel {
     pub(crate) fn new(description: &ExactGpClassifier, data: Gathered) -> Result<Self> {
-        const MOST: usize = 1_000_000;
         let labels = data.targets.iter().enumerate();
-        let most = description.classes.unwrap_or(MOST);
+        let most = description.classes.unwrap_or(MOST_CLASSES);
         let labels = labels.map(|(i, &label)| class_of(label, most, i)).collect::<Result<Vec<_>>>()?;
         let classes = description.classes.unwrap_or_else(|| labels.iter().max().map_or(1, |label| label + 1));
         let dirichlet = Dirichlet::new(description.alpha)?;
         let total = data.weights.sum();
-        let kernel = kernel_triangle(&*description.kernel, data.rows.view())?;
         let n = labels.len();
+        interrupt::expect(Some(n.saturating_mul(1 + classes)));
+        let kernel = kernel_triangle(&*description.kernel, data.rows.view())?;
         let mut coefficients = Array2::zeros((n, classes));
         let (mut means, mut signals, mut factors) = (Vec::new(), Vec::new(), Vec::new());
         for c in 0..classes {
@@ -371,12 +377,9 @@ impl Predict for ExactGpClassifierModel {
     }
 
     /// Numbers of the most probable classes.
-    fn predict_into(&self, rows: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) -> Result<()> {
-        check_dim("number of rows of the output", rows.nrows(), out.nrows())?;
-        check_dim("number of columns of the output", 1, out.ncols())?;
-        let probabilities = self.probabilities(rows)?;
-        let classes: Array1<f64> = probabilities.rows().into_iter().map(|row| first_largest(row) as f64).collect();
-        out.column_mut(0).assign(&classes);
-        Ok(())
+    fn predict_into(&self, rows: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<()> {
+        let largest =
+            |probabilities: Array2<f64>| probabilities.rows().into_iter().map(|row| first_largest(row)).collect();
+        write_classes(rows.nrows(), out, || self.probabilities(rows).map(largest))
     }
 }

@@ -1,6 +1,8 @@
 use super::operator::KernelOperator;
-use super::{expand, gather, kernel_triangle, tile_mut};
-use crate::error::{Error, Result, check_dim, check_non_negative};
+use super::{Gathered, expand, gather, kernel_triangle, tile_mut};
+use crate::context::Context;
+use crate::error::{Result, check_dim, check_non_negative};
+use crate::interrupt;
 use crate::kernel::Kernel;
 use crate::linalg::Lower;
 use crate::model::{Fit, Predict};
@@ -35,11 +37,10 @@ pub enum ExactSolver {
 /// use bochner::kernel::Gaussian;
 /// use bochner::model::exact::KernelRidge;
 /// use bochner::model::{Fit, Predict};
-/// use bochner::rows::InMemory;
 /// use ndarray::array;
 /// use std::sync::Arc;
 /// let (x, y) = (array![[0.0], [1.0]], array![[1.0], [3.0]]);
-/// let model = KernelRidge::new(Arc::new(Gaussian::new(1.0)?), 1.0)?.fit(&mut InMemory::new(x.view(), y.view())?)?;
+/// let model = KernelRidge::new(Arc::new(Gaussian::new(1.0)?), 1.0)?.fit(x.view(), y.view())?;
 /// // (K + I) β = y with k(0, 1) = e^(-1/2).
 /// let k = (-0.5f64).exp();
 /// let expected = (2.0 - 3.0 * k) / (4.0 - k * k) + k * (6.0 - k) / (4.0 - k * k);
@@ -51,7 +52,6 @@ pub struct KernelRidge {
     kernel: Arc<dyn Kernel>,
     penalty: f64,
     solver: ExactSolver,
-    budget: Option<u64>,
 }
 
 impl KernelRidge {
@@ -61,7 +61,7 @@ impl KernelRidge {
     /// A penalty that is negative or not finite.
     pub fn new(kernel: Arc<dyn Kernel>, penalty: f64) -> Result<Self> {
         check_non_negative("penalty", penalty)?;
-        Ok(KernelRidge { kernel, penalty, solver: ExactSolver::Auto, budget: None })
+        Ok(KernelRidge { kernel, penalty, solver: ExactSolver::Auto })
     }
 
     /// Solved by `solver`.
@@ -69,37 +69,32 @@ impl KernelRidge {
         self.solver = solver;
         self
     }
-
-    /// Fitted within this many bytes of memory, rows not counted.
-    ///
-    /// # Errors
-    /// A budget of 0.
-    pub fn with_memory_budget(mut self, bytes: u64) -> Result<Self> {
-        if bytes == 0 {
-            return Err(Error::parameter("memory budget", "at least 1 byte", 0));
-        }
-        self.budget = Some(bytes);
-        Ok(self)
-    }
 }
 
 impl Fit for KernelRidge {
     type Real = f64;
     type Model = KernelRidgeModel;
 
-    fn fit(&self, source: &mut dyn RowSource<f64>) -> Result<KernelRidgeModel> {
-        let data = gather(source)?;
+    fn fit_stream(&self, source: &mut dyn RowSource<f64>, context: &mut Context<'_>) -> Result<KernelRidgeModel> {
+        context.fit(source, |source, context| self.solve(gather(source, context, None)?, context))
+    }
+}
+
+impl KernelRidge {
+    fn solve(&self, data: Gathered, context: &Context<'_>) -> Result<KernelRidgeModel> {
+        let budget = context.memory_budget();
         let (n, outputs) = data.targets.dim();
         // W^½KW^½ + α has the same solutions, scaled, and is symmetric.
         let roots: Vec<f64> = data.weights.iter().map(|w| w.sqrt()).collect();
         let mut rhs = data.targets;
         rhs.rows_mut().into_iter().zip(&roots).for_each(|(mut row, root)| row *= *root);
         let triangle = Lower::<f64>::bytes(n);
-        let direct = self.budget.map_or(n <= LARGEST, |budget| triangle <= budget);
+        let direct = budget.map_or(n <= LARGEST, |budget| triangle <= budget);
         let (mut coefficients, report) = match self.solver {
             ExactSolver::Auto | ExactSolver::Cholesky if direct || self.solver == ExactSolver::Cholesky => {
                 let remedy = "conjugate gradients would do with less";
-                crate::model::evidence::check_budget("the kernel matrix", triangle, self.budget, remedy)?;
+                context.check_budget("the kernel matrix", triangle, remedy)?;
+                interrupt::expect(Some(2 * n));
                 let mut matrix = kernel_triangle(&*self.kernel, data.rows.view())?;
                 for i in 0..n {
                     matrix.row_mut(i).iter_mut().zip(&roots).for_each(|(value, root)| *value *= roots[i] * root);
@@ -115,9 +110,10 @@ impl Fit for KernelRidge {
                     ExactSolver::ConjugateGradients(options) => options,
                     _ => ConjugateGradients::default(),
                 };
+                interrupt::expect(Some(n.saturating_mul(options.passes())));
                 // Vectors of the iteration and of its preconditioner, and one strip of the matrix.
                 let vectors = 8 * n as u64 * (12 * outputs as u64 + 500) + (1 << 27);
-                let room = self.budget.map_or(0, |budget| budget.saturating_sub(vectors));
+                let room = budget.map_or(0, |budget| budget.saturating_sub(vectors));
                 let (mut operator, how) = KernelOperator::new(&*self.kernel, data.rows.view(), roots.clone(), room)?;
                 let tolerance = options.tolerance.or(Some(operator.tolerance()));
                 let options = ConjugateGradients { tolerance, ..options };
