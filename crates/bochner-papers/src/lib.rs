@@ -3,7 +3,7 @@
 //! | folder or file | holds |
 //! | --- | --- |
 //! | [`reproduce`] | the experiments, one file each |
-//! | [`bench`] | benchmarks: each times a kernel of this library and a reference in the same run |
+//! | [`mod@bench`] | benchmarks: each times a kernel of this library and a reference in the same run |
 //! | [`known`], [`fetch`] | data sets by name, and downloads that are believed when their checksum is right |
 
 pub mod bench;
