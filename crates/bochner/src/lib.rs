@@ -57,6 +57,7 @@ pub mod tune;
 pub mod variance;
 
 pub use error::{Error, Result};
+pub use model::{Model, load};
 pub use num_complex::Complex;
 
 #[cfg(doctest)]

@@ -21,9 +21,9 @@ const ORDER: &[&[&str]] = &[
     &["attention"],
     &["accumulate"],
     &["solve"],
+    &["persist"],
     &["model"],
     &["tune"],
-    &["persist"],
     &["catalogue"],
 ];
 const TOGETHER: [&str; 2] = ["scalar", "linalg"];
