@@ -13,6 +13,7 @@
 
 use crate::feature::Spec;
 use crate::kernel::{AnyKernel, OperatorKernel};
+pub use crate::model::{Answers, ModelEntry, Task};
 pub use crate::parameter::{Choice, Domain, Entry, Parameter, Role, Value};
 
 /// Kinds of feature maps.
@@ -28,6 +29,17 @@ pub fn kernels() -> impl Iterator<Item = &'static Entry> {
 /// Kernels whose values are matrices.
 pub fn operator_kernels() -> impl Iterator<Item = &'static Entry> {
     OperatorKernel::KINDS.iter()
+}
+
+/// Kinds of models.
+///
+/// ```
+/// use bochner::catalogue;
+/// let sure: Vec<&str> = catalogue::models().filter(|model| model.answers.deviations).map(|model| model.entry.name).collect();
+/// assert_eq!(sure, ["gp_regressor", "local_gp", "exact_gp_regressor"]);
+/// ```
+pub fn models() -> impl Iterator<Item = &'static ModelEntry> {
+    crate::model::kinds::KINDS.iter()
 }
 
 #[cfg(test)]

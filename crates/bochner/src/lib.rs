@@ -59,6 +59,7 @@ pub mod words;
 
 pub use context::Context;
 pub use error::{Error, Result};
+pub use model::{Model, load};
 pub use num_complex::Complex;
 
 #[cfg(doctest)]

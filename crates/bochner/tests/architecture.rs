@@ -23,9 +23,9 @@ const ORDER: &[&[&str]] = &[
     &["attention"],
     &["accumulate"],
     &["solve"],
+    &["persist"],
     &["model"],
     &["tune"],
-    &["persist"],
     &["catalogue"],
 ];
 /// Crates, and those of this workspace that each may use.

@@ -1,4 +1,3 @@
-use super::spec::in_precision;
 use super::{Describe, Directions, DynComplexMap, DynMap, FourierSpec, Measured, Projected};
 use crate::error::{Error, Result, check_count};
 use crate::feature::spec::{Candidate, MapKind};
@@ -85,20 +84,6 @@ impl OrthoProjectionSpec {
     fn outputs(&self, input_dim: usize) -> Result<usize> {
         measurements("n_components", self.n_components, input_dim)
     }
-
-    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        with_projector!(self.orthoprojector, self.seed, input_dim, self.outputs(input_dim)?, |p, scale| {
-            Ok(Arc::new(Measured::new(p, scale)?))
-        })
-    }
-
-    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
-        self.draw(input_dim)
-    }
-
-    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
-        self.draw(input_dim)
-    }
 }
 
 impl MapKind for OrthoProjectionSpec {
@@ -113,8 +98,10 @@ impl MapKind for OrthoProjectionSpec {
 }
 
 impl Describe for OrthoProjectionSpec {
-    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        with_projector!(self.orthoprojector, self.seed, input_dim, self.outputs(input_dim)?, |p, scale| {
+            Ok(Arc::new(Measured::new(p, scale)?))
+        })
     }
 
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {
@@ -233,40 +220,6 @@ impl CompressiveSpec {
     fn dim(&self, input_dim: usize) -> Result<usize> {
         measurements("compressed_dim", self.compressed_dim, input_dim)
     }
-
-    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        self.scale()?;
-        let m = self.dim(input_dim)?;
-        let map = self.fourier().build::<R>(m)?;
-        with_projector!(self.orthoprojector, self.seed, input_dim, m, |p, scale| {
-            Ok(Arc::new(Projected::new(p, scale, map)?))
-        })
-    }
-
-    fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
-        self.scale()?;
-        let m = self.dim(input_dim)?;
-        let map = self.fourier().build_complex::<R>(m)?;
-        with_projector!(self.orthoprojector, self.seed, input_dim, m, |p, scale| {
-            Ok(Arc::new(Projected::new(p, scale, map)?))
-        })
-    }
-
-    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
-        self.draw(input_dim)
-    }
-
-    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
-        self.draw(input_dim)
-    }
-
-    fn build_complex_single(&self, input_dim: usize) -> Result<DynComplexMap<f32>> {
-        self.draw_complex(input_dim)
-    }
-
-    fn build_complex_double(&self, input_dim: usize) -> Result<DynComplexMap<f64>> {
-        self.draw_complex(input_dim)
-    }
 }
 
 impl MapKind for CompressiveSpec {
@@ -296,16 +249,30 @@ impl MapKind for CompressiveSpec {
 impl Describe for CompressiveSpec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
         let length_scale = self.length_scale.resolve(sample, Seed::new(self.seed))?;
-        let projection = self.fourier().directions(self.dim(sample.ncols())?)?;
-        Ok(CompressiveSpec { length_scale, projection, ..self.clone() })
+        Ok(CompressiveSpec { length_scale, ..self.settle(sample.ncols())? })
     }
 
-    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
+    fn settle(&self, input_dim: usize) -> Result<Self> {
+        let projection = self.fourier().directions(self.dim(input_dim)?)?;
+        Ok(CompressiveSpec { projection, ..self.clone() })
     }
 
-    fn build_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
-        in_precision::<R, _, _, _>(|| self.build_complex_single(input_dim), || self.build_complex_double(input_dim))
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        self.scale()?;
+        let m = self.dim(input_dim)?;
+        let map = self.fourier().draw::<R>(m)?;
+        with_projector!(self.orthoprojector, self.seed, input_dim, m, |p, scale| {
+            Ok(Arc::new(Projected::new(p, scale, map)?))
+        })
+    }
+
+    fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+        self.scale()?;
+        let m = self.dim(input_dim)?;
+        let map = self.fourier().draw_complex::<R>(m)?;
+        with_projector!(self.orthoprojector, self.seed, input_dim, m, |p, scale| {
+            Ok(Arc::new(Projected::new(p, scale, map)?))
+        })
     }
 
     /// The limit kernel of a uniformly random row space; see the notes on the estimate.

@@ -3,8 +3,67 @@
 //! A map is a projection and a nonlinearity, or a composition of maps:
 //! [`ComplexToReal`], [`Concat`], [`Projected`].
 
+/// Everything a map can do, done by another one; what it knows of its description is its own.
+macro_rules! forward {
+    ($type:ty, $this:ident => $inner:expr, $description:expr) => {
+        impl<M: $crate::feature::FeatureMap + ?Sized> $crate::feature::FeatureMap for $type {
+            type Real = M::Real;
+            type Output = M::Output;
+            fn input_dim(&self) -> usize {
+                let $this = self;
+                $inner.input_dim()
+            }
+            fn output_dim(&self) -> usize {
+                let $this = self;
+                $inner.output_dim()
+            }
+            fn map_tile(&self, rows: Tile<'_, M::Real>, out: TileMut<'_, M::Output>, work: &mut Workspace<M::Real>) {
+                let $this = self;
+                $inner.map_tile(rows, out, work);
+            }
+            fn map_tile_split(
+                &self,
+                rows: Tile<'_, M::Real>,
+                re: TileMut<'_, M::Real>,
+                im: TileMut<'_, M::Real>,
+                work: &mut Workspace<M::Real>,
+            ) {
+                let $this = self;
+                $inner.map_tile_split(rows, re, im, work);
+            }
+            fn map_tile_scaled(
+                &self,
+                rows: Tile<'_, M::Real>,
+                out: TileMut<'_, M::Output>,
+                exponents: &mut [f64],
+                work: &mut Workspace<M::Real>,
+            ) {
+                let $this = self;
+                $inner.map_tile_scaled(rows, out, exponents, work);
+            }
+            fn check_tile(&self, rows: Tile<'_, M::Real>) -> Result<()> {
+                let $this = self;
+                $inner.check_tile(rows)
+            }
+            fn tile_rows(&self) -> usize {
+                let $this = self;
+                $inner.tile_rows()
+            }
+            fn description(&self) -> Option<&Spec> {
+                let $this = self;
+                $description
+            }
+            fn operations(&self) -> u64 {
+                let $this = self;
+                $inner.operations()
+            }
+        }
+    };
+}
+
 mod compose;
 mod compressive;
+mod description;
 mod drive;
 mod fourier;
 mod maclaurin;
@@ -21,6 +80,7 @@ mod tree_sketch;
 
 pub use compose::{Compact, ComplexToReal, Concat, Constant, Measured, Projected};
 pub use compressive::{CompressiveSpec, Distortion, OrthoProjectionSpec, Orthoprojection, distortion};
+pub use description::Description;
 pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpec, Frequencies};
 pub use maclaurin::{
     Allocation, AllocationRule, Cost, Curve, DegreeMeasure, Maclaurin, MaclaurinKernel, MaclaurinSpec, Statistics,
@@ -119,6 +179,12 @@ pub trait FeatureMap: Debug + Send + Sync {
         (self.input_dim() as u64).saturating_mul(self.output_dim() as u64)
     }
 
+    /// The description from which the map can be drawn again, which maps of the library know ([`Describe::build`]); models
+    /// on a map of one's own cannot be saved.
+    fn description(&self) -> Option<&Spec> {
+        None
+    }
+
     /// Features of any block of rows in any layout: cuts tiles and shares them among threads.
     ///
     /// # Errors
@@ -144,48 +210,5 @@ pub type DynMap<R> = Arc<dyn FeatureMap<Real = R, Output = R>>;
 /// A complex map behind a pointer.
 pub type DynComplexMap<R> = Arc<dyn FeatureMap<Real = R, Output = <R as Real>::Complex>>;
 
-macro_rules! forward {
-    ($($pointer:ty),*) => {$(
-        impl<M: FeatureMap + ?Sized> FeatureMap for $pointer {
-            type Real = M::Real;
-            type Output = M::Output;
-            fn input_dim(&self) -> usize {
-                (**self).input_dim()
-            }
-            fn output_dim(&self) -> usize {
-                (**self).output_dim()
-            }
-            fn map_tile(&self, rows: Tile<'_, M::Real>, out: TileMut<'_, M::Output>, work: &mut Workspace<M::Real>) {
-                (**self).map_tile(rows, out, work);
-            }
-            fn map_tile_split(
-                &self,
-                rows: Tile<'_, M::Real>,
-                re: TileMut<'_, M::Real>,
-                im: TileMut<'_, M::Real>,
-                work: &mut Workspace<M::Real>,
-            ) {
-                (**self).map_tile_split(rows, re, im, work);
-            }
-            fn map_tile_scaled(
-                &self,
-                rows: Tile<'_, M::Real>,
-                out: TileMut<'_, M::Output>,
-                exponents: &mut [f64],
-                work: &mut Workspace<M::Real>,
-            ) {
-                (**self).map_tile_scaled(rows, out, exponents, work);
-            }
-            fn check_tile(&self, rows: Tile<'_, M::Real>) -> Result<()> {
-                (**self).check_tile(rows)
-            }
-            fn tile_rows(&self) -> usize {
-                (**self).tile_rows()
-            }
-            fn operations(&self) -> u64 {
-                (**self).operations()
-            }
-        }
-    )*};
-}
-forward!(Arc<M>, Box<M>);
+forward!(Arc<M>, this => (**this), (**this).description());
+forward!(Box<M>, this => (**this), (**this).description());

@@ -94,7 +94,9 @@ impl OperatorSpec {
             (_, Some((_, outputs))) => Spread::same(outputs.root()),
             (None, None) => unreachable!("a kernel is a field or decomposable"),
         };
-        Ok(OperatorFeatures { spec: Arc::new(self.clone()), map, spread: Arc::new(spread) })
+        // What `auto` stands for may change, what a file says must not.
+        let spec = OperatorSpec { projection: fourier.directions(input_dim)?, ..self.clone() };
+        Ok(OperatorFeatures { spec: Arc::new(spec), map, spread: Arc::new(spread) })
     }
 
     /// Closed-form matrix variance `E(K̃ - K)²` of every estimated block with independent frequencies: shape (rows of

@@ -1,4 +1,3 @@
-use super::spec::in_precision;
 use super::{
     Compact, ComplexToReal, Constant, Describe, DynComplexMap, DynMap, FeatureMap, Lift, MAX_DEGREE, ProductSketch,
     TensorSketch, TreeSketch,
@@ -181,58 +180,7 @@ impl PolynomialSpec {
     }
 }
 
-impl PolynomialSpec {
-    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        let lift = self.check()?;
-        check_count("number of columns of rows", input_dim)?;
-        if self.degree == 0 {
-            return Ok(Arc::new(Constant::new(input_dim, 1.0)?));
-        }
-        match (self.structure, self.weights) {
-            (Structure::Tree, _) => self.tree(lift, input_dim),
-            (Structure::Compact, _) => {
-                let wide = self.flat::<R, R>(lift, input_dim, EXPANSION * self.n_components)?;
-                let seed = Seed::new(self.seed).child(u64::from(MAX_DEGREE));
-                let down = Srht::<R, R>::new(seed, wide.output_dim(), self.n_components, Sampling::Upsampled)?;
-                Ok(Arc::new(Compact::new(wide, down)?))
-            }
-            (Structure::Flat, Weights::Real) => self.flat::<R, R>(lift, input_dim, self.draws()),
-            (Structure::Flat, Weights::Ctr) => {
-                Ok(Arc::new(ComplexToReal::new(self.flat::<R, R::Complex>(lift, input_dim, self.draws())?)))
-            }
-            (Structure::Flat, Weights::Complex) => Err(Error::Unsupported {
-                what: "real output",
-                reason: "weights=\"complex\" has complex features; weights=\"ctr\" makes them real".into(),
-            }),
-        }
-    }
-
-    fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
-        let lift = self.check()?;
-        check_count("number of columns of rows", input_dim)?;
-        if self.weights != Weights::Complex {
-            return Err(Error::parameter("weights", "\"complex\" for complex output", format!("{:?}", self.weights)));
-        }
-        check_count("degree of a complex sketch", self.degree as usize)?;
-        self.flat::<R, R::Complex>(lift, input_dim, self.draws())
-    }
-
-    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
-        self.draw(input_dim)
-    }
-
-    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
-        self.draw(input_dim)
-    }
-
-    fn build_complex_single(&self, input_dim: usize) -> Result<DynComplexMap<f32>> {
-        self.draw_complex(input_dim)
-    }
-
-    fn build_complex_double(&self, input_dim: usize) -> Result<DynComplexMap<f64>> {
-        self.draw_complex(input_dim)
-    }
-}
+impl PolynomialSpec {}
 
 /// Degree from which a tree of sketches is worth a try.
 const TREE_DEGREE: u32 = 4;
@@ -275,12 +223,39 @@ impl MapKind for PolynomialSpec {
 }
 
 impl Describe for PolynomialSpec {
-    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        let lift = self.check()?;
+        check_count("number of columns of rows", input_dim)?;
+        if self.degree == 0 {
+            return Ok(Arc::new(Constant::new(input_dim, 1.0)?));
+        }
+        match (self.structure, self.weights) {
+            (Structure::Tree, _) => self.tree(lift, input_dim),
+            (Structure::Compact, _) => {
+                let wide = self.flat::<R, R>(lift, input_dim, EXPANSION * self.n_components)?;
+                let seed = Seed::new(self.seed).child(u64::from(MAX_DEGREE));
+                let down = Srht::<R, R>::new(seed, wide.output_dim(), self.n_components, Sampling::Upsampled)?;
+                Ok(Arc::new(Compact::new(wide, down)?))
+            }
+            (Structure::Flat, Weights::Real) => self.flat::<R, R>(lift, input_dim, self.draws()),
+            (Structure::Flat, Weights::Ctr) => {
+                Ok(Arc::new(ComplexToReal::new(self.flat::<R, R::Complex>(lift, input_dim, self.draws())?)))
+            }
+            (Structure::Flat, Weights::Complex) => Err(Error::Unsupported {
+                what: "real output",
+                reason: "weights=\"complex\" has complex features; weights=\"ctr\" makes them real".into(),
+            }),
+        }
     }
 
-    fn build_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
-        in_precision::<R, _, _, _>(|| self.build_complex_single(input_dim), || self.build_complex_double(input_dim))
+    fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+        let lift = self.check()?;
+        check_count("number of columns of rows", input_dim)?;
+        if self.weights != Weights::Complex {
+            return Err(Error::parameter("weights", "\"complex\" for complex output", format!("{:?}", self.weights)));
+        }
+        check_count("degree of a complex sketch", self.degree as usize)?;
+        self.flat::<R, R::Complex>(lift, input_dim, self.draws())
     }
 
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {

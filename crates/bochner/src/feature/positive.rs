@@ -1,4 +1,3 @@
-use super::spec::in_precision;
 use super::{Describe, DynMap, FeatureMap, Frequencies};
 use crate::error::{Error, Result, check_count, check_positive};
 use crate::feature::spec::{Candidate, MapKind};
@@ -224,24 +223,6 @@ impl PositiveSpec {
             _ => Ok(self.n_components / 2),
         }
     }
-
-    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        let (seed, m) = (Seed::new(self.seed), self.directions()?);
-        check_count("number of columns of rows", input_dim)?;
-        Ok(if self.orthogonal {
-            Arc::new(Positive::new(Orthogonal::<R>::new(seed, input_dim, m)?, self.kind, self.length_scale)?)
-        } else {
-            Arc::new(Positive::new(Gaussian::<R>::new(seed, input_dim, m)?, self.kind, self.length_scale)?)
-        })
-    }
-
-    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
-        self.draw(input_dim)
-    }
-
-    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
-        self.draw(input_dim)
-    }
 }
 
 impl MapKind for PositiveSpec {
@@ -264,8 +245,14 @@ impl MapKind for PositiveSpec {
 }
 
 impl Describe for PositiveSpec {
-    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        let (seed, m) = (Seed::new(self.seed), self.directions()?);
+        check_count("number of columns of rows", input_dim)?;
+        Ok(if self.orthogonal {
+            Arc::new(Positive::new(Orthogonal::<R>::new(seed, input_dim, m)?, self.kind, self.length_scale)?)
+        } else {
+            Arc::new(Positive::new(Gaussian::<R>::new(seed, input_dim, m)?, self.kind, self.length_scale)?)
+        })
     }
 
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {

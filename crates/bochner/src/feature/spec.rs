@@ -6,6 +6,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::kernel::{AnyKernel, Kernel};
+use crate::linalg::{Tile, TileMut, Workspace};
 use crate::parameter::{Entry, Role, Value};
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
@@ -16,30 +17,58 @@ use std::sync::Arc;
 /// A description of a feature map from which it can be drawn again, bit for bit.
 ///
 /// Every kind of map has a plain struct of parameters that implements this trait; [`Spec`] is the sum of them.
-pub trait Describe {
+pub trait Describe: Clone + Into<Spec> {
     /// Fills in what depends on data (a median length scale, an allocation); the default has nothing to fill in.
     ///
     /// # Errors
     /// Parameters that do not fit the rows.
-    fn resolve(&self, _sample: ArrayView2<'_, f64>) -> Result<Self>
-    where
-        Self: Sized + Clone,
-    {
+    fn resolve(&self, _sample: ArrayView2<'_, f64>) -> Result<Self> {
         Ok(self.clone())
     }
 
-    /// Draws the map for rows of length `input_dim`; real output (complex maps as CtR).
+    /// The description with `auto` replaced by what it stands for with rows of length `input_dim`: what files keep. The
+    /// default has nothing to replace.
     ///
     /// # Errors
     /// Parameters out of range, named.
-    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>>;
+    fn settle(&self, _input_dim: usize) -> Result<Self> {
+        Ok(self.clone())
+    }
+
+    /// Draws the map for rows of length `input_dim`; real output (complex maps as CtR). The map knows this description
+    /// ([`FeatureMap::description`](super::FeatureMap::description)).
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        let spec: Spec = self.clone().into();
+        in_precision::<R, _, _, _>(|| spec.single(input_dim), || spec.double(input_dim))
+    }
 
     /// Draws the map with complex output.
     ///
     /// # Errors
     /// As [`build`](Self::build), and for maps that have no complex form.
-    fn build_complex<R: Real>(&self, _input_dim: usize) -> Result<DynComplexMap<R>> {
+    fn build_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+        let spec: Spec = self.clone().into();
+        in_precision::<R, _, _, _>(|| spec.complex_single(input_dim), || spec.complex_double(input_dim))
+    }
+
+    /// The map alone, which knows no description: what an implementer writes.
+    #[doc(hidden)]
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>>;
+
+    /// The same with complex output.
+    #[doc(hidden)]
+    fn draw_complex<R: Real>(&self, _input_dim: usize) -> Result<DynComplexMap<R>> {
         Err(Error::Unsupported { what: "complex output", reason: "this map is real".into() })
+    }
+
+    /// A row whose features tell one draw from another: near the origin in units of the length scale, so that it is far
+    /// from where features vanish or rounding decides.
+    #[doc(hidden)]
+    fn probe(&self, input_dim: usize) -> Vec<f64> {
+        scaled_pattern(&self.clone().into(), input_dim)
     }
 
     /// The exact kernel the map estimates.
@@ -134,11 +163,59 @@ impl Prediction {
     }
 }
 
-/// `single` where `R` is `f32`, `double` where it is `f64`.
+/// A row of length 1 whose entries all differ.
+pub(super) fn unit_pattern(len: usize) -> Vec<f64> {
+    let row: Vec<f64> = (0..len).map(|j| libm::cos(1.0 + 2.4 * j as f64)).collect();
+    let norm = row.iter().map(|v| v * v).sum::<f64>().sqrt();
+    row.into_iter().map(|v| v / norm).collect()
+}
+
+/// The same in units of the length scale.
+pub(super) fn scaled_pattern(spec: &Spec, len: usize) -> Vec<f64> {
+    let mut row = unit_pattern(len);
+    match spec.get("length_scale") {
+        Some(Value::List(scales)) => {
+            row.iter_mut().zip(scales).for_each(|(v, scale)| *v *= scale.number().unwrap_or(1.0));
+        }
+        Some(scale) => row.iter_mut().for_each(|v| *v *= scale.number().unwrap_or(1.0)),
+        None => {}
+    }
+    row
+}
+
+/// A map that knows the description it was drawn from.
+#[derive(Debug)]
+struct Drawn<M: ?Sized> {
+    spec: Spec,
+    map: Arc<M>,
+}
+
+forward!(Drawn<M>, drawn => drawn.map, Some(&drawn.spec));
+
+/// The four ways to draw any map.
 ///
 /// Drawing a map pulls in all of its kernels. Called through functions that name their precision they are compiled once,
 /// in this crate; as generic code they would be compiled again in every program that draws a map (over a minute each).
-pub(super) fn in_precision<R: Real, S: Any, D: Any, T: Any>(
+macro_rules! drawn {
+    ($($name:ident: $draw:ident::<$real:ty> -> $map:ty;)*) => {
+        impl Spec {
+            $(#[inline(never)]
+            fn $name(&self, input_dim: usize) -> Result<$map> {
+                let map = self.$draw::<$real>(input_dim)?;
+                Ok(Arc::new(Drawn { spec: self.settle(input_dim)?, map }))
+            })*
+        }
+    };
+}
+drawn! {
+    single: draw::<f32> -> DynMap<f32>;
+    double: draw::<f64> -> DynMap<f64>;
+    complex_single: draw_complex::<f32> -> DynComplexMap<f32>;
+    complex_double: draw_complex::<f64> -> DynComplexMap<f64>;
+}
+
+/// `single` where `R` is `f32`, `double` where it is `f64`.
+fn in_precision<R: Real, S: Any, D: Any, T: Any>(
     single: impl FnOnce() -> Result<S>,
     double: impl FnOnce() -> Result<D>,
 ) -> Result<T> {
@@ -174,15 +251,27 @@ macro_rules! specs {
                 })
             }
 
-            fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+            fn settle(&self, input_dim: usize) -> Result<Self> {
+                Ok(match self {
+                    $(Spec::$variant(spec) => Spec::$variant(spec.settle(input_dim)?),)*
+                })
+            }
+
+            fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
                 match self {
-                    $(Spec::$variant(spec) => spec.build(input_dim),)*
+                    $(Spec::$variant(spec) => spec.draw(input_dim),)*
                 }
             }
 
-            fn build_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+            fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
                 match self {
-                    $(Spec::$variant(spec) => spec.build_complex(input_dim),)*
+                    $(Spec::$variant(spec) => spec.draw_complex(input_dim),)*
+                }
+            }
+
+            fn probe(&self, input_dim: usize) -> Vec<f64> {
+                match self {
+                    $(Spec::$variant(spec) => spec.probe(input_dim),)*
                 }
             }
 
@@ -372,7 +461,7 @@ impl Spec {
 }
 
 /// Round numbers as they were given, others with four digits.
-fn short(value: &Value) -> String {
+pub(super) fn short(value: &Value) -> String {
     match value.number() {
         Some(number) if number.to_string().len() > 6 => format!("{number:.4}"),
         Some(number) => number.to_string(),

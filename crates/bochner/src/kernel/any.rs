@@ -122,6 +122,9 @@ impl AnyKernel {
 }
 
 impl Kernel for AnyKernel {
+    fn description(&self) -> Option<AnyKernel> {
+        Some(self.clone())
+    }
     fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
         each!(self, kernel => kernel.evaluate(x, y))
     }

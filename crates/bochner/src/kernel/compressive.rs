@@ -1,4 +1,4 @@
-use super::{Kernel, distance_sq};
+use super::{AnyKernel, Kernel, distance_sq};
 use crate::error::{Error, Result, check_count, check_positive};
 use crate::parameter::{Domain, Entry, parameters};
 use crate::special::{Table, kummer};
@@ -125,6 +125,9 @@ impl Compressive {
 }
 
 impl Kernel for Compressive {
+    fn description(&self) -> Option<AnyKernel> {
+        Some(self.clone().into())
+    }
     fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
         self.of(distance_sq(x, y), kummer)
     }

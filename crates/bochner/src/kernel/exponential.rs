@@ -1,4 +1,4 @@
-use super::{DotProductKernel, Kernel, dot};
+use super::{AnyKernel, DotProductKernel, Kernel, dot};
 use crate::error::{Result, check_positive};
 use crate::parameter::Domain;
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,9 @@ impl Exponential {
 }
 
 impl Kernel for Exponential {
+    fn description(&self) -> Option<AnyKernel> {
+        Some((*self).into())
+    }
     fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
         self.of(dot(x, y))
     }

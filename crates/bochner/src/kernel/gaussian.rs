@@ -1,4 +1,4 @@
-use super::{Kernel, SpectralKernel, distance_sq};
+use super::{AnyKernel, Kernel, SpectralKernel, distance_sq};
 use crate::error::{Result, check_positive};
 use crate::parameter::Domain;
 use crate::random::Stream;
@@ -48,6 +48,9 @@ impl Gaussian {
 }
 
 impl Kernel for Gaussian {
+    fn description(&self) -> Option<AnyKernel> {
+        Some((*self).into())
+    }
     fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
         self.of(distance_sq(x, y))
     }

@@ -1,4 +1,4 @@
-use super::{Kernel, Matern, sum_of};
+use super::{AnyKernel, Kernel, Matern, sum_of};
 use crate::error::{Error, Result, check_positive};
 use crate::parameter::Domain;
 use serde::{Deserialize, Serialize};
@@ -59,6 +59,9 @@ impl Laplacian {
 }
 
 impl Kernel for Laplacian {
+    fn description(&self) -> Option<AnyKernel> {
+        Some((*self).into())
+    }
     fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
         let distance = match self.norm {
             1 => sum_of(x, y, |a, b| (a - b).abs()),

@@ -1,4 +1,4 @@
-use super::{Kernel, SpectralKernel, distance_sq};
+use super::{AnyKernel, Kernel, SpectralKernel, distance_sq};
 use crate::error::{Result, check_positive};
 use crate::parameter::Domain;
 use crate::random::Stream;
@@ -71,6 +71,9 @@ impl Matern {
 }
 
 impl Kernel for Matern {
+    fn description(&self) -> Option<AnyKernel> {
+        Some(self.clone().into())
+    }
     fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
         matern(self.nu, self.argument(distance_sq(x, y)))
     }

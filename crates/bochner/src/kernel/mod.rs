@@ -99,6 +99,11 @@ pub trait Kernel: Debug + Send + Sync {
     /// `k(x, y)`; both rows have the same length.
     fn evaluate(&self, x: &[f64], y: &[f64]) -> f64;
 
+    /// The kernel as files write it, which kernels of the library know; exact models with one's own cannot be saved.
+    fn description(&self) -> Option<AnyKernel> {
+        None
+    }
+
     /// `k` from `⟨x, y⟩`, `|x|²` and `|y|²`, where these determine it: whole matrices then cost one matrix product.
     fn of_products(&self, dot: f64, x_norm_sq: f64, y_norm_sq: f64) -> Option<f64> {
         self.of_distance_sq((x_norm_sq + y_norm_sq - 2.0 * dot).max(0.0))

@@ -1,4 +1,4 @@
-use super::{Kernel, dot, powu};
+use super::{AnyKernel, Kernel, dot, powu};
 use crate::error::{Error, Result, check_dim, check_non_negative, check_positive};
 use crate::parameter::Domain;
 use crate::special::{Table, binomial_square_sum, gamma};
@@ -165,6 +165,9 @@ fn polynomial(s: u32, t: f64, n: f64) -> f64 {
 }
 
 impl Kernel for Optical {
+    fn description(&self) -> Option<AnyKernel> {
+        Some(self.clone().into())
+    }
     fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
         self.of(dot(x, y), dot(x, x), dot(y, y), |z| binomial_square_sum(0.5 * self.exponent, z))
     }

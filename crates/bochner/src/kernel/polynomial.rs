@@ -1,4 +1,4 @@
-use super::{DotProductKernel, Kernel, dot, powu};
+use super::{AnyKernel, DotProductKernel, Kernel, dot, powu};
 use crate::error::{Result, check_non_negative};
 use crate::parameter::Domain;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,9 @@ impl Polynomial {
 }
 
 impl Kernel for Polynomial {
+    fn description(&self) -> Option<AnyKernel> {
+        Some((*self).into())
+    }
     fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
         powu(self.gamma * dot(x, y) + self.coef0, self.degree)
     }

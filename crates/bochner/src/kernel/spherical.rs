@@ -1,4 +1,4 @@
-use super::{Kernel, Polynomial, distance_sq, powu};
+use super::{AnyKernel, Kernel, Polynomial, distance_sq, powu};
 use crate::error::{Error, Result};
 use crate::parameter::Domain;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,9 @@ impl Spherical {
 }
 
 impl Kernel for Spherical {
+    fn description(&self) -> Option<AnyKernel> {
+        Some((*self).into())
+    }
     fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
         self.of(distance_sq(x, y))
     }

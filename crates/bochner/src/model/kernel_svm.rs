@@ -1,4 +1,5 @@
 use super::exact::{Gathered, gather};
+use super::ridge::first_largest;
 use super::{Fit, Predict, write_classes};
 use crate::context::{Context, Journal};
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
@@ -445,6 +446,11 @@ impl<K: Kernel> KernelSvmModel<K> {
         (&self.rows, &self.coefficients, &self.parts)
     }
 
+    /// The kernel.
+    pub fn kernel(&self) -> &K {
+        &self.kernel
+    }
+
     /// The rows that support a plane.
     pub fn support_vectors(&self) -> ArrayView2<'_, f64> {
         self.rows.view()
@@ -494,29 +500,30 @@ impl<K: Kernel> KernelSvmModel<K> {
         Ok(out)
     }
 
+    /// Votes of the pairs, one column per class: the first of those with most wins.
+    ///
+    /// # Errors
+    /// As [`decide`](Self::decide).
+    pub fn votes(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let values = self.decide(rows)?;
+        let mut votes = Array2::zeros((rows.nrows(), self.parts.classes));
+        if self.parts.pairs.is_empty() {
+            votes.column_mut(self.parts.only).fill(1.0);
+        }
+        for (mut votes, values) in votes.rows_mut().into_iter().zip(values.rows()) {
+            for (value, pair) in values.iter().zip(&self.parts.pairs) {
+                votes[if *value > 0.0 { pair.first } else { pair.second }] += 1.0;
+            }
+        }
+        Ok(votes)
+    }
+
     /// The class of every row, by the pairs' votes.
     ///
     /// # Errors
     /// As [`decide`](Self::decide).
     pub fn predict_classes(&self, rows: ArrayView2<'_, f64>) -> Result<Vec<usize>> {
-        if self.parts.pairs.is_empty() {
-            check_dim("number of columns of rows", self.rows.ncols(), rows.ncols())?;
-            return Ok(vec![self.parts.only; rows.nrows()]);
-        }
-        let values = self.decide(rows)?;
-        let mut votes = vec![0usize; self.parts.classes];
-        Ok(values
-            .rows()
-            .into_iter()
-            .map(|row| {
-                votes.fill(0);
-                for (value, pair) in row.iter().zip(&self.parts.pairs) {
-                    votes[if *value > 0.0 { pair.first } else { pair.second }] += 1;
-                }
-                let most = votes.iter().copied().max().unwrap_or(0);
-                votes.iter().position(|&v| v == most).unwrap_or(0)
-            })
-            .collect())
+        Ok(self.votes(rows)?.rows().into_iter().map(first_largest).collect())
     }
 }
 

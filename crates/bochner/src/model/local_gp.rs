@@ -373,6 +373,10 @@ impl LocalGpModel {
         self.signal_variance
     }
 
+    pub(crate) fn map(&self) -> &DynMap<f64> {
+        &self.map
+    }
+
     pub(crate) fn locals(&self) -> &[Local] {
         &self.locals
     }

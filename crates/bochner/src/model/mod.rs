@@ -11,14 +11,17 @@
 //! | [`exact`], [`KernelSvm`], [`ExactOperatorRidge`] | what the features approximate, on few rows |
 //!
 //! A description ([`Ridge`], [`RidgeClassifier`], …) holds a feature map and parameters; [`Fit::fit`] makes a model of arrays,
-//! [`Fit::fit_stream`] one of a [`RowSource`]; models can only predict.
+//! [`Fit::fit_stream`] one of a [`RowSource`]; models can only predict. All of them can be saved ([`Fitted::save`]); [`Model`]
+//! is any of them, in any precision, and what [`load`] reads.
 
 mod dirichlet;
 pub(crate) mod evidence;
 pub mod exact;
+mod fitted;
 mod gp_classification;
 mod gp_regression;
 mod kernel_svm;
+pub mod kinds;
 mod linear;
 mod local_gp;
 mod operator_exact;
@@ -28,12 +31,13 @@ mod svi;
 mod svm;
 mod validation;
 
+pub use fitted::{Fitted, Model, load};
 pub(crate) use gp_classification::ClassifierParts;
 pub use gp_classification::{GpClassifier, GpClassifierModel};
 pub(crate) use gp_regression::GpParts;
 pub use gp_regression::{GpRegressor, GpRegressorModel};
-pub(crate) use kernel_svm::KernelSvmParts;
 pub use kernel_svm::{KernelSvm, KernelSvmModel, PairReport};
+pub use kinds::{Answers, ModelEntry, Task};
 pub(crate) use local_gp::Local;
 pub use local_gp::{LocalGp, LocalGpModel};
 pub use operator_exact::{ExactOperatorRidge, ExactOperatorRidgeModel};

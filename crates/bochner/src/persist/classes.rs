@@ -4,7 +4,8 @@ use crate::accumulate::{Class, ClassGram, Products, Totals};
 use crate::error::{Result, check_dim};
 use crate::scalar::{Real, Scalar};
 use ndarray::Array2;
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::path::Path;
 
 const KIND: &str = "class_gram";
@@ -15,8 +16,8 @@ impl<T: Scalar> ClassGram<T> {
     ///
     /// # Errors
     /// What the operating system says.
-    pub fn save_with(&self, path: impl AsRef<Path>, note: Value) -> Result<()> {
-        let (header, arrays) = self.document(note);
+    pub fn save_with<N: Serialize>(&self, path: impl AsRef<Path>, note: &N) -> Result<()> {
+        let (header, arrays) = self.document(note)?;
         save(path.as_ref(), &header, &arrays)
     }
 
@@ -25,16 +26,19 @@ impl<T: Scalar> ClassGram<T> {
     /// # Errors
     /// None known.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let (header, arrays) = self.document(Value::Null);
+        let (header, arrays) = self.document(&())?;
         bytes(&header, &arrays)
     }
 
-    fn document(&self, note: Value) -> (Header, Vec<Array<'_>>) {
+    fn document(&self, note: &impl Serialize) -> Result<(Header, Vec<Array<'_>>)> {
         let (input_dim, dim, classes) = self.parts();
         let counts: Vec<u64> = classes.iter().map(|class| class.totals.count).collect();
         let waiting: Vec<usize> = classes.iter().map(|class| class.numbers.len()).collect();
-        let extra = serde_json::json!({ "features": dim, "counts": counts, "waiting": waiting, "note": note });
-        let header = header::<T>(KIND, input_dim, extra);
+        let mut header = header::<T>(KIND, input_dim)?;
+        header.insert("features", &dim)?;
+        header.insert("counts", &counts)?;
+        header.insert("waiting", &waiting)?;
+        header.insert("note", note)?;
         let all: usize = waiting.iter().sum();
         let doubles = |values: &[T::Real]| values.iter().map(|v| Real::to_f64(*v)).collect::<Vec<f64>>();
         let sums: Vec<T::Wide> = classes.iter().flat_map(|class| class.sums.feature_sums.clone()).collect();
@@ -52,15 +56,16 @@ impl<T: Scalar> ClassGram<T> {
             array("waiting_rows", &[all, input_dim], classes.iter().flat_map(|class| doubles(&class.rows)).collect()),
             array("waiting_weights", &[all], classes.iter().flat_map(|class| doubles(&class.weights)).collect()),
         ];
-        (header, arrays)
+        Ok((header, arrays))
     }
 
     /// Loads what [`save_with`](Self::save_with) wrote: the accumulator and its note.
     ///
     /// # Errors
     /// [`Error::Format`](crate::Error::Format) for damaged files and for accumulators of another number type.
-    pub fn load_with(path: impl AsRef<Path>) -> Result<(Self, Value)> {
-        Self::from_stored(&Stored::load(path)?)
+    pub fn load_with<N: DeserializeOwned>(path: impl AsRef<Path>) -> Result<(Self, N)> {
+        let stored = Stored::load(path)?;
+        Ok((Self::from_stored(&stored)?, stored.note()?))
     }
 
     /// The accumulator whose [`to_bytes`](Self::to_bytes) these are.
@@ -68,19 +73,15 @@ impl<T: Scalar> ClassGram<T> {
     /// # Errors
     /// As [`load_with`](Self::load_with).
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Ok(Self::from_stored(&Stored::from_bytes(bytes)?)?.0)
+        Self::from_stored(&Stored::from_bytes(bytes)?)
     }
 
-    fn from_stored(stored: &Stored) -> Result<(Self, Value)> {
+    fn from_stored(stored: &Stored) -> Result<Self> {
         stored.expect_kind(KIND)?;
         check_numbers::<T>(stored)?;
-        let (input_dim, extra) = (stored.header.input_dim, &stored.header.extra);
-        let numbers = |name: &str| -> Result<Vec<u64>> {
-            serde_json::from_value(extra[name].clone()).map_err(|e| malformed(format!("`{name}`: {e}")))
-        };
-        let dim: usize =
-            serde_json::from_value(extra["features"].clone()).map_err(|e| malformed(format!("`features`: {e}")))?;
-        let (counts, waiting) = (numbers("counts")?, numbers("waiting")?);
+        let (input_dim, header) = (stored.header.input_dim, &stored.header);
+        let dim: usize = header.part("features")?;
+        let (counts, waiting): (Vec<u64>, Vec<u64>) = (header.part("counts")?, header.part("waiting")?);
         check_dim("number of classes", counts.len(), waiting.len())?;
         let known =
             |count: Option<usize>| count.map(Some).ok_or_else(|| malformed("its sums would not fit into any memory"));
@@ -117,7 +118,7 @@ impl<T: Scalar> ClassGram<T> {
             })
         });
         let read = read.collect::<Result<Vec<_>>>()?;
-        Ok((ClassGram::from_parts(input_dim, dim, read)?, extra["note"].clone()))
+        ClassGram::from_parts(input_dim, dim, read)
     }
 }
 
@@ -142,10 +143,10 @@ mod tests {
         let mut part = ClassGram::new(2, 12, 4).unwrap();
         push(&mut part, 0..2345);
         let path = std::env::temp_dir().join(format!("bochner-class-gram-{}", std::process::id()));
-        part.save_with(&path, serde_json::json!({"why": 1})).unwrap();
-        let (mut again, note) = ClassGram::<f32>::load_with(&path).unwrap();
-        assert_eq!((again.count(), &note["why"]), (2345, &serde_json::json!(1)));
-        assert!(ClassGram::<f64>::load_with(&path).is_err());
+        part.save_with(&path, &("why", 1)).unwrap();
+        let (mut again, note) = ClassGram::<f32>::load_with::<(String, u8)>(&path).unwrap();
+        assert_eq!((again.count(), note), (2345, ("why".to_owned(), 1)));
+        assert!(ClassGram::<f64>::load_with::<(String, u8)>(&path).is_err());
         push(&mut again, 2345..2600);
         std::fs::remove_file(path).unwrap();
         for (a, b) in whole.finish(&map).unwrap().iter().zip(again.finish(&map).unwrap()) {

@@ -1,8 +1,11 @@
+use super::{Fingerprint, Label};
 use crate::error::{Error, Result};
+use crate::feature::{Describe, Description, DynComplexMap, DynMap, FeatureMap, OperatorFeatures, Spec};
 use crate::scalar::Real;
 use ndarray::{Array1, Array2};
 use safetensors::tensor::{Metadata, TensorInfo};
 use safetensors::{Dtype, SafeTensors};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -12,14 +15,15 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Version of the header's layout; files of a later version are refused.
-const FORMAT: u32 = 1;
+/// Version of the header's layout; files of a later version are refused. Version 1 had no fingerprint.
+const FORMAT: u32 = 2;
 /// The metadata key.
 const KEY: &str = "bochner";
 /// What stands in for the hash while it is computed.
 const BLANK: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// What a file says about its arrays.
+/// What a file says about its arrays. What doors attach to a model and what its kind needs is written with it
+/// ([`Model::attach`](crate::model::Model::attach)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
@@ -29,17 +33,87 @@ pub struct Header {
     pub dtype: String,
     /// Length of an input row.
     pub input_dim: usize,
-    /// Description of the feature map, from which it is drawn again.
-    pub map: Value,
+    /// Description of the map or the kernel, from which it is made again.
+    pub map: Option<Description>,
     /// What is done to rows before the map.
     #[serde(default)]
-    pub preprocessing: Value,
+    pub(crate) preprocessing: Value,
     /// Names of the classes in the order of their numbers.
     #[serde(default)]
-    pub classes: Option<Vec<Value>>,
-    /// What else the kind needs.
+    pub classes: Option<Vec<Label>>,
+    /// What else the kind needs, and what doors attach.
     #[serde(default)]
-    pub extra: Value,
+    pub(crate) extra: Value,
+    /// The version of the library that wrote the file; files of 0.1.0 do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// By what the draw of the map is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
+}
+
+impl Header {
+    /// What every file says, of `kind` and in precision `dtype`.
+    pub fn new(kind: &str, dtype: &str, input_dim: usize) -> Self {
+        Header {
+            kind: kind.to_owned(),
+            dtype: dtype.to_owned(),
+            input_dim,
+            map: None,
+            preprocessing: Value::Null,
+            classes: None,
+            extra: Value::Object(serde_json::Map::new()),
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            fingerprint: None,
+        }
+    }
+
+    /// The header of a model on a map, with its description and fingerprint.
+    pub(crate) fn of_map<M: FeatureMap>(kind: &str, map: &M) -> Result<Self> {
+        let description = map.description().map(|spec| Description::Map(spec.clone()));
+        Self::described(kind, map, description.ok_or_else(|| undescribed("map", "Describe::build"))?)
+    }
+
+    /// The same of a map that is described in another way.
+    pub(crate) fn described<M: FeatureMap>(kind: &str, map: &M, description: Description) -> Result<Self> {
+        let input_dim = map.input_dim();
+        let fingerprint = Some(Fingerprint::of(map, &description.spec()?.probe(input_dim))?);
+        Ok(Header { map: Some(description), fingerprint, ..Self::new(kind, M::Real::NAME, input_dim) })
+    }
+
+    /// The header of a model with an exact kernel, in double precision.
+    pub(crate) fn of_kernel(kind: &str, input_dim: usize, kernel: Option<impl Into<Description>>) -> Result<Self> {
+        let kernel = kernel.ok_or_else(|| undescribed("kernel", "AnyKernel"))?;
+        Ok(Header { map: Some(kernel.into()), ..Self::new(kind, "f64", input_dim) })
+    }
+
+    /// Writes what the kind needs, or what a door attaches.
+    pub(crate) fn insert(&mut self, name: &str, value: &impl Serialize) -> Result<()> {
+        let value = serde_json::to_value(value).map_err(|e| malformed(format!("`{name}` cannot be written: {e}")))?;
+        if !self.extra.is_object() {
+            self.extra = Value::Object(serde_json::Map::new());
+        }
+        self.extra[name] = value;
+        Ok(())
+    }
+
+    /// What the kind needs.
+    pub(crate) fn part<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
+        T::deserialize(self.extra.get(name).unwrap_or(&Value::Null))
+            .map_err(|e| malformed(format!("`{name}` cannot be read: {e}")))
+    }
+
+    /// The description.
+    pub(crate) fn description(&self) -> Result<&Description> {
+        self.map.as_ref().ok_or_else(|| malformed("the description of its map or kernel is missing"))
+    }
+}
+
+fn undescribed(what: &'static str, from: &str) -> Error {
+    let reason = format!(
+        "a file holds the description of its {what}, and this one has none; those of the library have one ({from})"
+    );
+    Error::Unsupported { what, reason }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -121,7 +195,25 @@ pub struct Stored {
     tensors: BTreeMap<String, Tensor>,
 }
 
-pub(super) fn malformed(detail: impl Into<String>) -> Error {
+/// A map that a file can be read with.
+pub(crate) trait Drawable: FeatureMap + Sized {
+    fn drawn(spec: &Spec, input_dim: usize) -> Result<Self>;
+}
+
+macro_rules! drawable {
+    ($($map:ty => $build:ident),*) => {$(
+        impl Drawable for $map {
+            fn drawn(spec: &Spec, input_dim: usize) -> Result<Self> {
+                spec.$build(input_dim)
+            }
+        }
+    )*};
+}
+drawable!(
+    DynMap<f32> => build, DynMap<f64> => build, DynComplexMap<f32> => build_complex, DynComplexMap<f64> => build_complex
+);
+
+pub(crate) fn malformed(detail: impl Into<String>) -> Error {
     Error::Format { what: "model file", detail: detail.into() }
 }
 
@@ -167,6 +259,77 @@ impl Stored {
             return Err(malformed(format!("array `{name}` has {} dimensions instead of 1", tensor.shape().len())));
         }
         Ok(tensor.reals(name)?.into())
+    }
+
+    /// Adds a note: what a checkpoint has to remember.
+    ///
+    /// # Errors
+    /// A note that cannot be written as JSON.
+    pub fn with_note<T: Serialize>(mut self, note: &T) -> Result<Self> {
+        self.header.insert("note", note)?;
+        Ok(self)
+    }
+
+    /// The note.
+    ///
+    /// # Errors
+    /// One that is not of this type.
+    pub fn note<T: DeserializeOwned>(&self) -> Result<T> {
+        self.header.part("note")
+    }
+
+    /// Refuses features that the coefficients cannot belong to: drawing them might take any amount of memory.
+    fn check_features(&self, spec: &Spec) -> Result<()> {
+        let promised = match spec {
+            // It makes no more measurements than rows have columns.
+            Spec::OrthoProjection(spec) => spec.n_components.min(self.header.input_dim),
+            spec => spec.n_components(),
+        };
+        let found = ["coefficients", "means"].iter().find_map(|name| self.tensor(name).ok()?.shape().first().copied());
+        let found = found.unwrap_or(0);
+        if promised > found.saturating_mul(2).saturating_add(16) {
+            return Err(malformed(format!("its map has {promised} features, and there are coefficients of {found}")));
+        }
+        Ok(())
+    }
+
+    /// Refuses a map of another precision, and one whose draw is not the one the file was written with.
+    fn check_draw<M: FeatureMap + ?Sized>(&self, map: &M, spec: &Spec) -> Result<()> {
+        let Header { dtype, input_dim, version, .. } = &self.header;
+        if dtype != M::Real::NAME {
+            return Err(malformed(format!("holds a model of type {dtype}, not {}", M::Real::NAME)));
+        }
+        let Some(expected) = &self.header.fingerprint else { return Ok(()) };
+        if expected.agrees::<M::Real>(&Fingerprint::of(map, &spec.probe(*input_dim))?) {
+            return Ok(());
+        }
+        let writer = version.as_ref().map_or("another version".to_owned(), |version| format!("version {version}"));
+        Err(malformed(format!(
+            "written by {writer} of bochner, whose draw of this map is not the one of version {}: its coefficients belong to \
+             other features; predict with {writer}, or fit again",
+            env!("CARGO_PKG_VERSION")
+        )))
+    }
+
+    /// The map of the file, drawn again.
+    pub(crate) fn draw<M: Drawable>(&self) -> Result<M> {
+        let Description::Map(spec) = self.header.description()? else {
+            return Err(malformed("holds the description of a kernel, not of a map"));
+        };
+        self.check_features(spec)?;
+        let map = M::drawn(spec, self.header.input_dim)?;
+        self.check_draw(&map, spec)?;
+        Ok(map)
+    }
+
+    /// The features of the operator-valued kernel of the file, drawn again.
+    pub(crate) fn draw_operator<R: Real>(&self) -> Result<OperatorFeatures<R>> {
+        let described = self.header.description()?.operator()?;
+        let spec = described.fourier()?.into();
+        self.check_features(&spec)?;
+        let features = described.build(self.header.input_dim)?;
+        self.check_draw(features.map(), &spec)?;
+        Ok(features)
     }
 
     /// Refuses a file of another kind.

@@ -4,13 +4,14 @@ use crate::error::Result;
 use crate::linalg::{Lower, Tile};
 use crate::scalar::{Real, Scalar};
 use ndarray::Array2;
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::path::Path;
 
 const KIND: &str = "gram";
 
 /// Complex numbers are stored as pairs along a last axis of length 2.
-pub(super) fn shape<T: Scalar>(dims: &[usize]) -> Vec<usize> {
+pub(crate) fn shape<T: Scalar>(dims: &[usize]) -> Vec<usize> {
     let mut shape = dims.to_vec();
     if T::IS_COMPLEX {
         shape.push(2);
@@ -18,7 +19,7 @@ pub(super) fn shape<T: Scalar>(dims: &[usize]) -> Vec<usize> {
     shape
 }
 
-pub(super) fn spread<T: Scalar<Real = f64>>(values: &[T], out: &mut Vec<f64>) {
+pub(crate) fn spread<T: Scalar<Real = f64>>(values: &[T], out: &mut Vec<f64>) {
     out.clear();
     for v in values {
         out.push(v.re());
@@ -36,13 +37,13 @@ pub(super) fn array<'a, T: Scalar<Real = f64>>(name: &str, dims: &[usize], value
     })
 }
 
-pub(super) fn collect<T: Scalar<Real = f64>>(flat: &[f64]) -> Vec<T> {
+pub(crate) fn collect<T: Scalar<Real = f64>>(flat: &[f64]) -> Vec<T> {
     let step = if T::IS_COMPLEX { 2 } else { 1 };
     flat.chunks_exact(step).map(|c| T::from_parts(c[0], c[step - 1])).collect()
 }
 
 /// Numbers in the lower triangle of a matrix.
-pub(super) fn triangle_len(dim: usize) -> Result<usize> {
+pub(crate) fn triangle_len(dim: usize) -> Result<usize> {
     let square = dim.checked_add(1).and_then(|next| dim.checked_mul(next));
     Ok(square.ok_or_else(|| malformed(format!("no matrix of order {dim} fits into memory")))? / 2)
 }
@@ -62,7 +63,7 @@ pub(super) fn triangles<'a, W: Scalar<Real = f64>>(name: &str, matrices: Vec<&'a
 }
 
 /// The matrix whose lower triangle these numbers are.
-pub(super) fn triangle<W: Scalar<Real = f64>>(order: usize, entries: &[W]) -> Result<Lower<W>> {
+pub(crate) fn triangle<W: Scalar<Real = f64>>(order: usize, entries: &[W]) -> Result<Lower<W>> {
     crate::error::check_dim("number of values of a triangle", triangle_len(order)?, entries.len())?;
     let mut matrix = Lower::zeros(order)?;
     let mut rest = entries;
@@ -75,17 +76,10 @@ pub(super) fn triangle<W: Scalar<Real = f64>>(order: usize, entries: &[W]) -> Re
 }
 
 /// The header of sums over numbers of type `T`.
-pub(super) fn header<T: Scalar>(kind: &str, input_dim: usize, mut extra: Value) -> Header {
-    extra["complex"] = T::IS_COMPLEX.into();
-    Header {
-        kind: kind.to_owned(),
-        dtype: T::Real::NAME.to_owned(),
-        input_dim,
-        map: Value::Null,
-        preprocessing: Value::Null,
-        classes: None,
-        extra,
-    }
+pub(super) fn header<T: Scalar>(kind: &str, input_dim: usize) -> Result<Header> {
+    let mut header = Header::new(kind, T::Real::NAME, input_dim);
+    header.insert("complex", &T::IS_COMPLEX)?;
+    Ok(header)
 }
 
 /// Refuses sums over other numbers than `T`.
@@ -111,25 +105,21 @@ pub(super) fn wide<W: Scalar<Real = f64>>(stored: &Stored, name: &str, expected:
     }
 }
 
-fn whole(stored: &Stored, name: &str) -> Result<u64> {
-    stored.header.extra[name].as_u64().ok_or_else(|| malformed(format!("`{name}` is missing")))
-}
-
 impl<T: Scalar> Gram<T> {
     /// Saves the sums and the rows collected since, so that a stream can go on later with the same bits.
     ///
     /// # Errors
     /// What the operating system says.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.save_with(path, Value::Null)
+        self.save_with(path, &())
     }
 
     /// As [`save`](Self::save), with a note beside the sums: what a checkpoint has to remember is replaced with them.
     ///
     /// # Errors
     /// What the operating system says.
-    pub fn save_with(&self, path: impl AsRef<Path>, note: Value) -> Result<()> {
-        let (header, arrays) = self.document(note);
+    pub fn save_with<N: Serialize>(&self, path: impl AsRef<Path>, note: &N) -> Result<()> {
+        let (header, arrays) = self.document(note)?;
         save(path.as_ref(), &header, &arrays)
     }
 
@@ -138,16 +128,18 @@ impl<T: Scalar> Gram<T> {
     /// # Errors
     /// None known.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let (header, arrays) = self.document(Value::Null);
+        let (header, arrays) = self.document(&())?;
         bytes(&header, &arrays)
     }
 
-    fn document(&self, note: Value) -> (Header, Vec<Array<'_>>) {
+    fn document(&self, note: &impl Serialize) -> Result<(Header, Vec<Array<'_>>)> {
         let (gram, cross, feature_sums, totals, rows) = self.parts();
         let (dim, outputs) = (self.dim(), self.outputs());
         let pending = rows.features.rows();
-        let extra = serde_json::json!({ "outputs": outputs, "count": totals.count, "note": note });
-        let header = header::<T>(KIND, dim, extra);
+        let mut header = header::<T>(KIND, dim)?;
+        header.insert("outputs", &outputs)?;
+        header.insert("count", &totals.count)?;
+        header.insert("note", note)?;
         let wide =
             |rows: Tile<'_, T>| (0..rows.rows()).flat_map(|i| rows.row(i)).map(|v| v.widen()).collect::<Vec<T::Wide>>();
         let arrays = vec![
@@ -160,7 +152,7 @@ impl<T: Scalar> Gram<T> {
             array("target_sums", &[outputs], totals.target_sums.clone()),
             array("weight_sums", &[2], vec![totals.weight_sum, totals.log_weight_sum]),
         ];
-        (header, arrays)
+        Ok((header, arrays))
     }
 
     /// Loads what [`save`](Self::save) wrote.
@@ -168,15 +160,16 @@ impl<T: Scalar> Gram<T> {
     /// # Errors
     /// [`Error::Format`](crate::Error::Format) for damaged files and for accumulators of another number type.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        Ok(Self::load_with(path)?.0)
+        Self::from_stored(&Stored::load(path)?)
     }
 
     /// Loads what [`save_with`](Self::save_with) wrote: the accumulator and its note.
     ///
     /// # Errors
     /// As [`load`](Self::load).
-    pub fn load_with(path: impl AsRef<Path>) -> Result<(Self, Value)> {
-        Self::from_stored(&Stored::load(path)?)
+    pub fn load_with<N: DeserializeOwned>(path: impl AsRef<Path>) -> Result<(Self, N)> {
+        let stored = Stored::load(path)?;
+        Ok((Self::from_stored(&stored)?, stored.note()?))
     }
 
     /// The accumulator whose [`to_bytes`](Self::to_bytes) these are.
@@ -184,13 +177,13 @@ impl<T: Scalar> Gram<T> {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Ok(Self::from_stored(&Stored::from_bytes(bytes)?)?.0)
+        Self::from_stored(&Stored::from_bytes(bytes)?)
     }
 
-    fn from_stored(stored: &Stored) -> Result<(Self, Value)> {
+    fn from_stored(stored: &Stored) -> Result<Self> {
         stored.expect_kind(KIND)?;
         check_numbers::<T>(stored)?;
-        let (dim, outputs) = (stored.header.input_dim, whole(stored, "outputs")? as usize);
+        let (dim, outputs) = (stored.header.input_dim, stored.header.part::<usize>("outputs")?);
         let gram = triangle(dim, &wide::<T::Wide>(stored, "gram", Some(triangle_len(dim)?))?)?;
         let cross = Array2::from_shape_vec((dim, outputs), wide(stored, "cross", dim.checked_mul(outputs))?)
             .map_err(|e| malformed(e.to_string()))?;
@@ -204,16 +197,15 @@ impl<T: Scalar> Gram<T> {
                 target_squares: wide(stored, "target_squares", Some(outputs))?,
                 weight_sum: weight_sums[0],
                 log_weight_sum: weight_sums[1],
-                count: whole(stored, "count")?,
+                count: stored.header.part("count")?,
             },
             epsilon: <T::Real as num_traits::Float>::epsilon().to_f64(),
         };
         let narrow = |values: Vec<T::Wide>| values.into_iter().map(T::narrow).collect::<Vec<T>>();
-        let gram = Gram::from_parts(
+        Gram::from_parts(
             sums,
             &narrow(wide(stored, "collected", None)?),
             &narrow(wide(stored, "collected_sides", None)?),
-        )?;
-        Ok((gram, stored.header.extra["note"].clone()))
+        )
     }
 }

@@ -1,4 +1,5 @@
-//! Model files: what was learned and how to draw the map again, checked byte by byte on the way in.
+//! Files: what was learned and how to draw the map again, checked byte by byte on the way in.
+//! [`Model`](crate::model::Model) is what most callers want of them.
 //!
 //! A file is a [safetensors](https://huggingface.co/docs/safetensors) container: arrays that any reader of that format
 //! can open, and a JSON [`Header`] in its metadata under the key `bochner`. The header carries the SHA-256 of the whole
@@ -6,18 +7,20 @@
 //! it is the hash everyone can recompute, and `sha2` because it is plain Rust that uses the processor's own
 //! instructions where they exist. The hash guards against damage, not against forgery.
 //!
+//! The header also says which version wrote the file, and carries a [`Fingerprint`] of the draw of its map: a version that
+//! draws another map from the same description refuses the file.
+//!
 //! Files are written whole or not at all: into a temporary file beside the target, flushed to the disk, then renamed.
 //! Loading one runs no code and trusts no length.
 
 mod classes;
 mod container;
-mod exact;
-mod gaussian_process;
+mod fingerprint;
 mod gram;
-mod kernel_svm;
-mod local_gp;
-mod operator;
-mod ridge;
-mod svm;
+mod label;
 
+pub(crate) use container::{Drawable, malformed};
 pub use container::{Header, Stored, Tensor, Values};
+pub use fingerprint::Fingerprint;
+pub(crate) use gram::{collect, shape, spread, triangle, triangle_len};
+pub use label::Label;

@@ -3,16 +3,13 @@
 use crate::waves::{columns, data};
 use bochner::kernel::{Gaussian, Kernel, Polynomial};
 use bochner::model::exact::{
-    ExactGpClassifier, ExactGpClassifierModel, ExactGpRegressor, ExactGpRegressorModel, ExactSolver, KernelRidge,
-    KernelRidgeModel,
+    ExactGpClassifier, ExactGpRegressor, ExactGpRegressorModel, ExactSolver, KernelRidge, KernelRidgeModel,
 };
-use bochner::model::{Fit, GpClassifier, GpRegressor, Predict, Ridge};
-use bochner::persist::Stored;
+use bochner::model::{Fit, Fitted, GpClassifier, GpRegressor, Model, Predict, Ridge};
 use bochner::rows::InMemory;
 use bochner::solve::{ConjugateGradients, Preconditioner};
 use bochner::{Context, Error};
 use ndarray::{Array2, ArrayView2, array, s};
-use serde_json::json;
 use std::sync::Arc;
 
 fn close(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, tolerance: f64) {
@@ -154,24 +151,22 @@ fn exact_models_come_back_from_files() {
     let (x, y, w) = data::<f64>(60, 3, 2);
     let source = || InMemory::new(x.view(), y.view()).unwrap().with_weights(w.view()).unwrap();
     let kernel = gaussian(0.9);
-    let description = json!({ "kernel": "gaussian", "length_scale": 0.9 });
-    let back = |stored: Stored| Stored::from_bytes(&stored.to_bytes().unwrap()).unwrap();
     let ridge =
         KernelRidge::new(kernel.clone(), 0.3).unwrap().fit_stream(&mut source(), &mut Context::default()).unwrap();
-    let stored = back(ridge.to_stored(description.clone()).unwrap());
-    let again = KernelRidgeModel::from_stored(&stored, kernel.clone()).unwrap();
+    let again = Model::from_bytes(&ridge.to_bytes().unwrap()).unwrap();
     assert_eq!(again.predict(x.view()).unwrap(), ridge.predict(x.view()).unwrap());
-    assert!(ExactGpRegressorModel::from_stored(&stored, kernel.clone()).is_err());
+    assert_eq!(again.description().unwrap().in_words(), "none: the exact Gaussian kernel");
+    assert!(again.downcast_ref::<KernelRidgeModel>().is_some());
+    assert!(again.downcast_ref::<ExactGpRegressorModel>().is_none());
     let process = ExactGpRegressor::new(kernel.clone(), 0.3).unwrap().with_signal_variance(2.0).unwrap();
     let process = process.fit_stream(&mut source(), &mut Context::default()).unwrap();
-    let stored = back(process.to_stored(description.clone()).unwrap());
-    let again = ExactGpRegressorModel::from_stored(&stored, kernel.clone()).unwrap();
+    let read = Model::from_bytes(&process.to_bytes().unwrap()).unwrap();
+    let again: &ExactGpRegressorModel = read.downcast_ref().unwrap();
     assert_eq!(again.predict_with_variance(x.view()).unwrap(), process.predict_with_variance(x.view()).unwrap());
     let labels = Array2::from_shape_fn((60, 1), |(i, _)| (i % 3) as f64);
     let classifier = ExactGpClassifier::new(kernel.clone(), 0.1).unwrap();
     let classifier = classifier.fit(x.view(), labels.view()).unwrap();
-    let stored = back(classifier.to_stored(description, None).unwrap());
-    let again = ExactGpClassifierModel::from_stored(&stored, kernel).unwrap();
+    let again = Model::from_bytes(&classifier.to_bytes().unwrap()).unwrap();
     assert_eq!(again.probabilities(x.view()).unwrap(), classifier.probabilities(x.view()).unwrap());
 }
 

@@ -2,12 +2,10 @@
 
 use crate::waves::{columns, data, waves};
 use bochner::accumulate::Gram;
-use bochner::feature::{Describe, FeatureMap, FourierSpec, PolynomialSpec};
+use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, FourierSpec, PolynomialSpec, Spec};
 use bochner::linalg::{Cholesky, Lower, TileMut};
-use bochner::model::{
-    Fit, GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel, Predict, SviClassifier, SviClassifierModel,
-};
-use bochner::persist::Stored;
+use bochner::model::{Fit, Fitted, GpClassifier, GpRegressor, GpRegressorModel, Model, Predict, SviClassifier};
+use bochner::persist::{Header, Label, Stored};
 use bochner::random::Seed;
 use bochner::rows::{InMemory, RowSource};
 use bochner::scalar::Scalar;
@@ -15,7 +13,6 @@ use bochner::special::normal_quantile;
 use bochner::variance::{Form, Weights};
 use bochner::{Complex, Context, Error};
 use ndarray::{Array2, ArrayView2, Axis, array, concatenate, s};
-use serde_json::json;
 
 fn close(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, tolerance: f64) {
     assert_eq!(a.dim(), b.dim());
@@ -255,24 +252,34 @@ fn posterior_samples_have_the_posterior_mean_and_covariance() {
 fn models_come_back_from_files_bit_by_bit() {
     let (x, y, _) = data::<f64>(70, 3, 2);
     let source = || InMemory::new(x.view(), y.view()).unwrap();
-    let model =
-        GpRegressor::new(complex_map(20), 0.1).unwrap().fit_stream(&mut source(), &mut Context::default()).unwrap();
-    let stored = model.to_stored(json!({ "map": "test" })).unwrap();
-    let stored = Stored::from_bytes(&stored.to_bytes().unwrap()).unwrap();
-    let again = GpRegressorModel::from_stored(&stored, complex_map(20)).unwrap();
+    let waves = FourierSpec { n_components: 20, form: Form::Complex, ..FourierSpec::default() };
+    let map = waves.build_complex::<f64>(3).unwrap();
+    let model = GpRegressor::new(map, 0.1).unwrap().fit_stream(&mut source(), &mut Context::default()).unwrap();
+    let bytes = model.to_bytes().unwrap();
+    let read = Model::from_bytes(&bytes).unwrap();
+    let again: &GpRegressorModel<DynComplexMap<f64>> = read.downcast_ref().unwrap();
     assert_eq!(again.predict_with_variance(x.view()).unwrap(), model.predict_with_variance(x.view()).unwrap());
     assert_eq!(again.log_marginal_likelihood(), model.log_marginal_likelihood());
-    assert_eq!(again.to_stored(json!({ "map": "test" })).unwrap(), stored);
-    assert!(GpRegressorModel::from_stored(&stored, complex_map(21)).is_err());
-    assert!(matches!(GpRegressorModel::from_stored(&stored, waves::<f64>(3, 20)), Err(Error::Format { .. })));
-    assert!(matches!(GpRegressorModel::from_stored(&stored, waves::<f32>(3, 20)), Err(Error::Format { .. })));
+    assert_eq!(read.to_bytes().unwrap(), bytes);
+    // A map of another size is refused.
+    let stored = Stored::from_bytes(&bytes).unwrap();
+    let with = |change: &dyn Fn(&mut Header)| {
+        let mut stored = stored.clone();
+        change(&mut stored.header);
+        Model::from_bytes(&stored.to_bytes().unwrap())
+    };
+    let wider = FourierSpec { n_components: 21, ..waves };
+    assert!(with(&|header| header.map = Some(Spec::from(wider.clone()).into())).is_err());
+    // A map of one's own has no description.
+    let own = GpRegressor::new(complex_map(20), 0.1).unwrap().fit(x.view(), y.view()).unwrap();
+    assert!(matches!(own.to_bytes(), Err(Error::Unsupported { .. })));
     let single = x.mapv(|v| v as f32);
     let targets = y.mapv(|v| v as f32);
     let mut rows = InMemory::new(single.view(), targets.view()).unwrap();
-    let model =
-        GpRegressor::new(waves::<f32>(3, 20), 0.1).unwrap().fit_stream(&mut rows, &mut Context::default()).unwrap();
-    let stored = Stored::from_bytes(&model.to_stored(json!(null)).unwrap().to_bytes().unwrap()).unwrap();
-    let again = GpRegressorModel::from_stored(&stored, waves::<f32>(3, 20)).unwrap();
+    let map = FourierSpec { n_components: 20, ..FourierSpec::default() }.build::<f32>(3).unwrap();
+    let model = GpRegressor::new(map, 0.1).unwrap().fit_stream(&mut rows, &mut Context::default()).unwrap();
+    let read = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    let again: &GpRegressorModel<DynMap<f32>> = read.downcast_ref().unwrap();
     assert_eq!(again.predict(single.view()).unwrap(), model.predict(single.view()).unwrap());
 }
 
@@ -444,16 +451,16 @@ fn classes_do_not_depend_on_blocks_and_alpha_is_chosen_by_held_out_labels() {
 #[test]
 fn classifiers_come_back_from_files_and_refuse_what_they_cannot_use() {
     let (x, labels) = labelled(80);
-    let model = GpClassifier::new(complex_map(15), 0.05).unwrap();
+    let map = FourierSpec { n_components: 15, form: Form::Complex, ..FourierSpec::default() };
+    let model = GpClassifier::new(map.build_complex::<f64>(3).unwrap(), 0.05).unwrap();
     let model = model.fit(x.view(), labels.view()).unwrap();
-    let names = vec![json!("a"), json!("b"), json!("c")];
-    let stored = model.to_stored(json!({ "map": "test" }), Some(names.clone())).unwrap();
-    let stored = Stored::from_bytes(&stored.to_bytes().unwrap()).unwrap();
-    let again = GpClassifierModel::from_stored(&stored, complex_map(15)).unwrap();
+    let names: Vec<Label> = ["a", "b", "c"].map(Label::from).into();
+    assert!(Model::from(model.clone()).with_classes(names[..2].to_vec()).is_err());
+    let named = Model::from(model.clone()).with_classes(names.clone()).unwrap();
+    let again = Model::from_bytes(&named.to_bytes().unwrap()).unwrap();
+    assert_eq!(again.classes(), Some(&names[..]));
     assert_eq!(again.probabilities(x.view()).unwrap(), model.probabilities(x.view()).unwrap());
-    assert!(GpClassifierModel::from_stored(&stored, complex_map(16)).is_err());
-    assert!(GpRegressorModel::from_stored(&stored, complex_map(15)).is_err());
-    assert!(model.to_stored(json!(null), Some(names[..2].to_vec())).is_err());
+    assert!(again.downcast_ref::<GpRegressorModel<DynComplexMap<f64>>>().is_none());
     assert!(GpClassifier::new(waves::<f64>(3, 5), 0.0).is_err());
     let large = GpClassifier::new(waves::<f64>(3, 50), 0.1).unwrap();
     let mut small = Context::default().with_memory_budget(1000).unwrap();
@@ -485,10 +492,8 @@ fn variational_classification_learns_and_does_not_depend_on_blocks() {
     assert!(model.bound() < 0.0 && model.bound() > -1500.0 * 0.9, "{}", model.bound());
     let probabilities = model.probabilities(x.view()).unwrap();
     assert_eq!(fit(333).probabilities(x.view()).unwrap(), probabilities);
-    let stored = Stored::from_bytes(&model.to_stored(json!(null), None).unwrap().to_bytes().unwrap()).unwrap();
-    let again = SviClassifierModel::from_stored(&stored, map).unwrap();
+    let again = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
     assert_eq!(again.probabilities(x.view()).unwrap(), probabilities);
-    assert!(SviClassifierModel::from_stored(&stored, waves::<f64>(3, 7)).is_err());
     assert!(SviClassifier::new(waves::<f64>(3, 7), 0.0).is_err());
 }
 

@@ -10,6 +10,7 @@ mod determinism;
 mod draws;
 mod exact;
 mod gaussian_process;
+mod golden_models;
 mod isotropy;
 mod journal;
 mod model_files;

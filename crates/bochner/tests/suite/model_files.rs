@@ -2,14 +2,13 @@
 
 use crate::waves::{data, normals, waves};
 use bochner::accumulate::{ClassGram, Gram};
-use bochner::feature::{Describe, FourierSpec};
-use bochner::model::{Fit, Predict, Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
-use bochner::persist::{Header, Stored, Tensor, Values};
+use bochner::feature::{Describe, Description, DynMap, FourierSpec, Spec};
+use bochner::model::{Fit, Fitted, Model, Predict, Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
+use bochner::persist::{Header, Label, Stored, Tensor, Values};
 use bochner::rows::{InMemory, RowBlock};
 use bochner::scalar::Real;
 use bochner::{Complex, Context, Error};
 use ndarray::{Array2, s};
-use serde_json::json;
 use std::path::PathBuf;
 
 /// A folder of its own for every test, removed at the end.
@@ -34,29 +33,40 @@ fn a_model_comes_back<R: Real>(name: &str) {
     let path = folder.0.join("model.bochner");
     let (x, y, w) = data::<R>(100, 3, 2);
     let mut source = InMemory::new(x.view(), y.view()).unwrap().with_weights(w.view()).unwrap();
-    let model = Ridge::new(waves::<R>(3, 20), 0.1).unwrap().fit_stream(&mut source, &mut Context::default()).unwrap();
-    let description = json!({ "map": "waves", "seed": 1 });
-    model.to_stored(description.clone()).unwrap().save(&path).unwrap();
-    let stored = Stored::load(&path).unwrap();
-    assert_eq!((stored.header.map.clone(), stored.header.dtype.as_str()), (description, R::NAME));
-    let again = RidgeModel::from_stored(&stored, waves::<R>(3, 20)).unwrap();
+    let spec = FourierSpec { n_components: 20, seed: 1, ..FourierSpec::default() };
+    let model =
+        Ridge::new(spec.build::<R>(3).unwrap(), 0.1).unwrap().fit_stream(&mut source, &mut Context::default()).unwrap();
+    model.save(&path).unwrap();
+    let read = bochner::load(&path).unwrap();
+    let description = Description::from(Spec::from(spec.settle(3).unwrap()));
+    assert_eq!((read.description(), read.precision()), (Some(&description), R::NAME));
+    assert_eq!((read.input_dim(), read.output_dim(), read.kind().entry.name), (3, 2, "ridge"));
+    let again: &RidgeModel<DynMap<R>> = read.downcast_ref().unwrap();
     assert_eq!(again.predict(x.view()).unwrap(), model.predict(x.view()).unwrap());
     assert_eq!(again.report(), model.report());
     // Saving over a file replaces it, leaves nothing else behind, and writes the same bytes.
     let bytes = std::fs::read(&path).unwrap();
-    again.to_stored(stored.header.map.clone()).unwrap().save(&path).unwrap();
+    read.save(&path).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1);
     // A map of another size or precision is refused.
-    assert!(RidgeModel::from_stored(&stored, waves::<R>(3, 21)).is_err());
-    assert!(RidgeModel::from_stored(&stored, waves::<R>(4, 20)).is_err());
-    assert!(RidgeClassifierModel::from_stored(&stored, waves::<R>(3, 20)).is_err());
-    let wrong = if R::NAME == "f32" {
-        RidgeModel::from_stored(&stored, waves::<f64>(3, 20)).map(|_| ())
-    } else {
-        RidgeModel::from_stored(&stored, waves::<f32>(3, 20)).map(|_| ())
+    let stored = Stored::load(&path).unwrap();
+    let with = |change: &dyn Fn(&mut Header)| {
+        let mut stored = stored.clone();
+        change(&mut stored.header);
+        Model::from_bytes(&stored.to_bytes().unwrap())
     };
-    assert!(matches!(wrong, Err(Error::Format { .. })));
+    let wider = Spec::from(FourierSpec { n_components: 22, ..spec });
+    assert!(with(&|header| header.map = Some(wider.clone().into())).is_err());
+    assert!(with(&|header| header.input_dim = 4).is_err());
+    assert!(read.downcast_ref::<RidgeClassifierModel<DynMap<R>>>().is_none());
+    let dtype = if R::NAME == "f32" { "f64" } else { "f32" };
+    assert!(matches!(with(&|header| header.dtype = dtype.into()), Err(Error::Format { .. })));
+    // A map of one's own has no description to be drawn from again.
+    let own = Ridge::new(waves::<R>(3, 20), 0.1).unwrap().fit(x.view(), y.view()).unwrap();
+    let refused = own.save(&path).unwrap_err();
+    assert!(matches!(&refused, Error::Unsupported { reason, .. } if reason.contains("Describe::build")), "{refused}");
+    assert_eq!(Model::from(own).description(), None);
 }
 
 #[test]
@@ -69,28 +79,47 @@ fn models_come_back_in_both_precisions() {
 fn classifiers_keep_the_names_of_their_classes() {
     let (x, _, _) = data::<f32>(60, 3, 1);
     let labels = Array2::from_shape_fn((60, 1), |(i, _)| (i % 3) as f32);
-    let model =
-        RidgeClassifier::new(Ridge::new(waves::<f32>(3, 10), 0.1).unwrap()).fit(x.view(), labels.view()).unwrap();
-    let names = vec![json!("ash"), json!("birch"), json!(7)];
-    assert!(model.to_stored(json!(null), Some(names[..2].to_vec())).is_err());
-    let stored = model.to_stored(json!(null), Some(names.clone())).unwrap();
-    let back = Stored::from_bytes(&stored.to_bytes().unwrap()).unwrap();
-    assert_eq!(back, stored);
-    assert_eq!(back.header.classes, Some(names));
-    let again = RidgeClassifierModel::from_stored(&back, waves::<f32>(3, 10)).unwrap();
-    assert_eq!(again.predict_classes(x.view()).unwrap(), model.predict_classes(x.view()).unwrap());
+    let map = FourierSpec { n_components: 10, ..FourierSpec::default() }.build::<f32>(3).unwrap();
+    let model = RidgeClassifier::new(Ridge::new(map, 0.1).unwrap()).fit(x.view(), labels.view()).unwrap();
+    let names: Vec<Label> = vec!["ash".into(), "birch".into(), 7.into()];
+    assert!(Model::from(model.clone()).with_classes(names[..2].to_vec()).is_err());
+    let named = Model::from(model.clone()).with_classes(names.clone()).unwrap();
+    let bytes = named.to_bytes().unwrap();
+    let again = Model::from_bytes(&bytes).unwrap();
+    assert_eq!(again.to_bytes().unwrap(), bytes);
+    assert_eq!(again.classes(), Some(&names[..]));
+    let wide = x.mapv(f64::from);
+    assert_eq!(again.predict_classes(wide.view()).unwrap(), model.predict_classes(x.view()).unwrap());
+    // Without names classes are called by their numbers, so that every door can read the file.
+    let numbered = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!(numbered.classes(), Some(&[0, 1, 2].map(Label::from)[..]));
+    assert!(again.probabilities(wide.view()).unwrap_err().to_string().contains("Gaussian process classification"));
+}
+
+#[test]
+fn what_doors_attach_comes_back() {
+    let (x, y, _) = data::<f64>(40, 3, 1);
+    let map = FourierSpec { n_components: 10, ..FourierSpec::default() }.build::<f64>(3).unwrap();
+    let model = Ridge::new(map, 0.1).unwrap().fit(x.view(), y.view()).unwrap();
+    let mut model = Model::from(model);
+    assert_eq!(model.attachment::<Vec<String>>("training").unwrap(), None);
+    model.attach("training", &vec!["by hand"]).unwrap();
+    model.attach("preprocessing", &(1, 2)).unwrap();
+    // What the kind itself needs cannot be replaced.
+    model.attach("report", &"none").unwrap();
+    let again = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!(again.attachment::<Vec<String>>("training").unwrap(), Some(vec!["by hand".to_owned()]));
+    assert_eq!(again.attachment::<(u8, u8)>("preprocessing").unwrap(), Some((1, 2)));
+    assert!(again.attachment::<u8>("preprocessing").is_err());
+    let mut twice = Model::from_bytes(&again.to_bytes().unwrap()).unwrap();
+    assert_eq!(twice.attachment::<(u8, u8)>("preprocessing").unwrap(), Some((1, 2)));
+    twice.attach("preprocessing", &()).unwrap();
+    assert_eq!(twice.attachment::<(u8, u8)>("preprocessing").unwrap(), None);
 }
 
 fn small() -> Stored {
-    let header = Header {
-        kind: "ridge".into(),
-        dtype: "f32".into(),
-        input_dim: 2,
-        map: json!({ "map": "waves" }),
-        preprocessing: json!(null),
-        classes: None,
-        extra: json!({}),
-    };
+    let mut header = Header::new("ridge", "f32", 2);
+    header.map = Some(Spec::from(FourierSpec::default()).into());
     Stored::new(header)
         .with("coefficients", Tensor::new(vec![2, 2], Values::F32(vec![1.0, -2.0, 0.5, 3.0])).unwrap())
         .with("intercept", Tensor::new(vec![2], Values::F64(vec![0.25, 1e-300])).unwrap())
@@ -134,8 +163,8 @@ fn files_of_others_and_of_later_versions_say_so() {
         Stored::from_bytes(&bytes).unwrap_err().to_string()
     };
     assert!(replaced("\"bochner\"", "\"nobody!\"").contains("did not write"));
-    assert!(replaced("format\\\":1", "format\\\":9").contains("later version"));
-    assert!(replaced("waves", "WAVES").contains("damaged"));
+    assert!(replaced("format\\\":2", "format\\\":9").contains("later version"));
+    assert!(replaced("cos_sin", "COS_SIN").contains("damaged"));
     assert!(Stored::from_bytes(b"plain text, not a model").unwrap_err().to_string().contains("safetensors"));
     assert!(matches!(Stored::load("no such folder/no such file"), Err(Error::Io(_))));
 }

@@ -4,9 +4,10 @@ use bochner::Context;
 use bochner::feature::{Describe, Directions, FeatureMap, OperatorFeatures, OperatorSpec};
 use bochner::kernel::{Gaussian, Matern, OperatorKernel, OutputMatrix};
 use bochner::model::{
-    ExactOperatorRidge, Fit, OperatorRidge, OperatorRidgeClassifier, OperatorRidgeClassifierModel, OperatorRidgeModel,
-    OperatorSolver, Predict, Ridge, target_covariance,
+    ExactOperatorRidge, Fit, Fitted, Model, OperatorRidge, OperatorRidgeClassifier, OperatorRidgeModel, OperatorSolver,
+    Predict, Ridge, target_covariance,
 };
+use bochner::persist::Stored;
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::{Coding, InMemory, Lagged};
 use bochner::solve::{ConjugateGradients, Lbfgs, StochasticGradient};
@@ -498,12 +499,12 @@ fn codes_of_classes_classify_and_survive_a_file() {
         let found = model.predict_classes(x.view()).unwrap();
         let right = found.iter().zip(&labels).filter(|(a, b)| **a as f64 == **b).count();
         assert!(right > 280 && model.classes() == 3, "{coding:?}: {right}");
-        let names = Some(vec!["a".into(), "b".into(), "c".into()]);
-        let stored = model.to_stored(names).unwrap();
-        let again = OperatorRidgeClassifierModel::<f64>::from_stored(&stored).unwrap();
-        assert_eq!(again.scores(x.view()).unwrap(), model.scores(x.view()).unwrap());
-        assert!(OperatorRidgeModel::<f64>::from_stored(&stored).is_err());
-        assert!(model.to_stored(Some(vec!["a".into()])).is_err());
+        let named = Model::from(model.clone()).with_classes(vec!["a".into(), "b".into(), "c".into()]).unwrap();
+        let again = Model::from_bytes(&named.to_bytes().unwrap()).unwrap();
+        assert_eq!(again.predict(x.view()).unwrap(), model.scores(x.view()).unwrap());
+        assert_eq!(again.predict_classes(x.view()).unwrap(), found);
+        assert!(again.downcast_ref::<OperatorRidgeModel<f64>>().is_none());
+        assert!(Model::from(model).with_classes(vec!["a".into()]).is_err());
     }
 }
 
@@ -513,10 +514,15 @@ fn models_survive_a_file() {
     for kernel in [decomposable(1.0), OperatorKernel::helmholtz(1.0, 0.25).unwrap()] {
         let ridge = OperatorRidge::new(spec(kernel, 30, 9).build::<f64>(3).unwrap(), 0.1).unwrap();
         let model = ridge.fit(x.view(), y.view()).unwrap();
-        let again = OperatorRidgeModel::<f64>::from_stored(&model.to_stored().unwrap()).unwrap();
+        let read = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        let again: &OperatorRidgeModel<f64> = read.downcast_ref().unwrap();
+        // What `auto` stands for is decided when features are drawn.
+        assert_ne!(again.features().spec().projection, Directions::Auto);
         assert_eq!(again.predict(x.view()).unwrap(), model.predict(x.view()).unwrap());
         assert_eq!(again.jacobian(x.view()).unwrap(), model.jacobian(x.view()).unwrap());
-        assert!(OperatorRidgeModel::<f32>::from_stored(&model.to_stored().unwrap()).is_err());
+        let mut stored = Stored::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        stored.header.dtype = "f32".into();
+        assert!(Model::from_bytes(&stored.to_bytes().unwrap()).is_err());
     }
 }
 

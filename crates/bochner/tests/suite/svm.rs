@@ -2,7 +2,8 @@
 
 use bochner::feature::{CompressiveSpec, Describe, DynMap, FeatureMap, FourierSpec};
 use bochner::kernel::{AnyKernel, Gaussian, Polynomial};
-use bochner::model::{Fit, KernelSvm, Predict, Svm, SvmModel};
+use bochner::model::{Fit, KernelSvm, Model, Predict, Svm, SvmModel};
+use bochner::persist::{Header, Label, Stored};
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::InMemory;
 use bochner::scalar::Real;
@@ -144,14 +145,24 @@ fn a_file_keeps_the_model() {
     let (rows, labels) = data::<f32>(90, 3);
     let spec = FourierSpec { n_components: 60, length_scale: 3.0.into(), seed: 1, ..Default::default() };
     let model = fit(&Svm::new(map::<f32>(), 1.0).unwrap(), rows.view(), labels.view());
-    let names = ["a", "b", "c"].map(serde_json::Value::from).to_vec();
-    let stored = model.to_stored(serde_json::to_value(&spec).unwrap(), Some(names)).unwrap();
-    let again = SvmModel::from_stored(&stored, spec.build::<f32>(6).unwrap()).unwrap();
+    let names = ["a", "b", "c"].map(Label::from).to_vec();
+    assert_eq!(model.map().description(), Some(&spec.settle(6).unwrap().into()));
+    let named = Model::from(model.clone()).with_classes(names.clone()).unwrap();
+    let read = Model::from_bytes(&named.to_bytes().unwrap()).unwrap();
+    assert_eq!(read.classes(), Some(&names[..]));
+    assert_eq!(read.predict_classes(rows.mapv(f64::from).view()).unwrap(), model.predict_classes(rows.view()).unwrap());
+    let again: &SvmModel<DynMap<f32>> = read.downcast_ref().unwrap();
     assert_eq!(again.predict(rows.view()).unwrap(), model.predict(rows.view()).unwrap());
     assert_eq!(again.reports(), model.reports());
-    assert!(model.to_stored(serde_json::Value::Null, Some(vec![])).is_err());
-    assert!(SvmModel::from_stored(&stored, spec.build::<f64>(6).unwrap()).is_err());
-    assert!(SvmModel::from_stored(&stored, spec.build::<f32>(7).unwrap()).is_err());
+    assert!(Model::from(model).with_classes(vec![]).is_err());
+    let stored = Stored::from_bytes(&read.to_bytes().unwrap()).unwrap();
+    let with = |change: &dyn Fn(&mut Header)| {
+        let mut stored = stored.clone();
+        change(&mut stored.header);
+        Model::from_bytes(&stored.to_bytes().unwrap())
+    };
+    assert!(with(&|header| header.dtype = "f64".into()).is_err());
+    assert!(with(&|header| header.input_dim = 7).is_err());
 }
 
 /// The problem of tools/golden/svm.py.

@@ -1,6 +1,5 @@
 use super::{ComplexFourier, Fourier, Frequencies};
 use crate::error::{Error, Result, check_count, check_positive};
-use crate::feature::spec::in_precision;
 use crate::feature::spec::{Candidate, MapKind};
 use crate::feature::{ComplexToReal, Describe, DynComplexMap, DynMap, Prediction};
 use crate::kernel::AnyKernel;
@@ -268,20 +267,6 @@ macro_rules! with_projection {
 }
 
 impl FourierSpec {
-    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        self.kernel_at(1.0)?;
-        with_projection!(self, input_dim, finish)
-    }
-
-    fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
-        if self.form != Form::Complex {
-            let reason = "this form is real; complex features need form \"complex\"".into();
-            return Err(Error::Unsupported { what: "complex output", reason });
-        }
-        self.kernel_at(1.0)?;
-        with_projection!(self, input_dim, finish_complex)
-    }
-
     fn vectors<R: Real, P: Projection<Real = R, Output = R>>(&self, projection: P) -> Result<Array2<f64>> {
         Ok(self.scaled(projection)?.vectors())
     }
@@ -297,22 +282,6 @@ impl FourierSpec {
     /// Parameters out of range, named.
     pub fn frequency_vectors(&self, input_dim: usize) -> Result<Array2<f64>> {
         self.draw_vectors::<f64>(input_dim)
-    }
-
-    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
-        self.draw(input_dim)
-    }
-
-    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
-        self.draw(input_dim)
-    }
-
-    fn build_complex_single(&self, input_dim: usize) -> Result<DynComplexMap<f32>> {
-        self.draw_complex(input_dim)
-    }
-
-    fn build_complex_double(&self, input_dim: usize) -> Result<DynComplexMap<f64>> {
-        self.draw_complex(input_dim)
     }
 }
 
@@ -362,15 +331,25 @@ impl FourierSpec {
 impl Describe for FourierSpec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
         let length_scale = self.length_scale.resolve(sample, Seed::new(self.seed))?;
-        Ok(FourierSpec { length_scale, projection: self.directions(sample.ncols())?, ..self.clone() })
+        Ok(FourierSpec { length_scale, ..self.settle(sample.ncols())? })
     }
 
-    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
+    fn settle(&self, input_dim: usize) -> Result<Self> {
+        Ok(FourierSpec { projection: self.directions(input_dim)?, ..self.clone() })
     }
 
-    fn build_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
-        in_precision::<R, _, _, _>(|| self.build_complex_single(input_dim), || self.build_complex_double(input_dim))
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        self.kernel_at(1.0)?;
+        with_projection!(self, input_dim, finish)
+    }
+
+    fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+        if self.form != Form::Complex {
+            let reason = "this form is real; complex features need form \"complex\"".into();
+            return Err(Error::Unsupported { what: "complex output", reason });
+        }
+        self.kernel_at(1.0)?;
+        with_projection!(self, input_dim, finish_complex)
     }
 
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {

@@ -3,8 +3,7 @@ use super::pairwise::{Law, pair_means};
 use super::random::DegreeMeasure;
 use super::{Allocation, Input, Maclaurin, Pairs, Part, Power, RealParts, one_pass};
 use crate::error::{Error, Result, check_count, check_dim};
-use crate::feature::spec::in_precision;
-use crate::feature::spec::{Candidate, MapKind};
+use crate::feature::spec::{Candidate, MapKind, scaled_pattern};
 use crate::feature::{
     Describe, DynComplexMap, DynMap, MAX_DEGREE, Prediction, ProductSketch, SketchKind, TensorSketch,
 };
@@ -638,40 +637,6 @@ impl MaclaurinSpec {
         Maclaurin::new(self.input(input_dim, centre)?, plan.constants, plan.ln_constant, parts)
     }
 
-    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        match self.drawn() {
-            Weights::Real => Ok(Arc::new(self.assemble::<R>(input_dim)?)),
-            Weights::Ctr => Ok(Arc::new(RealParts { inner: self.assemble::<R::Complex>(input_dim)? })),
-            Weights::Complex => Err(Error::Unsupported {
-                what: "real output",
-                reason: "weights=\"complex\" has complex features; weights=\"ctr\" makes them real".into(),
-            }),
-        }
-    }
-
-    fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
-        if self.weights != Weights::Complex {
-            return Err(Error::parameter("weights", "\"complex\" for complex output", format!("{:?}", self.weights)));
-        }
-        Ok(Arc::new(self.assemble::<R::Complex>(input_dim)?))
-    }
-
-    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
-        self.draw(input_dim)
-    }
-
-    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
-        self.draw(input_dim)
-    }
-
-    fn build_complex_single(&self, input_dim: usize) -> Result<DynComplexMap<f32>> {
-        self.draw_complex(input_dim)
-    }
-
-    fn build_complex_double(&self, input_dim: usize) -> Result<DynComplexMap<f64>> {
-        self.draw_complex(input_dim)
-    }
-
     /// Rows as the sketches see them, before they are made unit rows.
     fn scaled(&self, rows: ArrayView2<'_, f64>) -> Result<(Input, Array2<f64>)> {
         let centre = self.resolved.as_ref().and_then(|resolved| resolved.centre.clone());
@@ -786,12 +751,30 @@ impl Describe for MaclaurinSpec {
         self.resolve_any(sample)
     }
 
-    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
+    /// Around the centre, where there is one: the features vanish far from it.
+    fn probe(&self, input_dim: usize) -> Vec<f64> {
+        let mut row = scaled_pattern(&self.clone().into(), input_dim);
+        let centre = self.resolved.as_ref().and_then(|resolved| resolved.centre.as_ref());
+        row.iter_mut().zip(centre.into_iter().flatten()).for_each(|(value, centre)| *value += centre);
+        row
     }
 
-    fn build_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
-        in_precision::<R, _, _, _>(|| self.build_complex_single(input_dim), || self.build_complex_double(input_dim))
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        match self.drawn() {
+            Weights::Real => Ok(Arc::new(self.assemble::<R>(input_dim)?)),
+            Weights::Ctr => Ok(Arc::new(RealParts { inner: self.assemble::<R::Complex>(input_dim)? })),
+            Weights::Complex => Err(Error::Unsupported {
+                what: "real output",
+                reason: "weights=\"complex\" has complex features; weights=\"ctr\" makes them real".into(),
+            }),
+        }
+    }
+
+    fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+        if self.weights != Weights::Complex {
+            return Err(Error::parameter("weights", "\"complex\" for complex output", format!("{:?}", self.weights)));
+        }
+        Ok(Arc::new(self.assemble::<R::Complex>(input_dim)?))
     }
 
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {

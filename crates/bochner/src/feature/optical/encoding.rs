@@ -126,6 +126,17 @@ impl Encoding {
         })
     }
 
+    /// The value of column `column` at the place `at`, between -1 and 1, of the range that the bits tell apart.
+    pub(crate) fn at(&self, column: usize, at: f64) -> f64 {
+        match self {
+            Encoding::Threshold { threshold } => threshold + at,
+            Encoding::BitPlanes { low, high, .. } | Encoding::Thermometer { low, high, .. } => {
+                let (low, high) = (entry(low, column), entry(high, column));
+                low + 0.5 * (1.0 + at) * (high - low)
+            }
+        }
+    }
+
     /// Writes the bits of a row: those of its first value, those of its second one, ….
     ///
     /// # Panics

@@ -1,7 +1,6 @@
 use super::{Camera, Encoding, Optical, Simulator};
 use crate::error::{Error, Result, check_count, check_non_negative, check_positive};
-use crate::feature::spec::in_precision;
-use crate::feature::spec::{Candidate, MapKind};
+use crate::feature::spec::{Candidate, MapKind, unit_pattern};
 use crate::feature::{Describe, DynMap};
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, Kernel};
@@ -189,30 +188,6 @@ impl OpticalSpec {
         Ok(Arc::new(map))
     }
 
-    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        let projection = self.projection(input_dim)?;
-        let (dim, count, seed) = (self.device_dim(input_dim)?, self.n_components, Seed::new(self.seed));
-        match projection {
-            OpticalProjection::Structured => {
-                let chain = HadamardChain::<R, R::Complex>::new(seed, dim, count)?;
-                let weight = radius_correction(chain.padded_dim(), self.exponent);
-                self.finish(chain, weight)
-            }
-            OpticalProjection::MatrixFree => self.finish(MatrixFree::<R, R::Complex>::new(seed, dim, count)?, 1.0),
-            OpticalProjection::Dense | OpticalProjection::Auto => {
-                self.finish(Gaussian::<R, R::Complex>::new(seed, dim, count)?, 1.0)
-            }
-        }
-    }
-
-    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
-        self.draw(input_dim)
-    }
-
-    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
-        self.draw(input_dim)
-    }
-
     /// The gain of a camera of `bits` bits for rows like these.
     fn calibrate(&self, bits: u32, sample: ArrayView2<'_, f64>) -> Result<f64> {
         check_count("number of rows", sample.nrows())?;
@@ -301,16 +276,40 @@ impl MapKind for OpticalSpec {
 impl Describe for OpticalSpec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
         let encoding = self.encoding.as_ref().map(|encoding| encoding.resolve(sample)).transpose()?;
-        let mut spec = OpticalSpec { encoding, ..self.clone() };
-        spec.projection = spec.projection(sample.ncols())?;
+        let mut spec = OpticalSpec { encoding, ..self.clone() }.settle(sample.ncols())?;
         if let (Some(bits), None) = (spec.camera_bits, spec.gain) {
             spec.gain = Some(spec.calibrate(bits, sample)?);
         }
         Ok(spec)
     }
 
-    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
+    fn settle(&self, input_dim: usize) -> Result<Self> {
+        Ok(OpticalSpec { projection: self.projection(input_dim)?, ..self.clone() })
+    }
+
+    /// Within the range of the encoding, where there is one.
+    fn probe(&self, input_dim: usize) -> Vec<f64> {
+        let mut row = unit_pattern(input_dim);
+        if let Some(encoding) = self.encoding() {
+            row.iter_mut().enumerate().for_each(|(j, value)| *value = encoding.at(j, *value));
+        }
+        row
+    }
+
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        let projection = self.projection(input_dim)?;
+        let (dim, count, seed) = (self.device_dim(input_dim)?, self.n_components, Seed::new(self.seed));
+        match projection {
+            OpticalProjection::Structured => {
+                let chain = HadamardChain::<R, R::Complex>::new(seed, dim, count)?;
+                let weight = radius_correction(chain.padded_dim(), self.exponent);
+                self.finish(chain, weight)
+            }
+            OpticalProjection::MatrixFree => self.finish(MatrixFree::<R, R::Complex>::new(seed, dim, count)?, 1.0),
+            OpticalProjection::Dense | OpticalProjection::Auto => {
+                self.finish(Gaussian::<R, R::Complex>::new(seed, dim, count)?, 1.0)
+            }
+        }
     }
 
     /// The kernel of the light itself: what the features would estimate without noise and camera.

@@ -4,7 +4,6 @@ mod radial;
 
 pub use radial::{Bias, RadialDensity, RadialFit};
 
-use super::spec::in_precision;
 use super::{Describe, Directions, DynMap, FeatureMap, Fourier, Frequencies, Prediction};
 use crate::error::{Error, Result, check_count};
 use crate::feature::MAX_DEGREE;
@@ -175,35 +174,6 @@ impl SphericalSpec {
         Ok(self.radial_density(input_dim)?.bias())
     }
 
-    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        let (seed, m) = (Seed::new(self.seed), self.frequencies()?);
-        let density = self.radial_density(input_dim)?;
-        let radius = |j: usize| density.sample(&mut Stream::new(seed.child(RADII), Role::Radius, j as u64));
-        match self.projection.choose(input_dim, m) {
-            Directions::Sorf => {
-                let chain = HadamardChain::<R>::new(seed, input_dim, m)?;
-                let length = (chain.padded_dim() as f64).sqrt();
-                let radii = (0..m).map(|j| radius(j) / length).collect();
-                finish(Frequencies::new(chain).with_radii(radii)?)
-            }
-            Directions::Orthogonal => {
-                finish(Frequencies::new(Orthogonal::<R>::with_lengths(seed, input_dim, m, radius)?))
-            }
-            Directions::Gaussian | Directions::Auto => {
-                finish(Frequencies::new(Given::<R>::given(input_dim, m, |j, row| {
-                    let mut draw = Stream::new(seed, Role::Direction, j as u64);
-                    let mut norm = 0.0;
-                    while norm == 0.0 {
-                        row.fill_with(|| draw.normal());
-                        norm = row.iter().map(|w| w * w).sum::<f64>().sqrt();
-                    }
-                    let length = radius(j) / norm;
-                    row.iter_mut().for_each(|w| *w *= length);
-                })?))
-            }
-        }
-    }
-
     /// Variance with orthogonal directions in blocks of `block`.
     fn variance_in_blocks(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>, block: usize) -> Result<Array2<f64>> {
         let mut variance = self.variance_iid(x, y)?;
@@ -212,14 +182,6 @@ impl SphericalSpec {
         let covariance = kernel_matrix(&Covariance(&density), unit_rows(x).view(), unit_rows(y).view())?;
         Zip::from(&mut variance).and(&covariance).for_each(|v, c| *v = (*v + pairs * c).max(0.0));
         Ok(variance)
-    }
-
-    fn build_single(&self, input_dim: usize) -> Result<DynMap<f32>> {
-        self.draw(input_dim)
-    }
-
-    fn build_double(&self, input_dim: usize) -> Result<DynMap<f64>> {
-        self.draw(input_dim)
     }
 }
 
@@ -275,12 +237,40 @@ impl MapKind for SphericalSpec {
 
 impl Describe for SphericalSpec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
-        let projection = self.projection.choose(sample.ncols(), self.frequencies()?);
-        Ok(SphericalSpec { projection, ..self.clone() })
+        self.settle(sample.ncols())
     }
 
-    fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        in_precision::<R, _, _, _>(|| self.build_single(input_dim), || self.build_double(input_dim))
+    fn settle(&self, input_dim: usize) -> Result<Self> {
+        Ok(SphericalSpec { projection: self.projection.choose(input_dim, self.frequencies()?), ..self.clone() })
+    }
+
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        let (seed, m) = (Seed::new(self.seed), self.frequencies()?);
+        let density = self.radial_density(input_dim)?;
+        let radius = |j: usize| density.sample(&mut Stream::new(seed.child(RADII), Role::Radius, j as u64));
+        match self.projection.choose(input_dim, m) {
+            Directions::Sorf => {
+                let chain = HadamardChain::<R>::new(seed, input_dim, m)?;
+                let length = (chain.padded_dim() as f64).sqrt();
+                let radii = (0..m).map(|j| radius(j) / length).collect();
+                finish(Frequencies::new(chain).with_radii(radii)?)
+            }
+            Directions::Orthogonal => {
+                finish(Frequencies::new(Orthogonal::<R>::with_lengths(seed, input_dim, m, radius)?))
+            }
+            Directions::Gaussian | Directions::Auto => {
+                finish(Frequencies::new(Given::<R>::given(input_dim, m, |j, row| {
+                    let mut draw = Stream::new(seed, Role::Direction, j as u64);
+                    let mut norm = 0.0;
+                    while norm == 0.0 {
+                        row.fill_with(|| draw.normal());
+                        norm = row.iter().map(|w| w * w).sum::<f64>().sqrt();
+                    }
+                    let length = radius(j) / norm;
+                    row.iter_mut().for_each(|w| *w *= length);
+                })?))
+            }
+        }
     }
 
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {

@@ -152,6 +152,11 @@ impl ExactGpRegressorModel {
         (&self.data, *signal, *noise, *normalised)
     }
 
+    /// The kernel.
+    pub fn kernel(&self) -> &dyn Kernel {
+        &*self.description.kernel
+    }
+
     /// `ln p(y)` of the training targets, summed over them.
     pub fn log_marginal_likelihood(&self) -> f64 {
         self.likelihood
@@ -336,6 +341,11 @@ impl ExactGpClassifierModel {
     pub(crate) fn parts(&self) -> (&Gathered, f64, Option<f64>, Sampling) {
         let ExactGpClassifier { alpha, signal, sampling, .. } = &self.description;
         (&self.data, *alpha, *signal, *sampling)
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &dyn Kernel {
+        &*self.description.kernel
     }
 
     /// Number of classes.

@@ -154,6 +154,11 @@ impl KernelRidgeModel {
         Ok(KernelRidgeModel { kernel, rows, coefficients, report })
     }
 
+    /// The kernel.
+    pub fn kernel(&self) -> &dyn Kernel {
+        &*self.kernel
+    }
+
     /// Training rows.
     pub fn rows(&self) -> ArrayView2<'_, f64> {
         self.rows.view()

@@ -1,0 +1,334 @@
+use super::kinds::{KINDS, ModelEntry};
+use super::ridge::first_largest;
+use crate::error::{Result, check_dim};
+use crate::feature::Description;
+use crate::persist::{Header, Label, Stored, malformed};
+use ndarray::{Array2, ArrayView2};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::any::Any;
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A fitted model of a kind that files hold, whatever its precision: rows and answers are doubles.
+///
+/// Implemented by all fitted models of the library; [`save`](Self::save) writes them to files, [`Model`] is any of them.
+pub trait Fitted: Any + Debug + Send + Sync {
+    /// The name of its kind in files.
+    fn kind(&self) -> &'static str;
+
+    /// What it is made of besides what it has learned; `None` with a map or a kernel of one's own.
+    fn description(&self) -> Option<Description>;
+
+    /// `f32` or `f64`.
+    fn precision(&self) -> &'static str {
+        "f64"
+    }
+
+    /// Length of an input row, and numbers per row that [`values`](Self::values) has.
+    fn dims(&self) -> (usize, usize);
+
+    /// Number of classes, of a classifier.
+    fn class_count(&self) -> Option<usize> {
+        None
+    }
+
+    /// Targets; for a classifier one value per class, the first of the largest of which wins.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>>;
+
+    /// Variances of the function behind the targets, and the variance of the noise of each.
+    ///
+    /// # Errors
+    /// As [`values`](Self::values), and for kinds that have none.
+    fn variances(&self, _rows: ArrayView2<'_, f64>) -> Result<(Array2<f64>, Vec<f64>)> {
+        Err(ModelEntry::named(self.kind())?.without_deviations())
+    }
+
+    /// Whether [`values`](Self::values) are probabilities.
+    fn is_probabilistic(&self) -> bool {
+        false
+    }
+
+    /// Sentences about what was learned and how.
+    fn sentences(&self) -> Vec<String>;
+
+    /// What a file keeps.
+    ///
+    /// # Errors
+    /// A map or a kernel without a description.
+    fn to_stored(&self) -> Result<Stored>;
+
+    /// The bytes of a file.
+    ///
+    /// # Errors
+    /// A map or a kernel of one's own, which has no description to make it from again.
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        named(self.to_stored()?, self.class_count()).to_bytes()
+    }
+
+    /// Writes a file, whole or not at all; [`load`] reads it. Classes have their numbers for names: [`Model::with_classes`]
+    /// gives others.
+    ///
+    /// # Errors
+    /// As [`to_bytes`](Self::to_bytes), and what the operating system says.
+    fn save(&self, path: impl AsRef<Path>) -> Result<()>
+    where
+        Self: Sized,
+    {
+        named(self.to_stored()?, self.class_count()).save(path)
+    }
+}
+
+/// With numbers for the names of classes.
+fn named(mut stored: Stored, classes: Option<usize>) -> Stored {
+    stored.header.classes = classes.map(numbers);
+    stored
+}
+
+fn numbers(classes: usize) -> Vec<Label> {
+    (0..classes as i64).map(Label::Whole).collect()
+}
+
+/// Any fitted model, whatever its kind and precision.
+///
+/// ```
+/// use bochner::feature::{Describe, FourierSpec};
+/// use bochner::model::{Fit, Fitted, Model, Ridge, RidgeModel};
+/// use bochner::rows::InMemory;
+/// use ndarray::Array2;
+///
+/// let rows = Array2::from_shape_fn((50, 2), |(i, j)| (i * (j + 2)) as f64 * 0.1);
+/// let targets = rows.map(|v| v.sin());
+/// let map = FourierSpec { n_components: 32, ..Default::default() }.build::<f64>(2)?;
+/// let fitted = Ridge::new(map, 0.1)?.fit(&mut InMemory::new(rows.view(), targets.view())?)?;
+/// let model = Model::from_bytes(&fitted.to_bytes()?)?;
+/// assert_eq!(model.predict(rows.view())?, Model::from(fitted).predict(rows.view())?);
+/// assert_eq!(model.description().unwrap().in_words(), "Fourier features (Gaussian kernel, orthogonal)");
+/// assert!(model.deviations(rows.view()).unwrap_err().to_string().contains("Gaussian process regression"));
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Model {
+    header: Header,
+    fitted: Arc<dyn Fitted>,
+}
+
+impl<F: Fitted> From<F> for Model {
+    fn from(fitted: F) -> Self {
+        let mut header = Header::new(fitted.kind(), fitted.precision(), fitted.dims().0);
+        header.map = fitted.description();
+        header.classes = fitted.class_count().map(numbers);
+        Model { header, fitted: Arc::new(fitted) }
+    }
+}
+
+/// Reads a model of any kind and precision from a file.
+///
+/// # Errors
+/// What the operating system says; files that are damaged, of another program or a later version; and those whose map this
+/// version would draw differently.
+pub fn load(path: impl AsRef<Path>) -> Result<Model> {
+    Model::from_stored(Stored::load(path)?)
+}
+
+/// The place of what doors do to rows before a model sees them.
+const PREPROCESSING: &str = "preprocessing";
+
+impl Model {
+    /// The model whose [`to_bytes`](Self::to_bytes) these are.
+    ///
+    /// # Errors
+    /// As [`load`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::from_stored(Stored::from_bytes(bytes)?)
+    }
+
+    fn from_stored(stored: Stored) -> Result<Self> {
+        let fitted = (ModelEntry::named(&stored.header.kind)?.load)(&stored)?;
+        check_dim("length of a row", stored.header.input_dim, fitted.dims().0)?;
+        let mut header = stored.header;
+        match (&header.classes, fitted.class_count()) {
+            (None, classes) => header.classes = classes.map(numbers),
+            (Some(names), Some(classes)) => check_names(header.kind.as_str(), classes, names)?,
+            (Some(_), None) => return Err(malformed("names classes, and is no classifier")),
+        }
+        Ok(Model { header, fitted })
+    }
+
+    /// The same model with names for its classes, in the order of their numbers.
+    ///
+    /// # Errors
+    /// A model that is no classifier, or another number of names than of classes.
+    pub fn with_classes(mut self, names: Vec<Label>) -> Result<Self> {
+        check_names(&self.header.kind, self.fitted.class_count().unwrap_or(0), &names)?;
+        self.header.classes = Some(names);
+        Ok(self)
+    }
+
+    fn to_stored(&self) -> Result<Stored> {
+        let mut stored = self.fitted.to_stored()?;
+        stored.header.classes.clone_from(&self.header.classes);
+        stored.header.preprocessing.clone_from(&self.header.preprocessing);
+        let attached = self.header.extra.as_object().into_iter().flatten();
+        // What the kind itself needs is as the model has it now.
+        let attached: Vec<_> = attached.filter(|(name, _)| stored.header.extra.get(*name).is_none()).collect();
+        attached.into_iter().try_for_each(|(name, value)| stored.header.insert(name, value))?;
+        Ok(stored)
+    }
+
+    /// The bytes of its file.
+    ///
+    /// # Errors
+    /// A map or a kernel of one's own, which has no description to make it from again.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.to_stored()?.to_bytes()
+    }
+
+    /// Writes its file, whole or not at all.
+    ///
+    /// # Errors
+    /// As [`to_bytes`](Self::to_bytes), and what the operating system says.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.to_stored()?.save(path)
+    }
+
+    /// What its file says of it; it can be written as JSON.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What every door knows of its kind.
+    pub fn kind(&self) -> &'static ModelEntry {
+        let found = KINDS.iter().find(|kind| kind.entry.name == self.fitted.kind());
+        found.expect("every kind of model is listed")
+    }
+
+    /// The map, the features or the kernel; `None` for those of one's own.
+    pub fn description(&self) -> Option<&Description> {
+        self.header.map.as_ref()
+    }
+
+    /// `f32` or `f64`.
+    pub fn precision(&self) -> &'static str {
+        self.fitted.precision()
+    }
+
+    /// Length of an input row.
+    pub fn input_dim(&self) -> usize {
+        self.header.input_dim
+    }
+
+    /// Numbers per row that [`predict`](Self::predict) has: targets or classes.
+    pub fn output_dim(&self) -> usize {
+        self.fitted.dims().1
+    }
+
+    /// Names of the classes in the order of their numbers, of a classifier.
+    pub fn classes(&self) -> Option<&[Label]> {
+        self.header.classes.as_deref()
+    }
+
+    /// Targets; for a classifier one value per class, the first of the largest of which wins.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    pub fn predict(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.fitted.values(rows)
+    }
+
+    /// The number of the class of every row.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict), and for models that are no classifiers.
+    pub fn predict_classes(&self, rows: ArrayView2<'_, f64>) -> Result<Vec<usize>> {
+        if self.fitted.class_count().is_none() {
+            let reason = format!("{} predicts numbers: predict has them", self.kind().entry.title);
+            return Err(crate::Error::Unsupported { what: "classes", reason });
+        }
+        Ok(self.predict(rows)?.rows().into_iter().map(first_largest).collect())
+    }
+
+    /// Standard deviations of observations, noise included, one column per target.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict), and for models that have none: which ones have is told.
+    pub fn deviations(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let (mut variances, noise) = self.fitted.variances(rows)?;
+        for (mut column, noise) in variances.columns_mut().into_iter().zip(noise) {
+            column.mapv_inplace(|v| (v.max(0.0) + noise).sqrt());
+        }
+        Ok(variances)
+    }
+
+    /// Standard deviations of the function behind the targets, without noise.
+    ///
+    /// # Errors
+    /// As [`deviations`](Self::deviations).
+    pub fn function_deviations(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        Ok(self.fitted.variances(rows)?.0.mapv(|v| v.max(0.0).sqrt()))
+    }
+
+    /// Probabilities of the classes, one column each; rows add up to 1.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict), and for models that have none: which ones have is told.
+    pub fn probabilities(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        if !self.fitted.is_probabilistic() {
+            return Err(self.kind().without_probabilities());
+        }
+        self.fitted.values(rows)
+    }
+
+    /// Sentences about what was learned and how.
+    pub fn in_words(&self) -> Vec<String> {
+        self.fitted.sentences()
+    }
+
+    /// The model as what it is, such as `RidgeModel<DynMap<f64>>`, with all that only its own kind has.
+    pub fn downcast_ref<F: Fitted>(&self) -> Option<&F> {
+        (&*self.fitted as &dyn Any).downcast_ref()
+    }
+
+    /// The same, shared.
+    pub fn downcast_arc<F: Fitted>(&self) -> Option<Arc<F>> {
+        (Arc::clone(&self.fitted) as Arc<dyn Any + Send + Sync>).downcast().ok()
+    }
+
+    /// Keeps something in the file, under a name of its own, that [`attachment`](Self::attachment) gives back; what was there
+    /// is replaced. Names that the kind of model needs itself are not for others. `preprocessing` is where all doors look for
+    /// what is done to the columns of a table before they are rows.
+    ///
+    /// # Errors
+    /// What cannot be written as JSON.
+    pub fn attach<T: Serialize>(&mut self, name: &str, value: &T) -> Result<()> {
+        if name == PREPROCESSING {
+            self.header.preprocessing = serde_json::to_value(value).map_err(|e| malformed(e.to_string()))?;
+            return Ok(());
+        }
+        self.header.insert(name, value)
+    }
+
+    /// What was attached under this name; `None` where nothing was.
+    ///
+    /// # Errors
+    /// Something of another type.
+    pub fn attachment<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
+        let found = if name == PREPROCESSING { Some(&self.header.preprocessing) } else { self.header.extra.get(name) };
+        match found {
+            None | Some(serde_json::Value::Null) => Ok(None),
+            Some(value) => {
+                T::deserialize(value).map(Some).map_err(|e| malformed(format!("its {name} cannot be read: {e}")))
+            }
+        }
+    }
+}
+
+fn check_names(kind: &str, classes: usize, names: &[Label]) -> Result<()> {
+    // Classes without rows at the end are not known to a kernel machine.
+    let expected = if kind == super::kinds::KERNEL_SVM { classes.max(names.len()) } else { classes };
+    check_dim("number of names of classes", expected, names.len())
+}

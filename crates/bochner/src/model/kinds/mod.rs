@@ -1,0 +1,188 @@
+//! The kinds of models that files hold, one line each; beside every kind its parameters, its answers and its file.
+
+mod exact;
+mod kernel_svm;
+mod local_gp;
+mod operator;
+mod process;
+mod ridge;
+mod svm;
+
+pub use exact::{ExactGpClassifierSpec, ExactGpRegressorSpec, ExactOperatorRidgeSpec, KernelRidgeSpec};
+pub(crate) use kernel_svm::KIND as KERNEL_SVM;
+pub use kernel_svm::KernelSvmSpec;
+pub use local_gp::LocalGpSpec;
+pub use operator::{CodingName, OperatorRidgeClassifierSpec, OperatorRidgeSpec, OperatorSolverName};
+pub use process::{GpClassifierSpec, GpRegressorSpec, Inference, LengthScaleSearch};
+pub use ridge::{RidgeSolverName, RidgeSpec};
+pub use svm::{HingeName, SvmSpec};
+
+use super::{Fitted, Predict};
+use crate::error::{Error, Result};
+use crate::parameter::{Entry, words};
+use crate::persist::{Stored, malformed};
+use crate::scalar::Real;
+use crate::solve::SolveReport;
+use ndarray::{Array2, ArrayView2};
+use std::sync::Arc;
+
+/// All kinds: the first of an option and a task is the one that `--model` means.
+pub static KINDS: &[ModelEntry] = &[
+    ridge::REGRESSION,
+    ridge::CLASSIFICATION,
+    svm::ENTRY,
+    kernel_svm::ENTRY,
+    process::REGRESSION,
+    process::CLASSIFICATION,
+    local_gp::ENTRY,
+    process::VARIATIONAL,
+    operator::REGRESSION,
+    operator::CLASSIFICATION,
+    exact::RIDGE,
+    exact::REGRESSION,
+    exact::CLASSIFICATION,
+    exact::OPERATOR,
+];
+
+words! {
+    /// What a model learns.
+    pub enum Task {
+        /// Numbers.
+        Regression = "regression",
+        /// Which of several classes a row belongs to.
+        Classification = "classification",
+    }
+}
+
+/// What a kind of model can answer besides values or classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answers {
+    /// Standard deviations.
+    pub deviations: bool,
+    /// Probabilities of the classes.
+    pub probabilities: bool,
+}
+
+impl Answers {
+    pub(crate) const VALUES: Answers = Answers { deviations: false, probabilities: false };
+    pub(crate) const DEVIATIONS: Answers = Answers { deviations: true, probabilities: false };
+    pub(crate) const PROBABILITIES: Answers = Answers { deviations: false, probabilities: true };
+}
+
+/// What every door knows of a kind of model.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelEntry {
+    /// Its name in files, its words, and what it can be told.
+    pub entry: Entry,
+    /// What `--model` says, whatever the task; a kind of its own for exact models.
+    pub option: &'static str,
+    /// What it learns.
+    pub task: Task,
+    /// What it can answer.
+    pub answers: Answers,
+    pub(crate) load: fn(&Stored) -> Result<Arc<dyn Fitted>>,
+}
+
+impl ModelEntry {
+    /// The kind that files call `name`.
+    ///
+    /// # Errors
+    /// No such kind, with all there are.
+    pub fn named(name: &str) -> Result<&'static ModelEntry> {
+        KINDS.iter().find(|kind| kind.entry.is_called(name)).ok_or_else(|| {
+            let known: Vec<&str> = KINDS.iter().map(|kind| kind.entry.name).collect();
+            malformed(format!("holds a `{name}`, which is not a model that predicts ({})", known.join(", ")))
+        })
+    }
+
+    /// The kind that `--model` means for a task.
+    pub fn find(option: &str, task: Task) -> Option<&'static ModelEntry> {
+        let option = option.replace('_', "-");
+        KINDS.iter().find(|kind| kind.option == option && kind.task == task)
+    }
+
+    /// Titles of the kinds that have an answer.
+    fn that(has: impl Fn(&Answers) -> bool) -> String {
+        let titles: Vec<&str> = KINDS.iter().filter(|kind| has(&kind.answers)).map(|kind| kind.entry.title).collect();
+        titles.join(", ")
+    }
+
+    pub(crate) fn without_deviations(&self) -> Error {
+        self.without("standard deviations", &Self::that(|answers| answers.deviations))
+    }
+
+    pub(crate) fn without_probabilities(&self) -> Error {
+        self.without("probabilities", &Self::that(|answers| answers.probabilities))
+    }
+
+    fn without(&self, what: &'static str, known: &str) -> Error {
+        Error::Unsupported { what, reason: format!("{} has none; these models have: {known}", self.entry.title) }
+    }
+}
+
+/// A model that a file can be read as.
+pub(crate) trait Load: Fitted + Sized {
+    fn load(stored: &Stored) -> Result<Self>;
+}
+
+/// A model in the precision of the file.
+fn load<S: Load, D: Load>(stored: &Stored) -> Result<Arc<dyn Fitted>> {
+    match stored.header.dtype.as_str() {
+        "f32" => Ok(Arc::new(S::load(stored)?)),
+        "f64" => Ok(Arc::new(D::load(stored)?)),
+        other => Err(malformed(format!("numbers of type {other}"))),
+    }
+}
+
+/// The same of a model that may have complex features.
+fn load_complex<S: Load, D: Load, CS: Load, CD: Load>(stored: &Stored) -> Result<Arc<dyn Fitted>> {
+    if stored.header.part("complex")? { load::<CS, CD>(stored) } else { load::<S, D>(stored) }
+}
+
+fn answers<M: Predict>(model: &M, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+    Ok(model.predict(rows.mapv(M::Real::from_f64).view())?.mapv(Real::to_f64))
+}
+
+/// `12,345`.
+fn count(n: usize) -> String {
+    let digits = n.to_string();
+    let first = digits.len() % 3;
+    let mut groups: Vec<&str> =
+        digits[first..].as_bytes().chunks(3).map(|c| std::str::from_utf8(c).unwrap_or("")).collect();
+    if first > 0 {
+        groups.insert(0, &digits[..first]);
+    }
+    groups.join(",")
+}
+
+/// Sentences about a linear system that was solved.
+fn solver_in_words(report: &SolveReport) -> Vec<String> {
+    let mut words = vec![match report.solver.as_str() {
+        "cholesky" | "path" => "coefficients are exact, from a factorisation of the Gram matrix".to_owned(),
+        "dual" => "coefficients are exact, from the inner products of all rows".to_owned(),
+        other => format!("coefficients are iterative ({other}, {} steps)", report.iterations),
+    }];
+    if let Some(condition) = report.condition {
+        words.push(format!("the system had a condition number of about {condition:.0e}"));
+    }
+    if let Some(residual) = report.residual {
+        words.push(format!("the iteration ended at a relative residual of {residual:.0e}"));
+    }
+    if report.jitter > 0.0 {
+        words.push(format!("rounding made it necessary to add {:.1e} to the penalty", report.jitter));
+    }
+    words
+}
+
+fn process_in_words(report: &SolveReport, log_marginal_likelihood: f64) -> Vec<String> {
+    let mut words = solver_in_words(report);
+    words.push(format!("the logarithm of the marginal likelihood is {log_marginal_likelihood:.1}"));
+    words
+}
+
+/// What a model that compares rows says first.
+fn compared(rows: usize, report: &SolveReport) -> Vec<String> {
+    let mut words = vec![format!("new rows are compared with {} rows in the file", count(rows))];
+    words.extend(solver_in_words(report));
+    words
+}
