@@ -100,10 +100,12 @@ pub use spherical::{Bias, RadialDensity, RadialFit, SphericalSpec, UnitRows};
 pub use tensor_sketch::TensorSketch;
 pub use tree_sketch::TreeSketch;
 
+pub use crate::linalg::{Tile, TileMut, Workspace};
+pub use crate::random::{Role, Seed, Stream};
+pub use crate::scalar::{Real, Scalar};
+
 use crate::error::Result;
-use crate::linalg::{Tile, TileMut, Workspace};
 use crate::projection::split_tile;
-use crate::scalar::{Real, Scalar};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use std::fmt::Debug;
 use std::sync::Arc;

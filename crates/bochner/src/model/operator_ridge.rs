@@ -9,8 +9,8 @@ use crate::linalg::Lower;
 use crate::rows::{Coded, Coding, RowSource, simplex_codes};
 use crate::scalar::Real;
 use crate::solve::{
-    self, ConjugateGradients, Iteration, Journalled, Lbfgs, LearnedOutputs, Normal, Preconditioner, Solution,
-    SolveReport, StochasticGradient,
+    self, ConjugateGradients, Journalled, LearnedOutputs, Normal, Preconditioner, Solution, SolveReport,
+    StochasticGradient,
 };
 use ndarray::{Array2, Array3, ArrayView2, ArrayViewMut2, s};
 use serde::{Deserialize, Serialize};
@@ -30,8 +30,6 @@ pub enum OperatorSolver {
     Cholesky,
     /// Conjugate gradients.
     ConjugateGradients(ConjugateGradients),
-    /// Quasi-Newton steps with exact gradients.
-    Lbfgs(Lbfgs),
     /// Averaged stochastic gradients on batches of rows.
     StochasticGradient(StochasticGradient),
 }
@@ -86,9 +84,9 @@ pub struct OperatorRidge<R: Real> {
 enum Choice {
     Stein,
     Cholesky,
-    Iterate(Iteration),
+    Iterate(ConjugateGradients),
     /// Without a Gram matrix: features are computed in every pass.
-    Stream(Iteration),
+    Stream(ConjugateGradients),
     StochasticGradient(StochasticGradient),
 }
 
@@ -153,14 +151,9 @@ impl<R: Real> OperatorRidge<R> {
             OperatorSolver::Stein => asked(Choice::Stein),
             OperatorSolver::Cholesky if !within(normal) => Err(refused("the normal matrix", normal)),
             OperatorSolver::Cholesky => asked(Choice::Cholesky),
-            OperatorSolver::ConjugateGradients(_) | OperatorSolver::Lbfgs(_) => {
-                let iteration = match self.solver {
-                    OperatorSolver::Lbfgs(options) => Iteration::Lbfgs(options),
-                    OperatorSolver::ConjugateGradients(options) => Iteration::ConjugateGradients(options),
-                    _ => unreachable!("one of the two"),
-                };
+            OperatorSolver::ConjugateGradients(options) => {
                 // The square of the matrix and its triangle are held at once.
-                asked(if fits(3 * gram, dim) { Choice::Iterate(iteration) } else { Choice::Stream(iteration) })
+                asked(if fits(3 * gram, dim) { Choice::Iterate(options) } else { Choice::Stream(options) })
             }
             OperatorSolver::StochasticGradient(options) => asked(Choice::StochasticGradient(options)),
             OperatorSolver::Auto if decomposable && gram_fits => {
@@ -170,7 +163,7 @@ impl<R: Real> OperatorRidge<R> {
                 Ok((Choice::Cholesky, format!("the normal matrix of {parameters} parameters fits")))
             }
             OperatorSolver::Auto => {
-                let iteration = Iteration::ConjugateGradients(ConjugateGradients::default());
+                let iteration = ConjugateGradients::default();
                 if fits(3 * gram, dim) {
                     let reason =
                         format!("{parameters} parameters are too many to factorise, and their {dim} features fit");
@@ -282,8 +275,7 @@ impl<R: Real> OperatorRidge<R> {
         self.check(source)?;
         let (choice, reason) = self.choose(context)?;
         let passes = match choice {
-            Choice::Stream(Iteration::ConjugateGradients(options)) => options.passes(),
-            Choice::Stream(Iteration::Lbfgs(options)) => options.max_iterations + 2,
+            Choice::Stream(options) => options.passes(),
             Choice::StochasticGradient(options) => options.all_passes(),
             _ => 1,
         };

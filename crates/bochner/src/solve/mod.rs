@@ -9,7 +9,7 @@
 //! | the same with [`Preconditioner::Rounded`] | `D²` numbers of 4 bytes, and `nD` bytes up to half a gigabyte | features in single precision are cheap and many: three or four passes |
 //! | [`StochasticGradient`] | some vectors of length `D` | an approximate answer after a few passes is enough |
 //!
-//! Outputs that are related ([`stein()`], [`Lbfgs`] and the solvers above for tied coefficients) are solved from the same
+//! Outputs that are related ([`stein()`], and the solvers above for tied coefficients) are solved from the same
 //! scalar features.
 //!
 //! All of them report what they did ([`SolveReport`]), and none returns a number that is not finite.
@@ -18,7 +18,6 @@ mod cholesky;
 mod conjugate;
 mod dual;
 mod dual_coordinate_descent;
-mod lbfgs;
 mod nystrom;
 mod operator;
 mod path;
@@ -32,7 +31,6 @@ pub use cholesky::cholesky;
 pub use conjugate::{ConjugateGradients, Preconditioner, conjugate_gradients};
 pub use dual::{dual, dual_path};
 pub use dual_coordinate_descent::{DualCoordinateDescent, GapReport, Hinge};
-pub use lbfgs::{Lbfgs, Minimum};
 pub use operator::Operator;
 pub use path::Path;
 pub use stein::{LearnedOutputs, learn_outputs, stein};
@@ -40,13 +38,12 @@ pub use stochastic::StochasticGradient;
 
 pub(crate) use cholesky::{factorise, factorise_sums};
 pub(crate) use dual_coordinate_descent::{Blocks, check_weights};
-pub(crate) use lbfgs::quasi_newton;
 pub(crate) use operator::{Journalled, Normal, last_state, packed, unpack};
 pub(crate) use path::path;
 pub(crate) use plan::{Choice, Plan, Size, plan};
 pub(crate) use stein::{shifted, stein_path};
 pub(crate) use stochastic::stochastic_gradient;
-pub(crate) use tied::{Iteration, iterate, iterate_moments, tied_path};
+pub(crate) use tied::{iterate, iterate_moments, tied_path};
 
 use crate::accumulate::{Moments, Totals};
 use crate::error::{Error, Result};
@@ -84,7 +81,7 @@ pub enum Solver {
 /// How a solution was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SolveReport {
-    /// Name of the solver: `cholesky`, `dual`, `cg`, `sgd`, `path`, `stein` or `lbfgs`.
+    /// Name of the solver: `cholesky`, `dual`, `cg`, `sgd`, `path` or `stein`.
     pub solver: String,
     /// Why this one.
     pub reason: String,

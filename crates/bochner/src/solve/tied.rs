@@ -1,6 +1,5 @@
 //! Linear models whose coefficients are tied to fewer parameters: `cⱼ = B(ωⱼ)θⱼ`.
 
-use super::lbfgs::Lbfgs;
 use super::path::path;
 use super::{
     ConjugateGradients, Means, Operator, Solution, SolveReport, centre, check_moments, check_solution,
@@ -76,30 +75,18 @@ impl Operator for Stored {
     }
 }
 
-/// How parameters are iterated towards.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Iteration {
-    ConjugateGradients(ConjugateGradients),
-    Lbfgs(Lbfgs),
-}
-
-/// Tied coefficients from an operator on coefficients and its right-hand sides.
+/// Tied coefficients from an operator on coefficients and its right-hand sides, by conjugate gradients.
 pub(crate) fn iterate(
     inner: &mut dyn Operator,
     rhs: &Array2<f64>,
     spread: &Spread,
     penalty: f64,
-    iteration: Iteration,
+    options: ConjugateGradients,
     epsilon: f64,
 ) -> Result<(Array2<f64>, SolveReport)> {
     let rhs = spread.gather(rhs.view());
     let mut tied = Tied::new(inner, spread);
-    let (theta, report) = match iteration {
-        Iteration::ConjugateGradients(options) => {
-            conjugate_gradients(&mut tied, &rhs, penalty, &options, None, epsilon)?
-        }
-        Iteration::Lbfgs(options) => options.solve(&mut tied, &rhs, penalty, epsilon)?,
-    };
+    let (theta, report) = conjugate_gradients(&mut tied, &rhs, penalty, &options, None, epsilon)?;
     Ok((spread.scatter(theta.view()), report))
 }
 
@@ -109,7 +96,7 @@ pub(crate) fn iterate_moments(
     spread: &Spread,
     penalty: f64,
     intercept: bool,
-    iteration: Iteration,
+    options: ConjugateGradients,
     epsilon: f64,
 ) -> Result<(Solution, SolveReport)> {
     check_moments(&moments)?;
@@ -117,7 +104,7 @@ pub(crate) fn iterate_moments(
     let mut stored = Stored::new(&moments.gram);
     let Moments { gram, cross, .. } = moments;
     drop(gram);
-    let (coefficients, report) = iterate(&mut stored, &cross, spread, penalty, iteration, epsilon)?;
+    let (coefficients, report) = iterate(&mut stored, &cross, spread, penalty, options, epsilon)?;
     let intercept = means.intercept(&coefficients);
     Ok((check_solution(Solution { coefficients, intercept })?, report))
 }

@@ -422,7 +422,7 @@ impl EvidenceSearch {
             told(value)?;
             Ok((-value / size, gradient.into_iter().map(|g| -g / size).collect()))
         };
-        let mut found = lbfgs.minimise(&mut objective, &start, &bounds)?;
+        let mut found = lbfgs.minimize(&mut objective, &start, &bounds)?;
         found.evaluations += tried;
         found.value *= size;
         Ok(found)

@@ -1,5 +1,4 @@
 use crate::error::{Error, Result, check_count, check_dim};
-use crate::solve::quasi_newton;
 
 /// Minimises a smooth function in a box by limited-memory BFGS with projected steps.
 ///
@@ -10,7 +9,7 @@ use crate::solve::quasi_newton;
 /// ```
 /// use bochner::tune::Lbfgs;
 /// let bowl = |x: &[f64]| Ok(((x[0] - 1.0).powi(2) + 9.0 * x[1] * x[1], vec![2.0 * (x[0] - 1.0), 18.0 * x[1]]));
-/// let found = Lbfgs::default().minimise(&mut { bowl }, &[4.0, -3.0], &[(-5.0, 5.0), (0.5, 5.0)])?;
+/// let found = Lbfgs::default().minimize(&mut { bowl }, &[4.0, -3.0], &[(-5.0, 5.0), (0.5, 5.0)])?;
 /// assert!((found.point[0] - 1.0).abs() < 1e-4 && found.point[1] == 0.5 && found.converged);
 /// # Ok::<(), bochner::Error>(())
 /// ```
@@ -49,6 +48,27 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
+/// `-Hg` with `H` the inverse Hessian that the pairs of steps and gradient changes suggest, the last ones at the end (Nocedal
+/// and Wright 2006, algorithm 7.4).
+fn quasi_newton(pairs: &[(Vec<f64>, Vec<f64>)], gradient: &[f64]) -> Vec<f64> {
+    let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
+    let mut weights = Vec::with_capacity(pairs.len());
+    for (s, y) in pairs.iter().rev() {
+        let weight = dot(s, &q) / dot(s, y);
+        q.iter_mut().zip(y).for_each(|(q, y)| *q -= weight * y);
+        weights.push(weight);
+    }
+    if let Some((s, y)) = pairs.last() {
+        let scale = dot(s, y) / dot(y, y);
+        q.iter_mut().for_each(|q| *q *= scale);
+    }
+    for ((s, y), weight) in pairs.iter().zip(weights.into_iter().rev()) {
+        let change = weight - dot(y, &q) / dot(s, y);
+        q.iter_mut().zip(s).for_each(|(q, s)| *q += change * s);
+    }
+    q
+}
+
 /// The gradient without the parts that point out of the box.
 fn projected(x: &[f64], gradient: &[f64], bounds: &[(f64, f64)]) -> Vec<f64> {
     let part = |((x, g), (low, high)): ((&f64, &f64), &(f64, f64))| {
@@ -79,7 +99,7 @@ impl Lbfgs {
     ///
     /// # Errors
     /// Those of the function; a start where it is not finite; bounds that do not fit.
-    pub fn minimise(
+    pub fn minimize(
         &self,
         objective: &mut dyn FnMut(&[f64]) -> Result<(f64, Vec<f64>)>,
         start: &[f64],
@@ -163,11 +183,11 @@ mod tests {
     #[test]
     fn the_valley_of_rosenbrock_is_followed_to_its_end() {
         let lbfgs = Lbfgs { gradient_tolerance: 1e-8, decrease_tolerance: 0.0, ..Lbfgs::default() };
-        let found = lbfgs.minimise(&mut rosenbrock, &[-1.2, 1.0], &[(-10.0, 10.0); 2]).unwrap();
+        let found = lbfgs.minimize(&mut rosenbrock, &[-1.2, 1.0], &[(-10.0, 10.0); 2]).unwrap();
         assert!(found.converged && found.evaluations < 80, "{found:?}");
         assert!(found.point.iter().all(|x| (x - 1.0).abs() < 1e-7), "{found:?}");
         // With an upper bound below 1 the minimum lies on it: x₂ = x₁² there.
-        let found = lbfgs.minimise(&mut rosenbrock, &[-1.2, 1.0], &[(-10.0, 0.5), (-10.0, 10.0)]).unwrap();
+        let found = lbfgs.minimize(&mut rosenbrock, &[-1.2, 1.0], &[(-10.0, 0.5), (-10.0, 10.0)]).unwrap();
         assert_eq!(found.point[0], 0.5);
         assert!((found.point[1] - 0.25).abs() < 1e-7, "{found:?}");
     }
@@ -180,15 +200,15 @@ mod tests {
             }
             Ok(if x[0] <= 0.0 { (f64::INFINITY, vec![0.0]) } else { (x[0] - x[0].ln(), vec![1.0 - 1.0 / x[0]]) })
         };
-        let found = Lbfgs::default().minimise(&mut barrier, &[0.01], &[(-100.0, 100.0)]).unwrap();
+        let found = Lbfgs::default().minimize(&mut barrier, &[0.01], &[(-100.0, 100.0)]).unwrap();
         assert!((found.point[0] - 1.0).abs() < 1e-4, "{found:?}");
-        assert!(Lbfgs::default().minimise(&mut barrier, &[-1.0], &[(-100.0, 100.0)]).is_err());
+        assert!(Lbfgs::default().minimize(&mut barrier, &[-1.0], &[(-100.0, 100.0)]).is_err());
     }
 
     #[test]
     fn errors_of_the_function_end_the_search() {
         let mut stop = |_: &[f64]| Err(Error::Interrupted);
-        assert!(matches!(Lbfgs::default().minimise(&mut stop, &[0.0], &[(0.0, 1.0)]), Err(Error::Interrupted)));
-        assert!(Lbfgs::default().minimise(&mut rosenbrock, &[0.0; 2], &[(1.0, 0.0); 2]).is_err());
+        assert!(matches!(Lbfgs::default().minimize(&mut stop, &[0.0], &[(0.0, 1.0)]), Err(Error::Interrupted)));
+        assert!(Lbfgs::default().minimize(&mut rosenbrock, &[0.0; 2], &[(1.0, 0.0); 2]).is_err());
     }
 }

@@ -9,7 +9,7 @@ use bochner::model::{
     OperatorSolver, Ridge, RidgeClassifier, SviClassifier, Svm,
 };
 use bochner::rows::{Coding, InMemory, RowBlock, RowSource};
-use bochner::solve::{ConjugateGradients, Lbfgs, Preconditioner, Solver, StochasticGradient};
+use bochner::solve::{ConjugateGradients, Preconditioner, Solver, StochasticGradient};
 use bochner::{Context, Error, Result};
 use ndarray::Array2;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -130,7 +130,6 @@ fn jobs(data: &Data) -> Vec<Job<'_>> {
         ("field by Cholesky", OperatorSolver::Cholesky, None),
         ("field by conjugate gradients", OperatorSolver::ConjugateGradients(cg), None),
         ("field by conjugate gradients on rows", OperatorSolver::ConjugateGradients(cg), Some(1)),
-        ("field by quasi-Newton steps on rows", OperatorSolver::Lbfgs(Lbfgs::default()), Some(1)),
         ("field by stochastic gradients", OperatorSolver::StochasticGradient(sgd), None),
     ] {
         add(&mut jobs, name, &data.field, bytes, operator(solver));

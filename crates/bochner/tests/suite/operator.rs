@@ -10,7 +10,7 @@ use bochner::model::{
 use bochner::persist::Stored;
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::{Coding, InMemory, Lagged};
-use bochner::solve::{ConjugateGradients, Lbfgs, StochasticGradient};
+use bochner::solve::{ConjugateGradients, StochasticGradient};
 use bochner::special::normal_quantile;
 use ndarray::{Array2, Array4, Axis, array, concatenate, s};
 
@@ -229,14 +229,11 @@ fn every_solver_finds_the_solution_of_the_vectorised_problem() {
         let theta = solve(normal, phi.t().dot(&side));
         let expected = features.apply(x.view(), theta.view()).unwrap();
         let tight = ConjugateGradients { tolerance: Some(1e-12), ..ConjugateGradients::default() };
-        let careful = Lbfgs { tolerance: Some(1e-10), ..Lbfgs::default() };
         let mut solvers = vec![
             (OperatorSolver::Auto, 1e-10, None),
             (OperatorSolver::Cholesky, 1e-10, None),
             (OperatorSolver::ConjugateGradients(tight), 1e-9, None),
             (OperatorSolver::ConjugateGradients(tight), 1e-9, Some(1)),
-            (OperatorSolver::Lbfgs(careful), 1e-7, None),
-            (OperatorSolver::Lbfgs(careful), 1e-7, Some(1)),
             (OperatorSolver::StochasticGradient(StochasticGradient { passes: 300, rank: 30 }), 2e-2, None),
         ];
         if kernel.decomposed().is_some() {

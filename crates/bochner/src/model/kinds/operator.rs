@@ -20,7 +20,7 @@ words! {
         Cholesky = "cholesky",
         /// By conjugate gradients.
         ConjugateGradients = "cg",
-        /// By quasi-Newton steps.
+        /// The same: on a quadratic function, quasi-Newton steps with exact line searches are those of conjugate gradients.
         Lbfgs = "lbfgs",
         /// By stochastic gradients.
         StochasticGradient = "sgd",
