@@ -43,17 +43,16 @@ pub fn count_classes<R: Real>(source: &mut dyn RowSource<R>) -> Result<usize> {
     if classes == 0 { Err(Error::parameter("rows", "at least one row", "none")) } else { Ok(classes) }
 }
 
-/// What stands for a class in a regression.
-#[derive(Debug, Clone, PartialEq, Eq, Copy, Default, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Coding {
-    /// `+1` in the column of the class and `-1` in the others.
-    #[default]
-    OneAgainstRest,
-    /// `1` in the column of the class and `0` in the others.
-    OneHot,
-    /// A corner of a regular simplex, [`simplex_codes`]: one column less than there are classes.
-    Simplex,
+crate::parameter::words! {
+    /// What stands for a class in a regression.
+    pub enum Coding {
+        /// `+1` in the column of the class and `-1` in the others.
+        OneAgainstRest = "one_against_rest",
+        /// `1` in the column of the class and `0` in the others.
+        OneHot = "one_hot",
+        /// A corner of a regular simplex, [`simplex_codes`]: one column less than there are classes.
+        Simplex = "simplex",
+    }
 }
 
 /// Corners of a regular simplex about the origin, one row per class and one column less: unit rows whose inner products

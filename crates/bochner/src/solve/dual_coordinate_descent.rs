@@ -11,15 +11,14 @@ use ndarray::{Array2, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// What a violated margin costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Hinge {
-    /// `max(0, 1 - y f(x))`.
-    Hinge,
-    /// `max(0, 1 - y f(x))²`.
-    #[default]
-    SquaredHinge,
+crate::parameter::words! {
+    /// What a violated margin costs.
+    pub enum Hinge {
+        /// `max(0, 1 - y f(x))²`.
+        SquaredHinge = "squared_hinge",
+        /// `max(0, 1 - y f(x))`.
+        Hinge = "hinge",
+    }
 }
 
 /// Coordinate descent on the dual of `min ½|w|² + C Σ ℓ(yᵢ w·xᵢ)`, all one-against-rest problems at once.

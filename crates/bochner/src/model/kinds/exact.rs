@@ -4,7 +4,8 @@ use crate::error::{Error, Result, check_dim};
 use crate::feature::Description;
 use crate::kernel::Kernel;
 use crate::model::exact::{
-    ExactGpClassifier, ExactGpClassifierModel, ExactGpRegressor, ExactGpRegressorModel, KernelRidgeModel,
+    ExactGpClassifier, ExactGpClassifierModel, ExactGpRegressor, ExactGpRegressorModel, KernelRidge,
+    KernelRidgeModel,
 };
 use crate::model::{ExactOperatorRidgeModel, Fit, Fitted, Predict};
 use crate::parameter::{Domain, Entry, description};
@@ -60,6 +61,33 @@ description! {
         alpha: f64 = 1.0, Domain::NON_NEGATIVE, Fit;
     }
     besides {}
+}
+
+impl KernelRidgeSpec {
+    /// A regression with this kernel.
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    pub fn on(&self, kernel: Arc<dyn Kernel>) -> Result<KernelRidge> {
+        self.check_parameters()?;
+        let ridge = KernelRidge::new(kernel, self.alpha)?;
+        match self.memory_budget {
+            Some(bytes) => ridge.with_memory_budget(bytes),
+            None => Ok(ridge),
+        }
+    }
+}
+
+impl ExactGpRegressorSpec {
+    /// A process with this kernel.
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    pub fn on(&self, kernel: Arc<dyn Kernel>) -> Result<ExactGpRegressor> {
+        self.check_parameters()?;
+        let process = ExactGpRegressor::new(kernel, self.noise)?.with_signal_variance(self.signal)?;
+        Ok(process.with_normalised_targets(self.normalize_y))
+    }
 }
 
 const KERNEL_RIDGE: &str = "exact_kernel_ridge";

@@ -2,7 +2,7 @@ use super::{Answers, Load, ModelEntry, Task, count, load};
 use crate::error::{Result, check_dim};
 use crate::feature::Description;
 use crate::kernel::{AnyKernel, Kernel};
-use crate::model::{Fitted, KernelSvmModel};
+use crate::model::{Fitted, KernelSvm, KernelSvmModel};
 use crate::parameter::{Domain, Entry, description};
 use crate::persist::{Header, Stored, Tensor};
 use ndarray::{Array2, ArrayView2};
@@ -21,6 +21,24 @@ description! {
         memory_budget: Option<u64> = None, Domain::Optional(&Domain::COUNT), Size;
     }
     besides {}
+}
+
+impl KernelSvmSpec {
+    /// A machine with this kernel.
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    pub fn on<K: Kernel + Clone>(&self, kernel: K) -> Result<KernelSvm<K>> {
+        self.check_parameters()?;
+        let mut svm = KernelSvm::new(kernel, self.C)?.with_tolerance(self.tol)?;
+        if let Some(steps) = self.max_iter {
+            svm = svm.with_max_steps(steps)?;
+        }
+        match self.memory_budget {
+            Some(bytes) => svm.with_memory_budget(bytes),
+            None => Ok(svm),
+        }
+    }
 }
 
 pub(crate) const KIND: &str = "kernel_svm";

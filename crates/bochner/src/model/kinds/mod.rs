@@ -12,10 +12,10 @@ pub use exact::{ExactGpClassifierSpec, ExactGpRegressorSpec, ExactOperatorRidgeS
 pub(crate) use kernel_svm::KIND as KERNEL_SVM;
 pub use kernel_svm::KernelSvmSpec;
 pub use local_gp::LocalGpSpec;
-pub use operator::{CodingName, OperatorRidgeClassifierSpec, OperatorRidgeSpec, OperatorSolverName};
+pub use operator::{OperatorRidgeClassifierSpec, OperatorRidgeSpec, OperatorSolverName};
 pub use process::{GpClassifierSpec, GpRegressorSpec, Inference, LengthScaleSearch};
 pub use ridge::{RidgeSolverName, RidgeSpec};
-pub use svm::{HingeName, SvmSpec};
+pub use svm::SvmSpec;
 
 use super::{Fitted, Predict};
 use crate::error::{Error, Result};

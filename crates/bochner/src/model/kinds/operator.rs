@@ -3,9 +3,10 @@ use super::{Answers, Load, ModelEntry, Task, answers, load, solver_in_words};
 use crate::error::Result;
 use crate::feature::{Description, Directions};
 use crate::kernel::OperatorKernel;
-use crate::model::{Fitted, OperatorRidgeClassifierModel, OperatorRidgeModel, Predict};
+use crate::model::{Fitted, OperatorRidgeClassifierModel, OperatorRidgeModel, OperatorSolver, Predict};
 use crate::parameter::{Choice, Domain, Entry, Value, description, words};
 use crate::persist::{Header, Stored};
+use crate::rows::Coding;
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
 
@@ -27,13 +28,16 @@ words! {
     }
 }
 
-words! {
-    /// What stands for a class.
-    pub enum CodingName {
-        /// A corner of a regular simplex: one output less than there are classes.
-        Simplex = "simplex",
-        /// One output per class.
-        OneHot = "one_hot",
+impl From<OperatorSolverName> for OperatorSolver {
+    fn from(name: OperatorSolverName) -> Self {
+        match name {
+            OperatorSolverName::Auto => OperatorSolver::Auto,
+            OperatorSolverName::Stein => OperatorSolver::Stein,
+            OperatorSolverName::Cholesky => OperatorSolver::Cholesky,
+            OperatorSolverName::ConjugateGradients => OperatorSolver::ConjugateGradients(Default::default()),
+            OperatorSolverName::Lbfgs => OperatorSolver::Lbfgs(Default::default()),
+            OperatorSolverName::StochasticGradient => OperatorSolver::StochasticGradient(Default::default()),
+        }
     }
 }
 
@@ -85,7 +89,7 @@ description! {
         /// How the columns of the code are related.
         A: Value = Value::None, OUTPUTS, Kernel;
         /// What stands for a class.
-        coding: CodingName = CodingName::Simplex, Domain::Word(CodingName::CHOICES), Fit;
+        coding: Coding = Coding::Simplex, Domain::Word(Coding::CHOICES.split_at(1).1), Fit;
         /// Cosines and sines in all.
         n_components: usize = 1024, Domain::COUNT, Size;
         /// Penalty on the squared coefficients.

@@ -4,7 +4,7 @@ use crate::feature::{Description, DynComplexMap, DynMap, FeatureMap};
 use crate::linalg::Cholesky;
 use crate::model::evidence::Wide;
 use crate::model::{
-    ClassifierParts, Fitted, GpClassifierModel, GpParts, GpRegressorModel, Predict, SviClassifierModel, SviParts,
+    ClassifierParts, Fitted, GpClassifierModel, GpParts, GpRegressor, GpRegressorModel, Predict, SviClassifierModel, SviParts,
 };
 use crate::parameter::{Domain, Entry, Value, description, words};
 use crate::persist::{
@@ -77,6 +77,18 @@ description! {
         validation_fraction: f64 = 0.1, Domain::Above(0.0, 1.0), Fit;
     }
     besides {}
+}
+
+impl GpRegressorSpec {
+    /// A process on these features; searching for hyperparameters is for [`tune`](crate::tune).
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    pub fn on<M: FeatureMap>(&self, map: M) -> Result<GpRegressor<M>> {
+        self.check_parameters()?;
+        let process = GpRegressor::new(map, self.noise)?.with_signal_variance(self.signal)?;
+        Ok(process.with_normalised_targets(self.normalize_y))
+    }
 }
 
 const REGRESSOR: &str = "gp_regressor";

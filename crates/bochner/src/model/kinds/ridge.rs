@@ -1,10 +1,11 @@
 use super::{Answers, Load, ModelEntry, Task, answers, load, solver_in_words};
 use crate::error::{Result, check_dim};
 use crate::feature::{Description, DynMap, FeatureMap};
-use crate::model::{Fitted, Predict, RidgeClassifierModel, RidgeModel};
+use crate::model::{Fitted, Predict, Ridge, RidgeClassifierModel, RidgeModel};
 use crate::parameter::{Domain, Entry, description, words};
 use crate::persist::{Drawable, Header, Stored, Tensor};
 use crate::scalar::Real;
+use crate::solve::{ConjugateGradients, Solver, StochasticGradient};
 use ndarray::{Array2, ArrayView2};
 
 words! {
@@ -40,6 +41,40 @@ description! {
         memory_budget: Option<u64> = None, Domain::Optional(&Domain::COUNT), Size;
     }
     besides {}
+}
+
+impl RidgeSpec {
+    /// The solver, with its own parameters.
+    pub fn solver(&self) -> Solver {
+        match self.solver {
+            RidgeSolverName::Auto => Solver::Auto,
+            RidgeSolverName::Cholesky => Solver::Cholesky,
+            RidgeSolverName::Dual => Solver::Dual,
+            RidgeSolverName::ConjugateGradients => {
+                let defaults = ConjugateGradients::default();
+                let max_iterations = self.max_iter.unwrap_or(defaults.max_iterations);
+                Solver::ConjugateGradients(ConjugateGradients { tolerance: self.tol, max_iterations, ..defaults })
+            }
+            RidgeSolverName::StochasticGradient => {
+                let defaults = StochasticGradient::default();
+                let passes = self.max_iter.unwrap_or(defaults.passes);
+                Solver::StochasticGradient(StochasticGradient { passes, ..defaults })
+            }
+        }
+    }
+
+    /// A regression on these features.
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    pub fn on<R: Real, M: FeatureMap<Real = R, Output = R>>(&self, map: M) -> Result<Ridge<M>> {
+        self.check_parameters()?;
+        let ridge = Ridge::new(map, self.alpha)?.with_intercept(self.fit_intercept).with_solver(self.solver());
+        match self.memory_budget {
+            Some(bytes) => ridge.with_memory_budget(bytes),
+            None => Ok(ridge),
+        }
+    }
 }
 
 const RIDGE: &str = "ridge";

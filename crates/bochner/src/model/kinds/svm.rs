@@ -1,21 +1,12 @@
 use super::{Answers, Load, ModelEntry, Task, load};
 use crate::error::Result;
 use crate::feature::{Description, DynMap, FeatureMap};
-use crate::model::{Fitted, Predict, SvmModel};
-use crate::parameter::{Domain, Entry, description, words};
+use crate::model::{Fitted, Predict, Svm, SvmModel};
+use crate::parameter::{Domain, Entry, description};
 use crate::persist::{Drawable, Header, Stored, Tensor};
 use crate::scalar::Real;
+use crate::solve::Hinge;
 use ndarray::{Array2, ArrayView2, Axis, concatenate};
-
-words! {
-    /// What a violated margin costs.
-    pub enum HingeName {
-        /// The square of the violation.
-        SquaredHinge = "squared_hinge",
-        /// The violation.
-        Hinge = "hinge",
-    }
-}
 
 description! {
     /// Parameters of a linear support vector machine on features.
@@ -24,7 +15,7 @@ description! {
         /// Price of a violated margin: the loss summed over rows is multiplied by it.
         C: f64 = 1.0, Domain::POSITIVE, Fit;
         /// What a violated margin costs.
-        loss: HingeName = HingeName::SquaredHinge, Domain::Word(HingeName::CHOICES), Fit;
+        loss: Hinge = Hinge::SquaredHinge, Domain::Word(Hinge::CHOICES), Fit;
         /// Duality gap, relative to the objective, at which a problem is solved.
         tol: f64 = 1e-3, Domain::POSITIVE, Fit;
         /// Most passes over the rows.
@@ -37,6 +28,25 @@ description! {
         memory_budget: Option<u64> = None, Domain::Optional(&Domain::COUNT), Size;
     }
     besides {}
+}
+
+impl SvmSpec {
+    /// A machine on these features; it finds out how many classes there are unless it is told.
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    pub fn on<R: Real, M: FeatureMap<Real = R, Output = R>>(&self, map: M) -> Result<Svm<M>> {
+        self.check_parameters()?;
+        let svm = Svm::new(map, self.C)?
+            .with_loss(self.loss)
+            .with_tolerance(self.tol)?
+            .with_max_epochs(self.max_iter)?
+            .with_intercept(self.fit_intercept.then_some(self.intercept_scaling))?;
+        match self.memory_budget {
+            Some(bytes) => svm.with_memory_budget(bytes),
+            None => Ok(svm),
+        }
+    }
 }
 
 const SVM: &str = "svm";
