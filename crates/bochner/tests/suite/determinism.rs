@@ -44,7 +44,9 @@ fn maps() -> Vec<Spec> {
     for projection in [Directions::Gaussian, Directions::Orthogonal, Directions::Sorf] {
         list.push(SphericalSpec { n_components: 150, degree: 4, projection, seed: 3, ..Default::default() }.into());
     }
-    list.push(SphericalSpec { n_components: 150, radial_fit: RadialFit::Mixture, seed: 3, ..Default::default() }.into());
+    list.push(
+        SphericalSpec { n_components: 150, radial_fit: RadialFit::Mixture, seed: 3, ..Default::default() }.into(),
+    );
     let optical = OpticalSpec { n_components: 150, bias: 0.5, seed: 3, ..Default::default() };
     for projection in [OpticalProjection::Dense, OpticalProjection::MatrixFree, OpticalProjection::Structured] {
         for exponent in [1.0, 1.7, 2.0] {
