@@ -69,7 +69,7 @@
 //! use bochner::prelude::*;
 //!
 //! /// A row and the squares of its numbers: the kernel `x·y + Σ xⱼ²yⱼ²`.
-//! #[derive(Debug)]
+//! #[derive(Debug, Clone)]
 //! struct Squares { dim: usize }
 //!
 //! impl FeatureMap for Squares {

@@ -98,13 +98,12 @@ fn numbers(classes: usize) -> Vec<Label> {
 /// ```
 /// use bochner::feature::{Describe, FourierSpec};
 /// use bochner::model::{Fit, Fitted, Model, Ridge, RidgeModel};
-/// use bochner::rows::InMemory;
 /// use ndarray::Array2;
 ///
 /// let rows = Array2::from_shape_fn((50, 2), |(i, j)| (i * (j + 2)) as f64 * 0.1);
 /// let targets = rows.map(|v| v.sin());
 /// let map = FourierSpec { n_components: 32, ..Default::default() }.build::<f64>(2)?;
-/// let fitted = Ridge::new(map, 0.1)?.fit(&mut InMemory::new(rows.view(), targets.view())?)?;
+/// let fitted = Ridge::new(map, 0.1)?.fit(rows.view(), targets.view())?;
 /// let model = Model::from_bytes(&fitted.to_bytes()?)?;
 /// assert_eq!(model.predict(rows.view())?, Model::from(fitted).predict(rows.view())?);
 /// assert_eq!(model.description().unwrap().in_words(), "Fourier features (Gaussian kernel, orthogonal)");

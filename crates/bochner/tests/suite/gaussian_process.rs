@@ -252,9 +252,9 @@ fn posterior_samples_have_the_posterior_mean_and_covariance() {
 fn models_come_back_from_files_bit_by_bit() {
     let (x, y, _) = data::<f64>(70, 3, 2);
     let source = || InMemory::new(x.view(), y.view()).unwrap();
-    let waves = FourierSpec { n_components: 20, form: Form::Complex, ..FourierSpec::default() };
-    let map = waves.build_complex::<f64>(3).unwrap();
-    let model = GpRegressor::new(map, 0.1).unwrap().fit_stream(&mut source(), &mut Context::default()).unwrap();
+    let spec = FourierSpec { n_components: 20, form: Form::Complex, ..FourierSpec::default() };
+    let map = spec.build_complex::<f64>(3).unwrap();
+    let model = GpRegressor::new(map, 0.1).unwrap().fit(x.view(), y.view()).unwrap();
     let bytes = model.to_bytes().unwrap();
     let read = Model::from_bytes(&bytes).unwrap();
     let again: &GpRegressorModel<DynComplexMap<f64>> = read.downcast_ref().unwrap();
@@ -268,10 +268,10 @@ fn models_come_back_from_files_bit_by_bit() {
         change(&mut stored.header);
         Model::from_bytes(&stored.to_bytes().unwrap())
     };
-    let wider = FourierSpec { n_components: 21, ..waves };
+    let wider = FourierSpec { n_components: 21, ..spec };
     assert!(with(&|header| header.map = Some(Spec::from(wider.clone()).into())).is_err());
     // A map of one's own has no description.
-    let own = GpRegressor::new(complex_map(20), 0.1).unwrap().fit(x.view(), y.view()).unwrap();
+    let own = GpRegressor::new(waves::<f64>(3, 20), 0.1).unwrap().fit(x.view(), y.view()).unwrap();
     assert!(matches!(own.to_bytes(), Err(Error::Unsupported { .. })));
     let single = x.mapv(|v| v as f32);
     let targets = y.mapv(|v| v as f32);

@@ -4,8 +4,7 @@ use crate::error::{Error, Result, check_dim};
 use crate::feature::Description;
 use crate::kernel::Kernel;
 use crate::model::exact::{
-    ExactGpClassifier, ExactGpClassifierModel, ExactGpRegressor, ExactGpRegressorModel, KernelRidge,
-    KernelRidgeModel,
+    ExactGpClassifier, ExactGpClassifierModel, ExactGpRegressor, ExactGpRegressorModel, KernelRidge, KernelRidgeModel,
 };
 use crate::model::{ExactOperatorRidgeModel, Fit, Fitted, Predict};
 use crate::parameter::{Domain, Entry, description};

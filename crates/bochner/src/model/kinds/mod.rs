@@ -146,13 +146,13 @@ fn answers<M: Predict>(model: &M, rows: ArrayView2<'_, f64>) -> Result<Array2<f6
 /// `12,345`.
 fn count(n: usize) -> String {
     let digits = n.to_string();
-    let first = digits.len() % 3;
-    let mut groups: Vec<&str> =
-        digits[first..].as_bytes().chunks(3).map(|c| std::str::from_utf8(c).unwrap_or("")).collect();
-    if first > 0 {
-        groups.insert(0, &digits[..first]);
-    }
-    groups.join(",")
+    digits.chars().enumerate().fold(String::new(), |mut text, (i, digit)| {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+        text
+    })
 }
 
 /// Sentences about a linear system that was solved.

@@ -4,7 +4,8 @@ use crate::feature::{Description, DynComplexMap, DynMap, FeatureMap};
 use crate::linalg::Cholesky;
 use crate::model::evidence::Wide;
 use crate::model::{
-    ClassifierParts, Fitted, GpClassifierModel, GpParts, GpRegressor, GpRegressorModel, Predict, SviClassifierModel, SviParts,
+    ClassifierParts, Fitted, GpClassifierModel, GpParts, GpRegressor, GpRegressorModel, Predict, SviClassifierModel,
+    SviParts,
 };
 use crate::parameter::{Domain, Entry, Value, description, words};
 use crate::persist::{
