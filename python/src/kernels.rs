@@ -3,7 +3,7 @@
 use crate::arrays::{Precision, Rows, View, to_numpy};
 use crate::detached::detached;
 use crate::errors::not_understood;
-use bochner::kernel::{Any, Kernel, kernel_matrix};
+use bochner::kernel::{AnyKernel, Kernel, kernel_matrix};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -11,12 +11,12 @@ use pyo3::prelude::*;
 #[pyclass(frozen, name = "Kernel", module = "bochner._bochner")]
 #[derive(Debug)]
 pub(crate) struct PyKernel {
-    pub(crate) kernel: Any,
+    pub(crate) kernel: AnyKernel,
 }
 
 impl PyKernel {
     /// The kernel that JSON describes.
-    pub(crate) fn parse(spec: &str) -> PyResult<Any> {
+    pub(crate) fn parse(spec: &str) -> PyResult<AnyKernel> {
         serde_json::from_str(spec).map_err(|error| not_understood(spec, &error))
     }
 }
