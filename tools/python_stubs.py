@@ -31,7 +31,7 @@ def stub(name: str, base: type) -> str:
     lines += [f"    {p.name}: {p.annotation}" for p in known]
     taken = [f"{p.name}: {p.annotation} = {written(p.default)}" for p in known]
     taken.insert(int("*" not in str(base.__init__.__signature__).split(",")[1]), "*")
-    return "\n".join([*lines, "    def __init__(", "        self,", *(f"        {t}," for t in taken), "    ) -> None: ..."])
+    return "\n".join([*lines, f"    def __init__(self, {', '.join(taken)}) -> None: ..."])
 
 
 def written(value: object) -> str:

@@ -141,7 +141,11 @@ impl Map {
         n_jobs: Option<i64>,
     ) -> PyResult<Self> {
         let (single, spec) = (is_single(dtype)?, parse(spec)?);
-        detached(py, n_jobs, None, |_| Map::new(spec, input_dim, single, complex))
+        detached(py, n_jobs, None, |_| {
+            // Drawing refuses values in its own words; what it has no use for is held to the catalogue as well.
+            let map = Map::new(spec, input_dim, single, complex)?;
+            map.spec.check().map(|()| map)
+        })
     }
 
     /// Fills in what depends on data, such as a median length scale; returns the description of the map to draw.
@@ -151,7 +155,6 @@ impl Map {
         let spec = parse(spec)?;
         let resolved =
             in_precision!(sample, |rows: R| detached(py, n_jobs, None, |_| { spec.resolve(rows.wide()?.view()) }))?;
-        resolved.check().map_err(to_python)?;
         write(&resolved)
     }
 

@@ -50,7 +50,7 @@ def test_spherical_features_report_their_bias(rows):
     assert np.all(np.abs(error) <= features.bias_["sup"] + z * np.sqrt(features.variance(rows)) + 1e-12)
     mixture = clone(features).set_params(radial_fit="mixture").fit(rows)
     assert features.bias_["rms"] <= 1.02 * mixture.bias_["rms"]
-    assert mixture.spec_["fit"] == "mixture"
+    assert mixture.spec_["radial_fit"] == "mixture"
 
 
 def test_spherical_features_refuse_zero_rows(rows):

@@ -18,11 +18,10 @@ from bochner._features import (
     SphericalFeatures,
 )
 from bochner._files import load
-from bochner._local_gp import LocalGPRegressor
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
 from bochner._plan import plan
 from bochner._pooling import compact_bilinear_pooling
-from bochner._processes import FeatureGPClassifier, FeatureGPRegressor
+from bochner._processes import FeatureGPClassifier, FeatureGPRegressor, LocalGPRegressor
 from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
 from bochner._search import search
 from bochner._svm import FeatureSVC

@@ -32,7 +32,7 @@ class _Called:
 
     def __reduce__(self) -> tuple[Any, tuple[Any]]:
         kind = type(self).__mro__[2]
-        return kind, (kind(self),)  # type: ignore[call-arg]
+        return kind, (kind(self),)
 
 
 class _CalledName(_Called, str):

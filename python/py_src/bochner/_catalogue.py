@@ -51,6 +51,8 @@ class Parameter:
 
 def _type(domain: Any, name: str, default: Any) -> str:
     """What a parameter may be, as docstrings write it."""
+    kind: str
+    of: Any
     kind, of = (domain, None) if isinstance(domain, str) else next(iter(domain.items()))
     if kind == "whole" and of[1] is not None and of[1] - of[0] == 1:
         return f"{{{of[0]}, {of[1]}}}"

@@ -13,17 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from bochner import _bochner, _features, kernels
+from bochner import _bochner, _features, exact, kernels
 from bochner._base import FeatureTransformer
 from bochner._bochner import ModelFile
 from bochner._catalogue import entry, renamed
-from bochner._exact import GPClassifier, GPRegressor, KernelRidge, KernelSVC
-from bochner._exact_operator import OperatorRidge as ExactOperatorRidge
-from bochner._local_gp import LocalGPRegressor
 from bochner._models import Classification, Model, Regression
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier
 from bochner._preparation import Preparation
-from bochner._processes import FeatureGPClassifier, FeatureGPRegressor
+from bochner._processes import FeatureGPClassifier, FeatureGPRegressor, LocalGPRegressor
 from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
 from bochner._svm import FeatureSVC
 
@@ -113,14 +110,14 @@ KINDS: dict[str, _Kind] = {
             "coding": header["extra"]["coding"],
         },
     ),
-    "exact_kernel_ridge": _Kind(KernelRidge, _bochner.ExactModel, guess=_exact()),
-    "exact_gp_regressor": _Kind(GPRegressor, _bochner.ExactModel, guess=_exact("noise", "signal")),
-    "exact_gp_classifier": _Kind(GPClassifier, _bochner.ExactModel, guess=_exact("alpha")),
+    "exact_kernel_ridge": _Kind(exact.KernelRidge, _bochner.ExactModel, guess=_exact()),
+    "exact_gp_regressor": _Kind(exact.GPRegressor, _bochner.ExactModel, guess=_exact("noise", "signal")),
+    "exact_gp_classifier": _Kind(exact.GPClassifier, _bochner.ExactModel, guess=_exact("alpha")),
     "exact_operator_ridge": _Kind(
-        ExactOperatorRidge, _bochner.ExactOperatorModel, guess=lambda header: {"kernel": _kernel(header["map"])}
+        exact.OperatorRidge, _bochner.ExactOperatorModel, guess=lambda header: {"kernel": _kernel(header["map"])}
     ),
     "kernel_svm": _Kind(
-        KernelSVC, _bochner.KernelSvmModel, guess=lambda header: {**_exact()(header), **_price(header)}
+        exact.KernelSVC, _bochner.KernelSvmModel, guess=lambda header: {**_exact()(header), **_price(header)}
     ),
 }
 

@@ -128,6 +128,12 @@ class FeatureModel(Model):
                 setattr(features, name, getattr(self, name))
         return features._adopt(drawn)
 
+    def _learn_on(self, features: FeatureTransformer, fit: Callable[..., Any], rows: Any, *arguments: Any) -> Self:
+        """The model that the core fits to features of rows."""
+        self.model_ = self._learn(fit, rows, features.map_, rows, *arguments)
+        self.features_ = features
+        return self
+
     def _feature_seed(self, features: FeatureTransformer) -> int:
         return seed_of(self.random_state if features.random_state is None else features.random_state)
 
@@ -208,7 +214,7 @@ class Classification(ClassifierMixin, Model):
     _learned = {"classes_": ("ndarray of shape (n_classes,)", "The labels.")}
     _arguments = {"y": ("array-like of shape (n_samples,)", "Labels: numbers, strings or booleans.")}
 
-    def _checked(  # type: ignore[override]
+    def _checked(
         self, X: ArrayLike, y: ArrayLike, *, first: bool = True, classes: ArrayLike | None = None, **checks: Any
     ) -> tuple[Any, NDArray[Any]]:
         if first:
@@ -247,6 +253,25 @@ class Classification(ClassifierMixin, Model):
         if values.shape[1] == 1:
             return self.classes_[np.where(values[:, 0] > 0, len(self.classes_) - 1, 0)]
         return self.classes_[np.argmax(values, axis=1)]
+
+
+class Deciding(Classification):
+    """A classification by the largest of some values."""
+
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Values whose largest decides, one column per class; for two classes one value, positive for the second.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Distances, up to scale, from the planes between classes; near +1 and -1 where labels were regressed.
+        """
+        values = self._scores(X)
+        return values if len(self.classes_) > 2 else self._margin(values)
+
+    def _margin(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What decides between two classes."""
+        return values[:, -1]
 
 
 class Probable(Classification):

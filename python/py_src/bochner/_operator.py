@@ -14,7 +14,7 @@ from bochner import _bochner, _signatures
 from bochner._base import _sample
 from bochner._bochner import Map, OperatorModel, OperatorSums
 from bochner._checks import plain, seed_of
-from bochner._models import AccumulatingClassification, Regression, Solved
+from bochner._models import AccumulatingClassification, Deciding, Regression, Solved
 from bochner.kernels import OperatorKernel
 
 
@@ -196,7 +196,9 @@ class OperatorRidge(_signatures.OperatorRidgeModel, _OperatorRidge, Regression):
         return self._model().jacobian(rows, n_jobs=self.n_jobs)
 
 
-class OperatorRidgeClassifier(_signatures.OperatorRidgeClassifierModel, _OperatorRidge, AccumulatingClassification):
+class OperatorRidgeClassifier(
+    _signatures.OperatorRidgeClassifierModel, _OperatorRidge, Deciding, AccumulatingClassification
+):
     """Classification by regression of codes, with a decomposable kernel.
 
     A class is a corner of a regular simplex: one output less than there are classes, none of them preferred. The class
@@ -214,7 +216,7 @@ class OperatorRidgeClassifier(_signatures.OperatorRidgeClassifierModel, _Operato
 
     kernel = "decomposable"
 
-    def _checked(self, X: ArrayLike, y: ArrayLike, **options: Any) -> tuple[Any, NDArray[Any]]:  # type: ignore[override]
+    def _checked(self, X: ArrayLike, y: ArrayLike, **options: Any) -> tuple[Any, NDArray[Any]]:
         self._one_of("coding")
         rows, numbers = super()._checked(X, y, **options)
         if len(self.classes_) < 2:
@@ -238,13 +240,5 @@ class OperatorRidgeClassifier(_signatures.OperatorRidgeClassifierModel, _Operato
             return values
         return values @ simplex_codes(len(self.classes_)).T.astype(values.dtype)
 
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Values whose largest decides, one column per class; for two classes one value, positive for the second.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Inner products of predictions and codes.
-        """
-        scores = self._scores(X)
-        return scores if len(self.classes_) > 2 else 0.5 * (scores[:, 1] - scores[:, 0])
+    def _margin(self, values: NDArray[Any]) -> NDArray[Any]:
+        return 0.5 * (values[:, 1] - values[:, 0])

@@ -9,17 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from bochner import _signatures
 from bochner._bochner import RidgeModel, RidgeSums
-from bochner._models import AccumulatingClassification, FeatureModel, Regression, Solved
+from bochner._models import AccumulatingClassification, Deciding, FeatureModel, Regression, Solved
 
 
 class _FeatureRidge(_signatures.RidgeModel, FeatureModel, Solved):
     """What regression and classification share."""
 
     def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
-        features = self._draw(rows)
-        self.model_ = self._learn(RidgeModel.fit, rows, features.map_, rows, targets, weights, self._plan())
-        self.features_ = features
-        return self
+        return self._learn_on(self._draw(rows), RidgeModel.fit, rows, targets, weights, self._plan())
 
     def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
         self.features_ = self._draw(rows)
@@ -62,7 +59,7 @@ class FeatureRidge(_FeatureRidge, Regression):
         return values if self.target_shape_ else values[0]
 
 
-class FeatureRidgeClassifier(_FeatureRidge, AccumulatingClassification):
+class FeatureRidgeClassifier(_FeatureRidge, Deciding, AccumulatingClassification):
     """Classification by ridge regression on random features, one class against the rest.
 
     Rows stream through the feature map block by block. The matrix of all features is never made, so memory depends
@@ -81,17 +78,6 @@ class FeatureRidgeClassifier(_FeatureRidge, AccumulatingClassification):
 
     def _n_classes(self) -> int | None:
         return len(self.classes_)
-
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Values whose largest decides, one column per class; for two classes one value, positive for the second.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Near +1 for a row's class and near -1 for others.
-        """
-        values = self._values(X)
-        return values if len(self.classes_) > 2 else values[:, -1]
 
     def _each(self, values: NDArray[Any]) -> NDArray[Any]:
         return values if len(self.classes_) > 2 else values[-1:]

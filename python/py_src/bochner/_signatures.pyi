@@ -24,20 +24,7 @@ class FourierMap:
     gamma: float | Literal["scale"] | None
     random_state: RandomState
     n_jobs: int | None
-    def __init__(
-        self,
-        n_components: int = 1024,
-        *,
-        kernel: Literal["gaussian", "laplacian", "matern"] = "gaussian",
-        length_scale: float | ArrayLike | Literal["median"] = 1.0,
-        nu: float = 1.5,
-        norm: Literal[1, 2] = 2,
-        projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto",
-        form: Literal["cos_sin", "offset", "complex"] = "cos_sin",
-        gamma: float | Literal["scale"] | None = None,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None: ...
+    def __init__(self, n_components: int = 1024, *, kernel: Literal["gaussian", "laplacian", "matern"] = "gaussian", length_scale: float | ArrayLike | Literal["median"] = 1.0, nu: float = 1.5, norm: Literal[1, 2] = 2, projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto", form: Literal["cos_sin", "offset", "complex"] = "cos_sin", gamma: float | Literal["scale"] | None = None, random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
 
 class PolynomialMap:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -52,20 +39,7 @@ class PolynomialMap:
     structure: Literal["flat", "tree", "compact"]
     random_state: RandomState
     n_jobs: int | None
-    def __init__(
-        self,
-        n_components: int = 1024,
-        *,
-        degree: int = 2,
-        gamma: float = 1.0,
-        coef0: float = 0.0,
-        sketch: Literal["tensor_srht", "rademacher", "gaussian", "tensor_sketch"] = "tensor_srht",
-        weights: Literal["ctr", "real", "complex"] = "ctr",
-        srht: Literal["upsampled", "stacked", "tuple"] = "upsampled",
-        structure: Literal["flat", "tree", "compact"] = "flat",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None: ...
+    def __init__(self, n_components: int = 1024, *, degree: int = 2, gamma: float = 1.0, coef0: float = 0.0, sketch: Literal["tensor_srht", "rademacher", "gaussian", "tensor_sketch"] = "tensor_srht", weights: Literal["ctr", "real", "complex"] = "ctr", srht: Literal["upsampled", "stacked", "tuple"] = "upsampled", structure: Literal["flat", "tree", "compact"] = "flat", random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
 
 class PositiveMap:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -76,16 +50,7 @@ class PositiveMap:
     kind: Literal["positive", "hyperbolic", "trigonometric"]
     random_state: RandomState
     n_jobs: int | None
-    def __init__(
-        self,
-        n_components: int = 1024,
-        *,
-        length_scale: float = 1.0,
-        orthogonal: bool = True,
-        kind: Literal["positive", "hyperbolic", "trigonometric"] = "positive",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None: ...
+    def __init__(self, n_components: int = 1024, *, length_scale: float = 1.0, orthogonal: bool = True, kind: Literal["positive", "hyperbolic", "trigonometric"] = "positive", random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
 
 class OpticalMap:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -101,21 +66,7 @@ class OpticalMap:
     levels: int
     random_state: RandomState
     n_jobs: int | None
-    def __init__(
-        self,
-        n_components: int = 1024,
-        *,
-        exponent: float = 2.0,
-        projection: Literal["auto", "dense", "matrix_free", "structured"] = "auto",
-        binarize: float | None = None,
-        bias: float = 0.0,
-        camera_bits: int | None = None,
-        noise: float = 0.0,
-        encoding: Literal["bit_planes", "thermometer"] | None = None,
-        levels: int = 8,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None: ...
+    def __init__(self, n_components: int = 1024, *, exponent: float = 2.0, projection: Literal["auto", "dense", "matrix_free", "structured"] = "auto", binarize: float | None = None, bias: float = 0.0, camera_bits: int | None = None, noise: float = 0.0, encoding: Literal["bit_planes", "thermometer"] | None = None, levels: int = 8, random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
 
 class SphericalMap:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -127,17 +78,7 @@ class SphericalMap:
     radial_fit: Literal["convex", "mixture"]
     random_state: RandomState
     n_jobs: int | None
-    def __init__(
-        self,
-        n_components: int = 1024,
-        *,
-        degree: int = 3,
-        a: float = 2.0,
-        projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto",
-        radial_fit: Literal["convex", "mixture"] = "convex",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None: ...
+    def __init__(self, n_components: int = 1024, *, degree: int = 3, a: float = 2.0, projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto", radial_fit: Literal["convex", "mixture"] = "convex", random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
 
 class CompressiveMap:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -150,18 +91,7 @@ class CompressiveMap:
     form: Literal["cos_sin", "offset", "complex"]
     random_state: RandomState
     n_jobs: int | None
-    def __init__(
-        self,
-        n_components: int = 1024,
-        *,
-        compressed_dim: int = 64,
-        orthoprojector: Literal["gaussian", "sign", "srht"] = "gaussian",
-        length_scale: float | Literal["median"] = 1.0,
-        projection: Literal["gaussian", "auto", "orthogonal", "sorf"] = "gaussian",
-        form: Literal["cos_sin", "offset", "complex"] = "cos_sin",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None: ...
+    def __init__(self, n_components: int = 1024, *, compressed_dim: int = 64, orthoprojector: Literal["gaussian", "sign", "srht"] = "gaussian", length_scale: float | Literal["median"] = 1.0, projection: Literal["gaussian", "auto", "orthogonal", "sorf"] = "gaussian", form: Literal["cos_sin", "offset", "complex"] = "cos_sin", random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
 
 class MaclaurinMap:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -182,26 +112,7 @@ class MaclaurinMap:
     center: bool
     random_state: RandomState
     n_jobs: int | None
-    def __init__(
-        self,
-        n_components: int = 1024,
-        *,
-        kernel: Literal["gaussian", "exponential", "polynomial"] | ArrayLike = "gaussian",
-        length_scale: float | ArrayLike | Literal["median"] = 1.0,
-        degree: int = 3,
-        gamma: float = 1.0,
-        coef0: float = 1.0,
-        allocation: Literal["optimized", "random"] = "optimized",
-        statistics: Literal["pairwise", "one_pass"] = "pairwise",
-        sketch: Literal["tensor_srht", "rademacher", "gaussian", "tensor_sketch"] = "tensor_srht",
-        weights: Literal["ctr", "real", "complex"] = "ctr",
-        srht: Literal["upsampled", "stacked", "tuple"] = "upsampled",
-        max_degree: int = 10,
-        min_degree: int = 2,
-        center: bool = True,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None: ...
+    def __init__(self, n_components: int = 1024, *, kernel: Literal["gaussian", "exponential", "polynomial"] | ArrayLike = "gaussian", length_scale: float | ArrayLike | Literal["median"] = 1.0, degree: int = 3, gamma: float = 1.0, coef0: float = 1.0, allocation: Literal["optimized", "random"] = "optimized", statistics: Literal["pairwise", "one_pass"] = "pairwise", sketch: Literal["tensor_srht", "rademacher", "gaussian", "tensor_sketch"] = "tensor_srht", weights: Literal["ctr", "real", "complex"] = "ctr", srht: Literal["upsampled", "stacked", "tuple"] = "upsampled", max_degree: int = 10, min_degree: int = 2, center: bool = True, random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
 
 class OrthoProjectionMap:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -210,14 +121,7 @@ class OrthoProjectionMap:
     orthoprojector: Literal["gaussian", "sign", "srht"]
     random_state: RandomState
     n_jobs: int | None
-    def __init__(
-        self,
-        n_components: int = 64,
-        *,
-        orthoprojector: Literal["gaussian", "sign", "srht"] = "gaussian",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None: ...
+    def __init__(self, n_components: int = 64, *, orthoprojector: Literal["gaussian", "sign", "srht"] = "gaussian", random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
 
 class RidgeModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -231,20 +135,7 @@ class RidgeModel:
     random_state: RandomState
     n_jobs: int | None
     verbose: int
-    def __init__(
-        self,
-        features: FeatureTransformer | None = None,
-        *,
-        alpha: float = 1.0,
-        solver: Literal["auto", "cholesky", "dual", "cg", "sgd"] = "auto",
-        fit_intercept: bool = True,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        memory_budget: int | None = None,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None: ...
+    def __init__(self, features: FeatureTransformer | None = None, *, alpha: float = 1.0, solver: Literal["auto", "cholesky", "dual", "cg", "sgd"] = "auto", fit_intercept: bool = True, tol: float | None = None, max_iter: int | None = None, memory_budget: int | None = None, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class SvmModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -259,21 +150,7 @@ class SvmModel:
     random_state: RandomState
     n_jobs: int | None
     verbose: int
-    def __init__(
-        self,
-        features: FeatureTransformer | None = None,
-        *,
-        C: float = 1.0,
-        loss: Literal["squared_hinge", "hinge"] = "squared_hinge",
-        tol: float = 0.001,
-        max_iter: int = 1000,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        memory_budget: int | None = None,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None: ...
+    def __init__(self, features: FeatureTransformer | None = None, *, C: float = 1.0, loss: Literal["squared_hinge", "hinge"] = "squared_hinge", tol: float = 0.001, max_iter: int = 1000, fit_intercept: bool = True, intercept_scaling: float = 1.0, memory_budget: int | None = None, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class GpRegressorModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -288,21 +165,7 @@ class GpRegressorModel:
     random_state: RandomState
     n_jobs: int | None
     verbose: int
-    def __init__(
-        self,
-        features: FeatureTransformer | None = None,
-        *,
-        noise: float = 0.1,
-        signal: float = 1.0,
-        normalize_y: bool = True,
-        optimizer: Literal["lbfgs"] | None = None,
-        length_scales: Literal["common", "per_input", "fixed"] = "common",
-        max_rows: int = 5000,
-        max_iter: int = 60,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None: ...
+    def __init__(self, features: FeatureTransformer | None = None, *, noise: float = 0.1, signal: float = 1.0, normalize_y: bool = True, optimizer: Literal["lbfgs"] | None = None, length_scales: Literal["common", "per_input", "fixed"] = "common", max_rows: int = 5000, max_iter: int = 60, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class GpClassifierModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -317,21 +180,7 @@ class GpClassifierModel:
     random_state: RandomState
     n_jobs: int | None
     verbose: int
-    def __init__(
-        self,
-        features: FeatureTransformer | None = None,
-        *,
-        alpha: float | ArrayLike = 0.01,
-        signal: float | None = None,
-        inference: Literal["dirichlet", "variational"] = "dirichlet",
-        n_draws: int = 512,
-        max_iter: int = 20,
-        learning_rate: float = 0.02,
-        validation_fraction: float = 0.1,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None: ...
+    def __init__(self, features: FeatureTransformer | None = None, *, alpha: float | ArrayLike = 0.01, signal: float | None = None, inference: Literal["dirichlet", "variational"] = "dirichlet", n_draws: int = 512, max_iter: int = 20, learning_rate: float = 0.02, validation_fraction: float = 0.1, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class LocalGpModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -348,23 +197,7 @@ class LocalGpModel:
     random_state: RandomState
     n_jobs: int | None
     verbose: int
-    def __init__(
-        self,
-        n_components: int = 256,
-        *,
-        length_scale: float | ArrayLike | Literal["median"] = 1.0,
-        noise: float = 0.01,
-        signal_variance: float = 1.0,
-        threshold: float = 2.0,
-        max_clusters: int | None = None,
-        normalize_y: bool = False,
-        sketch: Literal["tensor_srht", "rademacher", "gaussian", "tensor_sketch"] = "tensor_srht",
-        weights: Literal["ctr", "real"] = "ctr",
-        max_degree: int = 10,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None: ...
+    def __init__(self, n_components: int = 256, *, length_scale: float | ArrayLike | Literal["median"] = 1.0, noise: float = 0.01, signal_variance: float = 1.0, threshold: float = 2.0, max_clusters: int | None = None, normalize_y: bool = False, sketch: Literal["tensor_srht", "rademacher", "gaussian", "tensor_sketch"] = "tensor_srht", weights: Literal["ctr", "real"] = "ctr", max_degree: int = 10, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class OperatorRidgeModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -379,21 +212,7 @@ class OperatorRidgeModel:
     random_state: RandomState
     n_jobs: int | None
     verbose: int
-    def __init__(
-        self,
-        kernel: Literal["decomposable", "curl_free", "divergence_free"] | OperatorKernel = "decomposable",
-        *,
-        length_scale: float | Literal["median"] = 1.0,
-        A: ArrayLike | Literal["covariance"] | Literal["learned"] | None = None,
-        n_components: int = 1024,
-        alpha: float = 1.0,
-        solver: Literal["auto", "stein", "cholesky", "cg", "lbfgs", "sgd"] = "auto",
-        projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto",
-        fit_intercept: bool = True,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None: ...
+    def __init__(self, kernel: Literal["decomposable", "curl_free", "divergence_free"] | OperatorKernel = "decomposable", *, length_scale: float | Literal["median"] = 1.0, A: ArrayLike | Literal["covariance"] | Literal["learned"] | None = None, n_components: int = 1024, alpha: float = 1.0, solver: Literal["auto", "stein", "cholesky", "cg", "lbfgs", "sgd"] = "auto", projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto", fit_intercept: bool = True, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class OperatorRidgeClassifierModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -408,21 +227,7 @@ class OperatorRidgeClassifierModel:
     random_state: RandomState
     n_jobs: int | None
     verbose: int
-    def __init__(
-        self,
-        *,
-        length_scale: float | Literal["median"] = 1.0,
-        A: ArrayLike | Literal["covariance"] | Literal["learned"] | None = None,
-        coding: Literal["simplex", "one_hot"] = "simplex",
-        n_components: int = 1024,
-        alpha: float = 1.0,
-        solver: Literal["auto", "stein", "cholesky", "cg", "lbfgs", "sgd"] = "auto",
-        projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto",
-        fit_intercept: bool = True,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None: ...
+    def __init__(self, *, length_scale: float | Literal["median"] = 1.0, A: ArrayLike | Literal["covariance"] | Literal["learned"] | None = None, coding: Literal["simplex", "one_hot"] = "simplex", n_components: int = 1024, alpha: float = 1.0, solver: Literal["auto", "stein", "cholesky", "cg", "lbfgs", "sgd"] = "auto", projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto", fit_intercept: bool = True, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class ExactKernelRidgeModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -431,15 +236,7 @@ class ExactKernelRidgeModel:
     memory_budget: int | None
     n_jobs: int | None
     verbose: int
-    def __init__(
-        self,
-        kernel: Kernel | None = None,
-        *,
-        alpha: float = 1.0,
-        memory_budget: int | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None: ...
+    def __init__(self, kernel: Kernel | None = None, *, alpha: float = 1.0, memory_budget: int | None = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class ExactGpRegressorModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -449,16 +246,7 @@ class ExactGpRegressorModel:
     normalize_y: bool
     n_jobs: int | None
     verbose: int
-    def __init__(
-        self,
-        kernel: Kernel | None = None,
-        *,
-        noise: float = 0.1,
-        signal: float = 1.0,
-        normalize_y: bool = True,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None: ...
+    def __init__(self, kernel: Kernel | None = None, *, noise: float = 0.1, signal: float = 1.0, normalize_y: bool = True, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class ExactGpClassifierModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -469,17 +257,7 @@ class ExactGpClassifierModel:
     random_state: RandomState
     n_jobs: int | None
     verbose: int
-    def __init__(
-        self,
-        kernel: Kernel | None = None,
-        *,
-        alpha: float = 0.01,
-        signal: float | None = None,
-        n_draws: int = 512,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None: ...
+    def __init__(self, kernel: Kernel | None = None, *, alpha: float = 0.01, signal: float | None = None, n_draws: int = 512, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class ExactOperatorRidgeModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -487,14 +265,7 @@ class ExactOperatorRidgeModel:
     alpha: float
     n_jobs: int | None
     verbose: int
-    def __init__(
-        self,
-        kernel: OperatorKernel | None = None,
-        *,
-        alpha: float = 1.0,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None: ...
+    def __init__(self, kernel: OperatorKernel | None = None, *, alpha: float = 1.0, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class KernelSvmModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -505,17 +276,7 @@ class KernelSvmModel:
     memory_budget: int | None
     n_jobs: int | None
     verbose: int
-    def __init__(
-        self,
-        kernel: Kernel | None = None,
-        *,
-        C: float = 1.0,
-        tol: float = 0.001,
-        max_iter: int | None = None,
-        memory_budget: int | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None: ...
+    def __init__(self, kernel: Kernel | None = None, *, C: float = 1.0, tol: float = 0.001, max_iter: int | None = None, memory_budget: int | None = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 @dataclass(frozen=True)
 class GaussianKernel:

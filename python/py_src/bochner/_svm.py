@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from bochner import _signatures
 from bochner._bochner import SvmModel
 from bochner._checks import seed_of
-from bochner._models import Classification, FeatureModel, Linear
+from bochner._models import Deciding, FeatureModel, Linear
 
 
-class FeatureSVC(_signatures.SvmModel, FeatureModel, Linear, Classification):
+class FeatureSVC(_signatures.SvmModel, FeatureModel, Linear, Deciding):
     """Linear support vector machine on random features: a kernel machine at the cost of a linear one.
 
     One class against the rest, by coordinate descent in the dual; with the objective of liblinear and
@@ -43,8 +43,7 @@ class FeatureSVC(_signatures.SvmModel, FeatureModel, Linear, Classification):
         # A generator is asked once more; the same integer serves features and order of visits.
         names = ("C", "loss", "tol", "max_iter", "fit_intercept", "intercept_scaling", "memory_budget")
         plan = json.dumps(self._plain(*names, classes=len(self.classes_), seed=seed_of(self.random_state)))
-        self.model_ = self._learn(SvmModel.fit, rows, features.map_, rows, numbers, weights, plan)
-        self.features_ = features
+        self._learn_on(features, SvmModel.fit, rows, numbers, weights, plan)
         reports = json.loads(self.model_.reports)
         self.n_iter_ = max(report["epochs"] for report in reports)
         if not all(report["converged"] for report in reports):
@@ -55,17 +54,6 @@ class FeatureSVC(_signatures.SvmModel, FeatureModel, Linear, Classification):
                 stacklevel=2,
             )
         return self
-
-    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
-        """Signed distances, up to scale, from the separating planes.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column per class, whose largest decides; for two classes one value, positive for the second.
-        """
-        values = self._values(X)
-        return values if len(self.classes_) > 2 else values[:, 0]
 
     def _values(self, X: ArrayLike) -> NDArray[Any]:
         return self._ask("decide", X)
