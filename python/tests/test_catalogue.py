@@ -105,6 +105,12 @@ def test_domains_are_those_of_the_core(name, rows):
         bochner._bochner.check("maps", name, '{"n_components": 0}')
 
 
+def test_what_a_map_has_no_use_for_is_held_to_its_domain(rows):
+    assert PolynomialSketch(16, gamma=0.0, coef0=1.0).fit_transform(rows).shape == (200, 16)
+    with pytest.raises(ValueError, match="nu must be a positive finite number, got -1"):
+        FourierFeatures(16, nu=-1.0).fit(rows)
+
+
 def test_models_are_described_and_stubs_are_current():
     path = Path(__file__).parents[2] / "tools" / "python_stubs.py"
     spec = importlib.util.spec_from_file_location("python_stubs", path)
