@@ -97,8 +97,6 @@ fourier.projection
 fit_intercept : bool, default=True
     Whether to add a constant vector that is not penalised.
 random_state
-n_jobs
-verbose
 """
 
 _MODELS = {
@@ -119,8 +117,6 @@ max_iter : int, default=None
 memory_budget : int, default=None
     Bytes a fit may take besides the rows; None makes Gram matrices of up to 20,000 features.
 random_state
-n_jobs
-verbose
 """,
     "svm": """
 features
@@ -140,8 +136,6 @@ memory_budget : int, default=None
     Bytes for features of all rows; beyond it they are made again, block by block, in every pass. None means 4 GiB.
 random_state : int, Generator, RandomState or None, default=None
     Seed of the order of visits, and of the features where they have none of their own.
-n_jobs
-verbose
 """,
     "gp_regressor": """
 features
@@ -159,8 +153,6 @@ max_rows : int, default=5000
 max_iter : int, default=60
     Evaluations of the likelihood in the search.
 random_state
-n_jobs
-verbose
 """,
     "gp_classifier": """
 features
@@ -181,8 +173,6 @@ validation_fraction : float, default=0.1
     Share of the rows held out to choose between several values of alpha.
 random_state : int, Generator, RandomState or None, default=None
     Seed of the features, where they have none of their own, of draws and of the rows held out.
-n_jobs
-verbose
 """,
     "local_gp": """
 n_components : int, default=256
@@ -204,8 +194,6 @@ weights : {"ctr", "real"}, default="ctr"
     Complex or real directions.
 maclaurin.max_degree
 random_state
-n_jobs
-verbose
 """,
     "operator_ridge": f"""
 kernel : {{"decomposable", "curl_free", "divergence_free"}} or operator-valued kernel, default="decomposable"
@@ -226,17 +214,8 @@ alpha
 memory_budget : int, default=None
     Bytes that may be used. Where the kernel matrix does not fit, conjugate gradients take the place of its factorisation;
     without a budget they do beyond 20,000 rows.
-n_jobs
-verbose
 """,
-    "exact_gp_regressor": """
-kernel
-noise
-signal
-normalize_y
-n_jobs
-verbose
-""",
+    "exact_gp_regressor": "kernel\nnoise\nsignal\nnormalize_y",
     "exact_gp_classifier": """
 kernel
 alpha : float, default=0.01
@@ -246,8 +225,6 @@ signal : float, default=None
 n_draws
 random_state : int, Generator, RandomState or None, default=None
     Seed of the draws.
-n_jobs
-verbose
 """,
     "exact_operator_ridge": """
 kernel : operator-valued kernel, default=None
@@ -256,8 +233,6 @@ kernel : operator-valued kernel, default=None
     for outputs that are not related.
 alpha : float, default=1.0
     Added to the diagonal.
-n_jobs
-verbose
 """,
     "kernel_svm": """
 kernel
@@ -269,9 +244,7 @@ max_iter : int, default=None
     Most steps for a pair of classes; None means ten million.
 memory_budget : int, default=None
     Bytes of kernel values kept for a pair of classes; None means 1 GiB.
-n_jobs
-verbose
 """,
 }
 # Models by the names that files give them; the core's catalogue will list them.
-MODELS = {name: _read(text) for name, text in _MODELS.items()}
+MODELS = {name: _read(f"{text}\nn_jobs\nverbose") for name, text in _MODELS.items()}
