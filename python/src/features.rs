@@ -8,7 +8,7 @@ use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, Spec};
 use bochner::linalg::zeroed;
 use bochner::scalar::Scalar;
 use bochner::{Complex, Result};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayViewMut2};
 use numpy::prelude::*;
 use numpy::{Element, PyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -93,21 +93,6 @@ impl Map {
     /// Number of features of [`real`](Self::real).
     pub(crate) fn real_output_dim(&self) -> usize {
         if self.complex { 2 * self.output_dim } else { self.output_dim }
-    }
-
-    /// A quantity of all pairs of rows, computed in double precision.
-    fn pairwise<'py>(
-        &self,
-        py: Python<'py>,
-        x: &Rows<'py>,
-        y: &Rows<'py>,
-        n_jobs: Option<i64>,
-        quantity: fn(&Spec, ArrayView2<'_, f64>, ArrayView2<'_, f64>) -> Result<Array2<f64>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let matrix = in_precision!(x, |x: R| in_precision!(y, |y: R| detached(py, n_jobs, None, |_| {
-            quantity(&self.spec, x.wide()?.view(), y.wide()?.view())
-        })))?;
-        Ok(to_numpy(py, matrix))
     }
 
     /// [`drawn`](Self::drawn), without the interpreter lock while drawing.
@@ -200,41 +185,27 @@ impl Map {
         })
     }
 
-    /// The exact kernel between the rows of `X` and of `Y`.
-    #[pyo3(signature = (x, y, n_jobs=None), text_signature = "($self, X, Y, n_jobs=None)")]
-    fn kernel<'py>(
+    /// Between the rows of `X` and of `Y`: the exact `kernel`, the closed-form `variance` of every estimated entry, or the variance
+    /// that as many independent draws would have, `variance_iid`.
+    #[pyo3(signature = (quantity, x, y, n_jobs=None), text_signature = "($self, quantity, X, Y, n_jobs=None)")]
+    fn pairwise<'py>(
         &self,
         py: Python<'py>,
+        quantity: &str,
         x: Rows<'py>,
         y: Rows<'py>,
         n_jobs: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let kernel = self.spec.kernel().map_err(to_python)?;
-        kernels::matrix(py, kernel.as_ref(), &x, &y, n_jobs)
-    }
-
-    /// Closed-form variance of every estimated entry of the kernel between the rows of `X` and of `Y`.
-    #[pyo3(signature = (x, y, n_jobs=None), text_signature = "($self, X, Y, n_jobs=None)")]
-    fn variance<'py>(
-        &self,
-        py: Python<'py>,
-        x: Rows<'py>,
-        y: Rows<'py>,
-        n_jobs: Option<i64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.pairwise(py, &x, &y, n_jobs, Spec::variance)
-    }
-
-    /// The variance that as many independent draws would have: a figure to compare with where there is no closed form.
-    #[pyo3(signature = (x, y, n_jobs=None), text_signature = "($self, X, Y, n_jobs=None)")]
-    fn variance_iid<'py>(
-        &self,
-        py: Python<'py>,
-        x: Rows<'py>,
-        y: Rows<'py>,
-        n_jobs: Option<i64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.pairwise(py, &x, &y, n_jobs, Spec::variance_iid)
+        let variance = match quantity {
+            "kernel" => return kernels::matrix(py, self.spec.kernel().map_err(to_python)?.as_ref(), &x, &y, n_jobs),
+            "variance" => Spec::variance,
+            "variance_iid" => Spec::variance_iid,
+            other => return Err(PyValueError::new_err(format!("there is no quantity {other}"))),
+        };
+        let matrix = in_precision!(x, |x: R| in_precision!(y, |y: R| detached(py, n_jobs, None, |_| {
+            variance(&self.spec, x.wide()?.view(), y.wide()?.view())
+        })))?;
+        Ok(to_numpy(py, matrix))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, usize, &'static str, bool))> {

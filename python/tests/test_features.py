@@ -148,7 +148,7 @@ def test_nan_and_infinity_are_refused_in_scikit_learns_words(features, rows, val
     features = clone(features).fit(rows)
     damaged = rows.copy()
     damaged[17, 3] = value
-    for call in (features.transform, features.kernel, clone(features).fit):
+    for call in (features.transform, features.exact_kernel, clone(features).fit):
         with pytest.raises(ValueError, match=f"Input X {words}"):
             call(damaged)
     with pytest.raises(ValueError, match=f"Input Y {words}"):
@@ -158,7 +158,7 @@ def test_nan_and_infinity_are_refused_in_scikit_learns_words(features, rows, val
 @every_map
 def test_wrong_shapes_are_refused_in_scikit_learns_words(features, rows):
     features = clone(features).fit(rows)
-    for call in (features.transform, features.kernel, clone(features).fit):
+    for call in (features.transform, features.exact_kernel, clone(features).fit):
         with pytest.raises(ValueError, match="Expected 2D array, got 1D array instead"):
             call(rows[0])
         with pytest.raises(ValueError, match="0 sample"):
@@ -174,7 +174,7 @@ def test_wrong_shapes_are_refused_in_scikit_learns_words(features, rows):
 @every_map
 def test_nothing_works_before_fit(features, rows):
     features = clone(features)
-    for call in (features.transform, features.kernel, features.variance):
+    for call in (features.transform, features.exact_kernel, features.variance):
         with pytest.raises(NotFittedError):
             call(rows)
     with pytest.raises(NotFittedError):
@@ -349,7 +349,7 @@ def test_a_variance_without_a_closed_form_is_explained(features, rows):
 @every_map
 def test_kernel_and_variance_take_two_sets_of_rows(features, rows):
     fitted = clone(features).fit(rows)
-    for compute in (fitted.kernel,) if features in UNKNOWN_VARIANCE else (fitted.kernel, fitted.variance):
+    for compute in (fitted.exact_kernel,) if features in UNKNOWN_VARIANCE else (fitted.exact_kernel, fitted.variance):
         assert compute(rows[:5], rows[5:12]).shape == (5, 7)
         np.testing.assert_allclose(compute(rows[:12])[:5, 5:], compute(rows[:5], rows[5:12]), rtol=1e-12)
     assert fitted.exact_kernel(rows.astype(np.float32)).dtype == np.float32

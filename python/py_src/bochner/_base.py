@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -207,9 +207,8 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
         x = check_rows(self, X, reset=False)
         y = x if Y is None else check_rows(self, Y, reset=False)
         x, y = same_dtype(x, y)
-        compute: Callable[..., NDArray[Any]] = getattr(self.map_, quantity)
         with explained(self, ("X", x), ("Y", y)):
-            return compute(x, y, n_jobs=self.n_jobs)
+            return self.map_.pairwise(quantity, x, y, n_jobs=self.n_jobs)
 
     @property
     def _n_features_out(self) -> int:
