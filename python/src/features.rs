@@ -126,7 +126,11 @@ impl Map {
         n_jobs: Option<i64>,
     ) -> PyResult<Self> {
         let (single, spec) = (is_single(dtype)?, parse(spec)?);
-        detached(py, n_jobs, None, |_| Map::new(spec, input_dim, single, complex))
+        detached(py, n_jobs, None, |_| {
+            // Drawing refuses values in its own words; what it has no use for is held to the catalogue as well.
+            let map = Map::new(spec, input_dim, single, complex)?;
+            map.spec.check().map(|()| map)
+        })
     }
 
     /// Fills in what depends on data, such as a median length scale; returns the description of the map to draw.
@@ -181,45 +185,25 @@ impl Map {
         })
     }
 
-    /// The exact kernel between the rows of `X` and of `Y`.
-    #[pyo3(signature = (x, y, n_jobs=None), text_signature = "($self, X, Y, n_jobs=None)")]
-    fn kernel<'py>(
+    /// Between the rows of `X` and of `Y`: the exact `kernel`, the closed-form `variance` of every estimated entry, or the variance
+    /// that as many independent draws would have, `variance_iid`.
+    #[pyo3(signature = (quantity, x, y, n_jobs=None), text_signature = "($self, quantity, X, Y, n_jobs=None)")]
+    fn pairwise<'py>(
         &self,
         py: Python<'py>,
+        quantity: &str,
         x: Rows<'py>,
         y: Rows<'py>,
         n_jobs: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let kernel = self.spec.kernel().map_err(to_python)?;
-        kernels::matrix(py, kernel.as_ref(), &x, &y, n_jobs)
-    }
-
-    /// Closed-form variance of every estimated entry of the kernel between the rows of `X` and of `Y`.
-    #[pyo3(signature = (x, y, n_jobs=None), text_signature = "($self, X, Y, n_jobs=None)")]
-    fn variance<'py>(
-        &self,
-        py: Python<'py>,
-        x: Rows<'py>,
-        y: Rows<'py>,
-        n_jobs: Option<i64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        let variance = match quantity {
+            "kernel" => return kernels::matrix(py, self.spec.kernel().map_err(to_python)?.as_ref(), &x, &y, n_jobs),
+            "variance" => Spec::variance,
+            "variance_iid" => Spec::variance_iid,
+            other => return Err(PyValueError::new_err(format!("there is no quantity {other}"))),
+        };
         let matrix = in_precision!(x, |x: R| in_precision!(y, |y: R| detached(py, n_jobs, None, |_| {
-            self.spec.variance(x.wide()?.view(), y.wide()?.view())
-        })))?;
-        Ok(to_numpy(py, matrix))
-    }
-
-    /// The variance that as many independent draws would have: a figure to compare with where there is no closed form.
-    #[pyo3(signature = (x, y, n_jobs=None), text_signature = "($self, X, Y, n_jobs=None)")]
-    fn variance_iid<'py>(
-        &self,
-        py: Python<'py>,
-        x: Rows<'py>,
-        y: Rows<'py>,
-        n_jobs: Option<i64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let matrix = in_precision!(x, |x: R| in_precision!(y, |y: R| detached(py, n_jobs, None, |_| {
-            self.spec.variance_iid(x.wide()?.view(), y.wide()?.view())
+            variance(&self.spec, x.wide()?.view(), y.wide()?.view())
         })))?;
         Ok(to_numpy(py, matrix))
     }
