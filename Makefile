@@ -41,8 +41,10 @@ check-long: types
 	cargo test --release --package bochner --test on_data -- --include-ignored --nocapture
 	$(BIN)/python docs/which_map.py | diff docs/guide/which_map_tables.md -
 
-# The package against its annotations, and the extension against its stubs (whose names python/tests/test_stubs.py lists).
+# The stubs of parameters from the catalogue, the package against its annotations, and the extension against its stubs (whose
+# names python/tests/test_stubs.py lists).
 types: wheel
+	$(BIN)/python tools/python_stubs.py > python/py_src/bochner/_signatures.pyi
 	$(BIN)/python -m pip install --quiet "mypy>=1.18" "$$(echo $(VENV)/wheels/*.whl)[plot]"
 	$(BIN)/python -m mypy --config-file python/pyproject.toml python/py_src/bochner
 	echo 'bochner\._bochner\.__all__' > $(VENV)/stubtest.allow

@@ -52,7 +52,7 @@ distances = np.linspace(0, 4, 200)
 line = np.zeros((200, 64))
 line[:, 0] = distances
 for m in (4, 16, 64):
-    kernel = CompressiveFeatures(2, compressed_dim=m, random_state=0).fit(line).kernel(line, line[:1])
+    kernel = CompressiveFeatures(2, compressed_dim=m, random_state=0).fit(line).exact_kernel(line, line[:1])
     right.plot(distances, kernel, label=f"{m} of 64 measurements")
 right.set(xlabel="distance in length scales", ylabel="limit kernel", title="what the features estimate")
 right.legend()

@@ -32,22 +32,22 @@ y = flow(X) + 0.05 * rng.normal(size=(40, 2))
 everywhere = rng.uniform(-2.5, 2.5, size=(2000, 2))
 errors = {}
 models = {}
-for kernel in ("div_free", "curl_free", "decomposable"):
+for kernel in ("divergence_free", "curl_free", "decomposable"):
     model = OperatorRidge(kernel, length_scale=1.0, n_components=800, alpha=0.02, random_state=0).fit(X, y)
     errors[kernel] = np.sqrt(np.mean((model.predict(everywhere) - flow(everywhere)) ** 2))
     models[kernel] = model
 print({kernel: f"{error:.3f}" for kernel, error in errors.items()})
-assert min(errors, key=errors.get) == "div_free"
+assert min(errors, key=errors.get) == "divergence_free"
 
 # %%
 # The fitted field keeps the promise exactly, not only where it was measured.
 
-J = models["div_free"].jacobian(everywhere)
+J = models["divergence_free"].jacobian(everywhere)
 print(f"largest divergence: {np.abs(np.trace(J, axis1=1, axis2=2)).max():.1e}")
 assert np.abs(np.trace(J, axis1=1, axis2=2)).max() < 1e-8
 
 # %%
 figure, axes = pyplot.subplots(1, 2, figsize=(10, 5), layout="constrained")
-for ax, kernel in zip(axes, ("div_free", "decomposable"), strict=True):
+for ax, kernel in zip(axes, ("divergence_free", "decomposable"), strict=True):
     plot.vector_field(models[kernel], X, y, ax=ax)
     ax.set(xlabel="east (km)", ylabel="north (km)", title=f"{kernel}: error {errors[kernel]:.3f} m/s")

@@ -8,7 +8,7 @@ use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, Spec};
 use bochner::linalg::zeroed;
 use bochner::scalar::Scalar;
 use bochner::{Complex, Result};
-use ndarray::{Array2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use numpy::prelude::*;
 use numpy::{Element, PyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -95,6 +95,21 @@ impl Map {
         if self.complex { 2 * self.output_dim } else { self.output_dim }
     }
 
+    /// A quantity of all pairs of rows, computed in double precision.
+    fn pairwise<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Rows<'py>,
+        y: &Rows<'py>,
+        n_jobs: Option<i64>,
+        quantity: fn(&Spec, ArrayView2<'_, f64>, ArrayView2<'_, f64>) -> Result<Array2<f64>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let matrix = in_precision!(x, |x: R| in_precision!(y, |y: R| detached(py, n_jobs, None, |_| {
+            quantity(&self.spec, x.wide()?.view(), y.wide()?.view())
+        })))?;
+        Ok(to_numpy(py, matrix))
+    }
+
     /// [`drawn`](Self::drawn), without the interpreter lock while drawing.
     pub(crate) fn ready<R: Drawable>(&self, py: Python<'_>, n_jobs: Option<i64>) -> PyResult<&Drawn<R>> {
         match R::place(self).get() {
@@ -126,7 +141,11 @@ impl Map {
         n_jobs: Option<i64>,
     ) -> PyResult<Self> {
         let (single, spec) = (is_single(dtype)?, parse(spec)?);
-        detached(py, n_jobs, None, |_| Map::new(spec, input_dim, single, complex))
+        detached(py, n_jobs, None, |_| {
+            // Drawing refuses values in its own words; what it has no use for is held to the catalogue as well.
+            let map = Map::new(spec, input_dim, single, complex)?;
+            map.spec.check().map(|()| map)
+        })
     }
 
     /// Fills in what depends on data, such as a median length scale; returns the description of the map to draw.
@@ -203,10 +222,7 @@ impl Map {
         y: Rows<'py>,
         n_jobs: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let matrix = in_precision!(x, |x: R| in_precision!(y, |y: R| detached(py, n_jobs, None, |_| {
-            self.spec.variance(x.wide()?.view(), y.wide()?.view())
-        })))?;
-        Ok(to_numpy(py, matrix))
+        self.pairwise(py, &x, &y, n_jobs, Spec::variance)
     }
 
     /// The variance that as many independent draws would have: a figure to compare with where there is no closed form.
@@ -218,10 +234,7 @@ impl Map {
         y: Rows<'py>,
         n_jobs: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let matrix = in_precision!(x, |x: R| in_precision!(y, |y: R| detached(py, n_jobs, None, |_| {
-            self.spec.variance_iid(x.wide()?.view(), y.wide()?.view())
-        })))?;
-        Ok(to_numpy(py, matrix))
+        self.pairwise(py, &x, &y, n_jobs, Spec::variance_iid)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, usize, &'static str, bool))> {

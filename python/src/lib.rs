@@ -2,6 +2,7 @@
 
 mod arrays;
 mod attention;
+mod catalogue;
 mod detached;
 mod errors;
 mod features;
@@ -21,6 +22,8 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(catalogue::catalogue, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::check, module)?)?;
     errors::register(module)?;
     files::register(module)?;
     module.add_class::<features::Map>()?;

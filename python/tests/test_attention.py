@@ -27,7 +27,7 @@ def sequences(rng):
 def test_positive_features_have_the_mean_and_the_variance_they_claim(kind, orthogonal, rows):
     rows, seeds = rows[:3] / 2, 1500
     features = PositiveFeatures(48, kind=kind, orthogonal=orthogonal, length_scale=1.2).fit(rows)
-    exact, variance = features.kernel(rows), features.variance(rows)
+    exact, variance = features.exact_kernel(rows), features.variance(rows)
     np.testing.assert_allclose(exact, np.exp(rows @ rows.T / 1.44), rtol=1e-12)
     deviations = []
     for seed in range(seeds):
@@ -43,14 +43,14 @@ def test_positive_features_have_the_mean_and_the_variance_they_claim(kind, ortho
 def test_spherical_features_report_their_bias(rows):
     features = SphericalFeatures(8192, degree=7, projection="gaussian", random_state=0).fit(rows)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    np.testing.assert_allclose(features.kernel(rows), (0.5 + 0.5 * unit @ unit.T) ** 7, atol=1e-12)
+    np.testing.assert_allclose(features.exact_kernel(rows), (0.5 + 0.5 * unit @ unit.T) ** 7, atol=1e-12)
     assert 0 < features.bias_["rms"] <= features.bias_["sup"] < 0.02
-    error = features.transform(rows) @ features.transform(rows).T - features.kernel(rows)
+    error = features.transform(rows) @ features.transform(rows).T - features.exact_kernel(rows)
     z = stats.norm.ppf(1 - 1e-6 / error.size)
     assert np.all(np.abs(error) <= features.bias_["sup"] + z * np.sqrt(features.variance(rows)) + 1e-12)
     mixture = clone(features).set_params(radial_fit="mixture").fit(rows)
     assert features.bias_["rms"] <= 1.02 * mixture.bias_["rms"]
-    assert mixture.spec_["fit"] == "mixture"
+    assert mixture.spec_["radial_fit"] == "mixture"
 
 
 def test_spherical_features_refuse_zero_rows(rows):

@@ -41,7 +41,7 @@ MODELS = [
     OperatorRidge(n_components=64, alpha=0.1, random_state=3),
     OperatorRidge(n_components=64, A="covariance", alpha=0.1, random_state=3),
     OperatorRidge(n_components=32, A="learned", alpha=0.1, random_state=3),
-    OperatorRidge("div_free", n_components=32, alpha=0.1, random_state=3),
+    OperatorRidge("divergence_free", n_components=32, alpha=0.1, random_state=3),
     OperatorRidgeClassifier(n_components=64, A="covariance", alpha=0.1, random_state=3),
 ]
 

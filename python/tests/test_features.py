@@ -152,7 +152,7 @@ def test_nan_and_infinity_are_refused_in_scikit_learns_words(features, rows, val
         with pytest.raises(ValueError, match=f"Input X {words}"):
             call(damaged)
     with pytest.raises(ValueError, match=f"Input Y {words}"):
-        features.kernel(rows, damaged)
+        features.exact_kernel(rows, damaged)
 
 
 @every_map
@@ -317,7 +317,7 @@ def test_more_features_estimate_the_kernel_better(features, rows):
     for n_components in (64, 4096):
         fitted = clone(features).set_params(n_components=n_components).fit(rows)
         Z = fitted.transform(rows)
-        errors.append(relative_frobenius_error(fitted.kernel(rows), Z @ Z.conj().T))
+        errors.append(relative_frobenius_error(fitted.exact_kernel(rows), Z @ Z.conj().T))
     # 64 times as many features divide the error by 8 on average; by 4 at the least.
     assert errors[1] < errors[0] / 4
 
@@ -327,7 +327,7 @@ def test_variance_is_the_spread_over_seeds(features, rows):
     rows, seeds = rows[:4], 500
     features = clone(features).set_params(n_components=128)
     fitted = features.fit(rows)
-    exact, variance = fitted.kernel(rows), fitted.variance(rows)
+    exact, variance = fitted.exact_kernel(rows), fitted.variance(rows)
     estimates = []
     for seed in range(seeds):
         Z = clone(features).set_params(random_state=seed).fit_transform(rows)
@@ -352,8 +352,8 @@ def test_kernel_and_variance_take_two_sets_of_rows(features, rows):
     for compute in (fitted.kernel,) if features in UNKNOWN_VARIANCE else (fitted.kernel, fitted.variance):
         assert compute(rows[:5], rows[5:12]).shape == (5, 7)
         np.testing.assert_allclose(compute(rows[:12])[:5, 5:], compute(rows[:5], rows[5:12]), rtol=1e-12)
-    assert fitted.kernel(rows.astype(np.float32)).dtype == np.float32
-    assert fitted.kernel(rows.astype(np.float32), rows).dtype == np.float64
+    assert fitted.exact_kernel(rows.astype(np.float32)).dtype == np.float32
+    assert fitted.exact_kernel(rows.astype(np.float32), rows).dtype == np.float64
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def test_length_scale_of_each_column_divides_it(rows):
     each = FourierFeatures(64, length_scale=scales, random_state=0).fit(rows)
     same = FourierFeatures(64, random_state=0).fit(rows / scales)
     np.testing.assert_allclose(each.transform(rows), same.transform(rows / scales), atol=1e-12)
-    np.testing.assert_allclose(each.kernel(rows), same.kernel(rows / scales), rtol=1e-12)
+    np.testing.assert_allclose(each.exact_kernel(rows), same.exact_kernel(rows / scales), rtol=1e-12)
 
 
 def test_kernel_is_a_parameter_and_a_method(rows):
@@ -397,7 +397,7 @@ def test_kernel_is_a_parameter_and_a_method(rows):
     assert type(clone(features).get_params()["kernel"]) is str
     assert type(pickle.loads(pickle.dumps(features.kernel))) is str
     assert "kernel='laplacian'" in repr(features)
-    assert features.fit(rows).kernel(rows).shape == (200, 200)
+    assert features.fit(rows).exact_kernel(rows).shape == (200, 200)
     features.set_params(kernel="gaussian")
     assert features.fit(rows).kernel == "gaussian"
 

@@ -12,23 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 
 import bochner
-from bochner import (
-    CompressiveFeatures,
-    FeatureGPClassifier,
-    FeatureGPRegressor,
-    FeatureRidge,
-    FeatureRidgeClassifier,
-    FeatureSVC,
-    FourierFeatures,
-    LocalGPRegressor,
-    MaclaurinFeatures,
-    OperatorRidge,
-    OperatorRidgeClassifier,
-    OpticalFeatures,
-    PolynomialSketch,
-    SphericalFeatures,
-    exact,
-)
+from bochner import *  # noqa: F403
 from bochner.kernels import CurlFree, Decomposable, Matern
 
 MODELS = [

@@ -4,18 +4,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 
-from bochner import (
-    FeatureGPClassifier,
-    FeatureGPRegressor,
-    FeatureRidge,
-    FeatureRidgeClassifier,
-    FeatureSVC,
-    FourierFeatures,
-    LocalGPRegressor,
-    OperatorRidge,
-    OperatorRidgeClassifier,
-    exact,
-)
+from bochner import *  # noqa: F403
 from test_threads import interrupted_after
 
 # Many features and few rows: the time goes into a factorisation. Few features and many rows: into passes.

@@ -25,7 +25,7 @@ def test_kernels_return_a_matrix_for_every_pair(field):
     delta, s = X[2] - X[7], 1 / 1.5**2
     k0 = np.exp(-0.5 * s * delta @ delta)
     np.testing.assert_allclose(K[2, 2], k0 * (s * np.eye(3) - s**2 * np.outer(delta, delta)), atol=1e-15)
-    D = kernels.DivFree(1.5)(X[:5], X[5:9])
+    D = kernels.DivergenceFree(1.5)(X[:5], X[5:9])
     expected = k0 * ((2 * s - s**2 * delta @ delta) * np.eye(3) + s**2 * np.outer(delta, delta))
     np.testing.assert_allclose(D[2, 2], expected, atol=1e-15)
     np.testing.assert_allclose(kernels.Helmholtz(1.5, 0.25)(X[:5], X[5:9]), 0.25 * K + 0.75 * D, atol=1e-15)
@@ -43,7 +43,7 @@ def test_kernels_are_values():
         kernels.CurlFree(-1.0)
 
 
-@pytest.mark.parametrize("kernel", ["curl_free", "div_free"])
+@pytest.mark.parametrize("kernel", ["curl_free", "divergence_free"])
 @pytest.mark.parametrize("solver", ["auto", "cholesky", "cg", "lbfgs"])
 def test_solvers_agree_and_fields_keep_their_promise(field, kernel, solver):
     X, y = field

@@ -26,7 +26,7 @@ VARIANTS = [
 def assert_moments(features, rows, seeds=400):
     """Over seeds, estimates have the exact kernel as their mean and the closed form as their variance."""
     features = clone(features).fit(rows)
-    exact, variance = features.kernel(rows), features.variance(rows)
+    exact, variance = features.exact_kernel(rows), features.variance(rows)
     estimates = []
     for seed in range(seeds):
         Z = clone(features).set_params(random_state=seed).fit_transform(rows)
@@ -100,8 +100,8 @@ def test_ctr_is_the_complex_sketch_with_its_parts_as_columns(rows):
             {"sketch": "count"},
             'sketch must be one of "tensor_srht", "rademacher", "gaussian", "tensor_sketch", got "count"',
         ),
-        ({"weights": "imaginary"}, 'weights must be one of "real", "complex", "ctr", got "imaginary"'),
-        ({"srht": "blocks"}, 'srht must be one of "stacked", "upsampled", "tuple", got "blocks"'),
+        ({"weights": "imaginary"}, 'weights must be one of "ctr", "real", "complex", got "imaginary"'),
+        ({"srht": "blocks"}, 'srht must be one of "upsampled", "stacked", "tuple", got "blocks"'),
         ({"structure": "bush"}, 'structure must be one of "flat", "tree", "compact", got "bush"'),
         ({"structure": "tree"}, 'use weights="real"'),
     ],

@@ -15,10 +15,31 @@ use crate::feature::Spec;
 use crate::kernel::{AnyKernel, OperatorKernel};
 pub use crate::model::{Answers, ModelEntry, Task};
 pub use crate::parameter::{Choice, Domain, Entry, Parameter, Role, Value};
+use serde_json::json;
 
 /// Kinds of feature maps.
 pub fn maps() -> impl Iterator<Item = &'static Entry> {
     Spec::KINDS.iter().map(|(entry, _)| entry)
+}
+
+/// All of it as JSON: `maps` with the `kernels` they estimate, `kernels` and `operator_kernels`.
+///
+/// ```
+/// let all = bochner::catalogue::to_json();
+/// assert_eq!(all["maps"][0]["name"], "fourier");
+/// assert_eq!(all["kernels"][0]["parameters"][0]["domain"]["above"][0], 0.0);
+/// ```
+pub fn to_json() -> serde_json::Value {
+    let map = |(entry, kernels): &(Entry, &[&str])| {
+        let mut described = json!(entry);
+        described["kernels"] = json!(kernels);
+        described
+    };
+    json!({
+        "maps": Spec::KINDS.iter().map(map).collect::<Vec<_>>(),
+        "kernels": AnyKernel::KINDS,
+        "operator_kernels": OperatorKernel::KINDS,
+    })
 }
 
 /// Kernels whose values are numbers.

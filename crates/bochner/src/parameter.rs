@@ -4,14 +4,15 @@
 //! [`catalogue`](crate::catalogue) lists them. The command line, Python, model files, the planner and the manual read them there.
 
 use crate::error::{Error, Result};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
 /// A parameter of a map, a kernel or a model.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct Parameter {
     /// As every door writes it.
     pub name: &'static str,
+    #[serde(serialize_with = "sentence")]
     about: &'static str,
     /// What it may be.
     pub domain: Domain,
@@ -19,7 +20,17 @@ pub struct Parameter {
     pub role: Role,
     /// The one other parameter, and its words, without which this one changes nothing.
     pub only_for: Option<(&'static str, &'static [&'static str])>,
+    #[serde(serialize_with = "value")]
     default: fn() -> Value,
+}
+
+/// Sentences from doc comments begin with a space.
+fn sentence<S: Serializer>(about: &str, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    about.trim_start().serialize(serializer)
+}
+
+fn value<S: Serializer>(default: &fn() -> Value, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    default().serialize(serializer)
 }
 
 impl Parameter {
@@ -165,7 +176,7 @@ impl fmt::Display for Value {
 }
 
 /// What every door knows about a kind of map, kernel or model.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct Entry {
     /// As every door writes it.
     pub name: &'static str,
@@ -174,6 +185,7 @@ pub struct Entry {
     /// As people say it, in the middle of a sentence.
     pub title: &'static str,
     /// One sentence for people.
+    #[serde(serialize_with = "sentence")]
     pub about: &'static str,
     /// What it can be told.
     pub parameters: &'static [Parameter],
@@ -205,10 +217,11 @@ impl Entry {
 }
 
 /// A word that a parameter may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Choice {
     /// As every door writes it.
     pub name: &'static str,
+    #[serde(serialize_with = "sentence")]
     about: &'static str,
 }
 
@@ -224,8 +237,9 @@ impl Choice {
     }
 }
 
-/// What a parameter may be.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// What a parameter may be. As JSON it is one word, or an object of one word and its bounds; `null` is no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Domain {
     /// A whole number from `0` to `1`.

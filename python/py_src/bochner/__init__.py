@@ -5,20 +5,25 @@ models on top of them that read the data in blocks. Everything follows scikit-le
 """
 
 from bochner import exact, kernels, metrics, plot
-from bochner._attention import PositiveFeatures, linear_attention, softmax_attention
+from bochner._attention import linear_attention, softmax_attention
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
-from bochner._compressive import CompressiveFeatures, OrthoProjection
-from bochner._features import FourierFeatures, PolynomialSketch
+from bochner._features import (
+    CompressiveFeatures,
+    FourierFeatures,
+    MaclaurinFeatures,
+    OpticalFeatures,
+    OrthoProjection,
+    PolynomialSketch,
+    PositiveFeatures,
+    SphericalFeatures,
+)
 from bochner._files import load
-from bochner._maclaurin import LocalGPRegressor, MaclaurinFeatures
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
-from bochner._optical import OpticalFeatures
 from bochner._plan import plan
 from bochner._pooling import compact_bilinear_pooling
-from bochner._processes import FeatureGPClassifier, FeatureGPRegressor
+from bochner._processes import FeatureGPClassifier, FeatureGPRegressor, LocalGPRegressor
 from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
 from bochner._search import search
-from bochner._spherical import SphericalFeatures
 from bochner._svm import FeatureSVC
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""Features of the exponential kernel, and attention made of them."""
+"""Attention made of features of the exponential kernel."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,76 +10,7 @@ from sklearn.base import clone
 
 from bochner import _bochner
 from bochner._base import FeatureTransformer
-from bochner._checks import RandomState
-
-
-class PositiveFeatures(FeatureTransformer):
-    r"""Random features of the exponential kernel ``exp(<x, y> / length_scale^2)``.
-
-    Exponentials of projections on normal directions: an unbiased estimate made of positive numbers (Choromanski et al.
-    2021), accurate where the kernel is small.
-
-    Parameters
-    ----------
-    n_components : int, default=1024
-        Budget of output columns; one fewer is used where they come in pairs and the budget is odd.
-    length_scale : float, default=1.0
-        Divides the rows.
-    orthogonal : bool, default=True
-        Whether directions are orthogonal in blocks, which never adds variance to positive features.
-    kind : {"positive", "hyperbolic", "trigonometric"}, default="positive"
-        One exponential per direction; those of both signs, which vary half as much where the kernel is small; or cosines
-        and sines, accurate where the kernel is large but of both signs.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the draw. An integer is the seed itself: the same features in every language.
-    n_jobs : int, default=None
-        Threads; None and -1 mean all processors. Features do not depend on it.
-
-    Attributes
-    ----------
-    spec_ : dict
-        Full description of the map; with it any door of the library draws the same map.
-    n_features_in_ : int
-        Columns of the rows seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where they had any.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import PositiveFeatures
-    >>> X = np.random.default_rng(0).normal(size=(5, 3)) / 4
-    >>> features = PositiveFeatures(8192, random_state=0).fit(X)
-    >>> Z = features.transform(X)
-    >>> bool((Z > 0).all()), bool(np.allclose(Z @ Z.T, features.kernel(X), rtol=0.2))
-    (True, True)
-    """
-
-    _map_name = "positive"
-
-    def __init__(
-        self,
-        n_components: int = 1024,
-        *,
-        length_scale: float = 1.0,
-        orthogonal: bool = True,
-        kind: Literal["positive", "hyperbolic", "trigonometric"] = "positive",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.length_scale = length_scale
-        self.orthogonal = orthogonal
-        self.kind = kind
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    def _description(self, X: Any) -> dict[str, Any]:
-        description = super()._description(X)
-        if self.n_components == 1:
-            # No room for a pair.
-            description["kind"] = "positive"
-        return description
+from bochner._catalogue import documented
 
 
 def _sequences(q: ArrayLike, k: ArrayLike, v: ArrayLike) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -95,6 +26,7 @@ def _sequences(q: ArrayLike, k: ArrayLike, v: ArrayLike) -> tuple[NDArray[Any], 
     return q, k, v
 
 
+@documented
 def linear_attention(
     q: ArrayLike, k: ArrayLike, v: ArrayLike, features: FeatureTransformer, causal: bool = False
 ) -> NDArray[Any]:
@@ -106,17 +38,9 @@ def linear_attention(
 
     Parameters
     ----------
-    q : array-like of shape (..., n_queries, d)
-        Queries; axes in front, such as heads, are attended to one by one.
-    k : array-like of shape (..., n_keys, d)
-        Keys.
-    v : array-like of shape (..., n_keys, n_values)
-        Values.
     features : FeatureTransformer
         Features such as :class:`PositiveFeatures`. Fitted ones are used as they are; otherwise a clone is fitted to the
         scaled queries and keys.
-    causal : bool, default=False
-        Whether query i sees only keys up to i.
 
     Returns
     -------
@@ -146,26 +70,11 @@ def linear_attention(
     return out
 
 
+@documented
 def softmax_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, causal: bool = False) -> NDArray[Any]:
     r"""Exact attention: means of the rows of `v` with weights proportional to ``exp(<q, k> / sqrt(d))``.
 
-    The reference for :func:`linear_attention`. Time grows with the square of the length, memory does not.
-
-    Parameters
-    ----------
-    q : array-like of shape (..., n_queries, d)
-        Queries; axes in front, such as heads, are attended to one by one.
-    k : array-like of shape (..., n_keys, d)
-        Keys.
-    v : array-like of shape (..., n_keys, n_values)
-        Values.
-    causal : bool, default=False
-        Whether query i sees only keys up to i.
-
-    Returns
-    -------
-    out : ndarray of shape (..., n_queries, n_values)
-        Float32 if all of q, k and v are, float64 otherwise.
+    The reference for :func:`linear_attention`, which returns arrays of the same shape. Time grows with the square of the length, memory does not.
 
     Examples
     --------

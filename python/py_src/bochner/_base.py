@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import json
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Self
 
@@ -14,72 +14,67 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bochner._bochner import Map
+from bochner._catalogue import Fitted, renamed
 from bochner._checks import check_rows, explained, forget, plain, same_dtype, seed_of
 
 # Rows on which a description that depends on data is resolved.
 _SAMPLE_ROWS = 5000
 
 
-class KernelParameter:
-    """A parameter called `kernel` beside the method of the same name.
+class _Called:
+    """Version 0.1 had the exact kernel as ``features.kernel(X)``; this and the next three classes go in version 0.3."""
 
-    Reading it gives the parameter's value with the method attached: ``features.kernel == "gaussian"`` and
-    ``features.kernel(X)`` both hold what they promise.
-    """
+    _owner: FeatureTransformer
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
+        warnings.warn("kernel(X) is called exact_kernel(X); the old name goes in version 0.3", FutureWarning, stacklevel=2)
+        return self._owner.exact_kernel(X, Y)
+
+    def __reduce__(self) -> tuple[Any, tuple[Any]]:
+        kind = type(self).__mro__[2]
+        return kind, (kind(self),)
+
+
+class _CalledName(_Called, str):
+    pass
+
+
+class _CalledSeries(_Called, tuple):  # type: ignore[type-arg]
+    pass
+
+
+class _CalledKernel:
+    """The value of the parameter `kernel`, where there is one, that can still be called."""
 
     def __get__(self, owner: Any, owner_type: type | None = None) -> Any:
-        if owner is None:
-            return self
-        value = vars(owner)["kernel"]
-        if isinstance(value, str):
-            return _KernelName(owner, value)
-        # Anything else is for the core to refuse in `fit`.
-        return _KernelSeries(owner, value) if isinstance(value, Iterable) else value
+        value = "" if owner is None else vars(owner).get("kernel", "")
+        if owner is None or not isinstance(value, Iterable):
+            return self if owner is None else value
+        called: Any = _CalledName(value) if isinstance(value, str) else _CalledSeries(value)
+        called._owner = owner
+        return called
 
     def __set__(self, owner: Any, value: Any) -> None:
         vars(owner)["kernel"] = value
 
 
-class _Callable:
-    _owner: FeatureTransformer
-
-    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
-        """The exact kernel that the features estimate; see :meth:`FeatureTransformer.kernel`."""
-        return FeatureTransformer.kernel(self._owner, X, Y)
-
-
-class _KernelName(_Callable, str):
-    def __new__(cls, owner: FeatureTransformer, value: str) -> Self:
-        self = super().__new__(cls, value)
-        self._owner = owner
-        return self
-
-    def __reduce__(self) -> tuple[type, tuple[str]]:
-        return str, (str(self),)
-
-
-class _KernelSeries(_Callable, tuple):  # type: ignore[type-arg]
-    def __new__(cls, owner: FeatureTransformer, value: Any) -> Self:
-        self = super().__new__(cls, value)
-        self._owner = owner
-        return self
-
-    def __reduce__(self) -> tuple[type, tuple[list[Any]]]:
-        return tuple, (list(self),)
-
-
-class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Rows to random features whose inner products estimate a kernel.
 
-    Subclasses declare their parameters, the name of their map in the core and which parameters `fit` fills in.
-    Values are judged by the core.
+    Subclasses say which map of the core they are and which parameters `fit` fills in. Values are judged by the core.
     """
 
     _map_name: ClassVar[str]
     _filled_in: ClassVar[tuple[str, ...]] = ()
+    # What parameters mean for a single column, where that has no room for what they say.
+    _single: ClassVar[dict[str, dict[Any, Any]]] = {}
+    _learned = {"spec_": ("dict", "Full description of the map; with it any door of the library draws the same map.")}
+    _arguments = {"y": ("ignored", "Present by convention.")}
 
+    n_components: int
     n_jobs: int | None
     random_state: Any
+    kernel: Any = _CalledKernel()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of this transformer.
@@ -95,26 +90,30 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             Parameters by name.
         """
         params: dict[str, Any] = super().get_params(deep)
-        if "kernel" in params:
-            params["kernel"] = vars(self)["kernel"]
-        return params
+        return params | ({"kernel": vars(self)["kernel"]} if "kernel" in params else {})
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters, by their names."""
+        return super().set_params(**renamed(type(self), params))
 
     def _description(self, X: Any) -> dict[str, Any]:
         """The parameters as the core names them."""
-        skipped = {"random_state", "n_jobs"}
-        return {name: value for name, value in self.get_params(deep=False).items() if name not in skipped}
+        description = self.get_params(deep=False)
+        for name, other in self._single.items() if self.n_components == 1 else ():
+            description[name] = other.get(description[name], description[name])
+        return {name: value for name, value in description.items() if name not in ("random_state", "n_jobs")}
 
     def _rows_needed(self) -> int:
         """Rows without which a parameter cannot be found from data."""
-        return 1
+        return 2 if isinstance(getattr(self, "length_scale", None), str) else 1
 
     def _complex_output(self) -> bool:
-        return False
+        return "complex" in (getattr(self, "form", None), getattr(self, "weights", None))
 
     def _draw(self, X: Any, seed: int) -> Map:
         """The map for rows like those of X."""
         # What may be None and is, stays out: the core names the argument it refuses by its value.
-        optional = {name for name, p in inspect.signature(type(self)).parameters.items() if p.default is None}
+        optional = {parameter.name for parameter in self._parameters if parameter.default is None}
         description = {
             name: plain(name, value)
             for name, value in self._description(X).items()
@@ -125,21 +124,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return Map(spec, X.shape[1], X.dtype.name, self._complex_output(), n_jobs=self.n_jobs)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Draw the map for rows of this width.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows. Their number of columns and their dtype matter, and their values where a parameter is to be
-            found from data.
-        y : ignored
-            Present by convention.
-
-        Returns
-        -------
-        self : object
-            The fitted transformer.
-        """
+        """Draw the map for rows of this width; values matter where a parameter is to be found from data."""
         forget(self)
         rows = check_rows(self, X, reset=True, ensure_min_samples=self._rows_needed())
         return self._adopt(self._draw(rows, seed_of(self.random_state)))
@@ -155,30 +140,21 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def transform(self, X: ArrayLike) -> NDArray[Any]:
         """Features of rows.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
         Returns
         -------
         features : ndarray of shape (n_samples, n_features_out)
             Features, float32 for rows in float32 and float64 otherwise.
         """
+        return self._features(X)
+
+    def _features(self, X: ArrayLike, name: str = "X") -> NDArray[Any]:
         check_is_fitted(self)
         rows = check_rows(self, X, reset=False)
-        with explained(self, ("X", rows)):
+        with explained(self, (name, rows)):
             return self.map_.transform(rows, n_jobs=self.n_jobs)
 
-    def kernel(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
+    def exact_kernel(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
         """The exact kernel that the features estimate.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples_X, n_features)
-            Rows.
-        Y : array-like of shape (n_samples_Y, n_features), default=None
-            Other rows; the rows of X if not given.
 
         Returns
         -------
@@ -187,15 +163,19 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         return self._pairwise("kernel", X, Y)
 
+    def estimate(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
+        """The estimated kernel: inner products of features.
+
+        Returns
+        -------
+        K_hat : ndarray of shape (n_samples_X, n_samples_Y)
+            Estimated kernel matrix, in the dtype of the features; complex where they are.
+        """
+        x = self._features(X)
+        return x @ (x if Y is None else self._features(Y, "Y")).conj().T
+
     def variance(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[np.float64]:
         """Closed-form variance of every entry of the estimated kernel matrix, over draws of the map.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples_X, n_features)
-            Rows.
-        Y : array-like of shape (n_samples_Y, n_features), default=None
-            Other rows; the rows of X if not given.
 
         Returns
         -------
@@ -214,13 +194,6 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         It is `variance` itself for maps of independent draws, and a figure to compare with for structured ones that have
         no closed form.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples_X, n_features)
-            Rows.
-        Y : array-like of shape (n_samples_Y, n_features), default=None
-            Other rows; the rows of X if not given.
 
         Returns
         -------

@@ -1,60 +1,26 @@
-"""The feature maps, each a declaration of parameters over :class:`~bochner._base.FeatureTransformer`."""
+"""The feature maps, each a class around :class:`~bochner._base.FeatureTransformer`; parameters come from the catalogue."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from bochner._base import FeatureTransformer, KernelParameter
-from bochner._checks import RandomState, is_sparse
+from bochner import _signatures
+from bochner._base import FeatureTransformer
+from bochner._bochner import Map, spherical_bias
+from bochner._checks import is_sparse
+
+_LENGTH_SCALE = {"length_scale_": ("float or list of float", "Length scale used.")}
+_PROJECTION = {"projection_": ("str", "Projection used.")}
 
 
-class FourierFeatures(FeatureTransformer):
+class FourierFeatures(_signatures.FourierMap, FeatureTransformer):
     r"""Random Fourier features of a shift-invariant kernel.
 
     With frequencies drawn from the kernel's spectrum, the cosines and sines of a row's projections on them have
-    inner products that estimate the kernel without bias (Rahimi and Recht 2007).
-
-    Parameters
-    ----------
-    n_components : int, default=1024
-        Budget of output columns; one fewer is used where they come in pairs and the budget is odd. A single column
-        is always a cosine with a random offset.
-    kernel : {"gaussian", "laplacian", "matern"}, default="gaussian"
-        Kernel to estimate. (On a fitted transformer ``kernel(X, Y)`` is also the exact kernel matrix.)
-    length_scale : float, array-like of shape (n_features,) or "median", default=1.0
-        Distance over which the kernel falls off, one for all columns or one for each; "median" takes the median
-        distance between rows seen in `fit`.
-    nu : float, default=1.5
-        Smoothness of the Matern kernel.
-    norm : {1, 2}, default=2
-        Norm of the Laplacian kernel ``exp(-|x - y| / length_scale)``.
-    projection : {"auto", "gaussian", "orthogonal", "sorf"}, default="auto"
-        How frequencies are drawn; "auto" takes the fastest one whose bias hides below the sampling error.
-    form : {"cos_sin", "offset", "complex"}, default="cos_sin"
-        Pairs of cosine and sine, a cosine with a random offset, or complex exponentials (complex output).
-    gamma : float or "scale", default=None
-        Another way to give the length scale of the Gaussian kernel ``exp(-gamma |x - y|^2)``, as in
-        :class:`sklearn.kernel_approximation.RBFSampler`; takes the place of `length_scale` if given.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the draw. An integer is the seed itself: the same features in every language.
-    n_jobs : int, default=None
-        Threads; None and -1 mean all processors. Features do not depend on it.
-
-    Attributes
-    ----------
-    length_scale_ : float or list of float
-        Length scale used.
-    projection_ : str
-        Projection used.
-    spec_ : dict
-        Full description of the map; with it any door of the library draws the same map.
-    n_features_in_ : int
-        Columns of the rows seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where they had any.
+    inner products that estimate the kernel without bias (Rahimi and Recht 2007). A single column is always a cosine with a
+    random offset.
 
     Examples
     --------
@@ -62,100 +28,34 @@ class FourierFeatures(FeatureTransformer):
     >>> from bochner import FourierFeatures
     >>> X = np.random.default_rng(0).normal(size=(5, 3))
     >>> features = FourierFeatures(4096, random_state=0).fit(X)
-    >>> Z = features.transform(X)
-    >>> bool(np.abs(Z @ Z.T - features.kernel(X)).max() < 0.1)
+    >>> bool(np.abs(features.estimate(X) - features.exact_kernel(X)).max() < 0.1)
     True
     """
 
-    _map_name = "fourier"
     _filled_in = ("length_scale", "projection")
-    kernel = KernelParameter()
-
-    def __init__(
-        self,
-        n_components: int = 1024,
-        *,
-        kernel: Literal["gaussian", "laplacian", "matern"] = "gaussian",
-        length_scale: float | ArrayLike | Literal["median"] = 1.0,
-        nu: float = 1.5,
-        norm: Literal[1, 2] = 2,
-        projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto",
-        form: Literal["cos_sin", "offset", "complex"] = "cos_sin",
-        gamma: float | Literal["scale"] | None = None,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.length_scale = length_scale
-        self.nu = nu
-        self.norm = norm
-        self.projection = projection
-        self.form = form
-        self.gamma = gamma
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    _learned = _LENGTH_SCALE | _PROJECTION
+    # No room for a pair, but for one cosine.
+    _single = {"form": {"cos_sin": "offset"}}
 
     def _description(self, X: Any) -> dict[str, Any]:
         description = super()._description(X)
         gamma = description.pop("gamma")
         if gamma is not None:
             description["length_scale"] = _length_scale(gamma, self.kernel, X)
-        if self.n_components == 1 and self.form == "cos_sin":
-            # No room for a pair, but for one cosine.
-            description["form"] = "offset"
         return description
 
     def _rows_needed(self) -> int:
-        return 2 if isinstance(self.length_scale, str) and self.gamma is None else 1
-
-    def _complex_output(self) -> bool:
-        return self.form == "complex"
+        return super()._rows_needed() if self.gamma is None else 1
 
 
-class PolynomialSketch(FeatureTransformer):
+class PolynomialSketch(_signatures.PolynomialMap, FeatureTransformer):
     r"""Random features of the polynomial kernel ``(gamma <x, y> + coef0)^degree``.
 
     A feature is the product of `degree` random projections of a row, so that inner products of features estimate the
     kernel without bias; or, for ``sketch="tensor_sketch"``, a convolution of count sketches (Pham and Pagh 2013).
-    Parameters mean what they mean to :class:`sklearn.kernel_approximation.PolynomialCountSketch`.
-
-    Parameters
-    ----------
-    n_components : int, default=1024
-        Budget of output columns; one fewer is used where they come in pairs and the budget is odd. A single column has
-        no room for a pair: ``weights="ctr"`` then means "real". For ``degree=0`` the one column is a constant.
-    degree : int, default=2
-        Exponent, at most 64.
-    gamma : float, default=1.0
-        Factor of the inner product, not negative.
-    coef0 : float, default=0.0
-        Constant inside the power, not negative.
-    sketch : {"tensor_srht", "rademacher", "gaussian", "tensor_sketch"}, default="tensor_srht"
-        Random directions of the projections: randomised Hadamard ones, which are fast and usually vary least,
-        independent signs or independent normals; or convolved count sketches. `variance` tells for given rows.
-    weights : {"ctr", "real", "complex"}, default="ctr"
-        Real directions, or complex ones, which usually vary less: "ctr" has the real and the imaginary parts of complex
-        features as columns, "complex" the complex features themselves (complex output).
-    srht : {"upsampled", "stacked", "tuple"}, default="upsampled"
-        How coordinates are sampled for ``sketch="tensor_srht"``: from one transform of the row per factor, from a fresh
-        transform for every block of columns, or as distinct tuples over the factors (Ahle et al. 2020).
-    structure : {"flat", "tree", "compact"}, default="flat"
-        One product over all factors; a balanced tree of products of two, for high degrees; or a flat sketch several
-        times as wide, projected down. Trees and compact sketches need ``weights="real"``.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the draw. An integer is the seed itself: the same features in every language.
-    n_jobs : int, default=None
-        Threads; None and -1 mean all processors. Features do not depend on it.
-
-    Attributes
-    ----------
-    spec_ : dict
-        Full description of the map; with it any door of the library draws the same map.
-    n_features_in_ : int
-        Columns of the rows seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where they had any.
+    Parameters mean what they mean to :class:`sklearn.kernel_approximation.PolynomialCountSketch`. A single column has no room
+    for a pair: ``weights="ctr"`` then means "real". For ``degree=0`` the one column is a constant. Which sketch varies least
+    for given rows, `variance` tells.
 
     See Also
     --------
@@ -167,62 +67,216 @@ class PolynomialSketch(FeatureTransformer):
     >>> from bochner import PolynomialSketch
     >>> X = np.random.default_rng(0).normal(size=(5, 20)) / np.sqrt(20)
     >>> features = PolynomialSketch(4096, degree=3, coef0=1.0, random_state=0).fit(X)
-    >>> Z = features.transform(X)
-    >>> deviations = np.abs(Z @ Z.T - features.kernel(X)) / np.sqrt(features.variance(X))
+    >>> deviations = np.abs(features.estimate(X) - features.exact_kernel(X)) / np.sqrt(features.variance(X))
     >>> bool(deviations.max() < 4.0)
     True
     """
 
-    _map_name = "polynomial"
+    # No room for a real and an imaginary part.
+    _single = {"weights": {"ctr": "real"}}
 
-    def __init__(
-        self,
-        n_components: int = 1024,
-        *,
-        degree: int = 2,
-        gamma: float = 1.0,
-        coef0: float = 0.0,
-        sketch: Literal["tensor_srht", "rademacher", "gaussian", "tensor_sketch"] = "tensor_srht",
-        weights: Literal["ctr", "real", "complex"] = "ctr",
-        srht: Literal["upsampled", "stacked", "tuple"] = "upsampled",
-        structure: Literal["flat", "tree", "compact"] = "flat",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.sketch = sketch
-        self.weights = weights
-        self.srht = srht
-        self.structure = structure
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+
+class PositiveFeatures(_signatures.PositiveMap, FeatureTransformer):
+    r"""Random features of the exponential kernel ``exp(<x, y> / length_scale^2)``.
+
+    Exponentials of projections on normal directions: an unbiased estimate made of positive numbers (Choromanski et al.
+    2021), accurate where the kernel is small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import PositiveFeatures
+    >>> X = np.random.default_rng(0).normal(size=(5, 3)) / 4
+    >>> features = PositiveFeatures(8192, random_state=0).fit(X)
+    >>> bool((features.transform(X) > 0).all())
+    True
+    >>> bool(np.allclose(features.estimate(X), features.exact_kernel(X), rtol=0.2))
+    True
+    """
+
+    # No room for a pair.
+    _single = {"kind": {"hyperbolic": "positive", "trigonometric": "positive"}}
+
+
+class OpticalFeatures(_signatures.OpticalMap, FeatureTransformer):
+    r"""Random features ``|U x|^exponent / sqrt(n_components)`` with a complex normal matrix U.
+
+    What an optical processing unit computes: light is scattered by a random medium and a camera sees its intensity.
+    Inner products of features estimate the kernel :class:`bochner.kernels.Optical`, ``|x|^2 |y|^2 + <x, y>^2`` for
+    exponent 2 (Saade et al. 2016, Ohana et al. 2020). The parts of a device can be switched on one by one: binary
+    rows, a camera of few bits, read noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import OpticalFeatures
+    >>> X = np.random.default_rng(0).normal(size=(5, 3))
+    >>> features = OpticalFeatures(8192, exponent=1.0, random_state=0).fit(X)
+    >>> K = features.exact_kernel(X)
+    >>> bool(np.abs(features.estimate(X) - K).max() < 0.05 * K.max())
+    True
+    """
+
+    _filled_in = ("projection", "gain")
+    _learned = _PROJECTION | {
+        "gain_": ("float or None", "Grey levels per unit of intensity, where there is a camera.")
+    }
 
     def _description(self, X: Any) -> dict[str, Any]:
         description = super()._description(X)
-        if self.n_components == 1 and self.weights == "ctr":
-            # No room for a real and an imaginary part.
-            description["weights"] = "real"
+        levels, kind = description.pop("levels"), self._one_of("encoding")
+        if kind is not None:
+            description["encoding"] = {"kind": kind, "bits" if kind == "bit_planes" else "levels": levels}
         return description
 
-    def _complex_output(self) -> bool:
-        return self.weights == "complex"
+
+class SphericalFeatures(_signatures.SphericalMap, FeatureTransformer):
+    r"""Random features of the polynomial kernel ``(1 - |x - y|^2 / a^2)^degree`` of rows divided by their lengths.
+
+    Cosines and sines of projections whose lengths are drawn from a density that is fitted to the kernel (Pennington, Yu
+    and Kumar 2015). The estimate is biased, by what no density can represent: `bias_` says how much. Rows are divided by
+    their lengths here; zero rows have no direction and are refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import SphericalFeatures
+    >>> X = np.random.default_rng(0).normal(size=(5, 3))
+    >>> features = SphericalFeatures(4096, degree=7, random_state=0).fit(X)
+    >>> bool(np.abs(features.estimate(X) - features.exact_kernel(X)).max() < features.bias_["sup"] + 0.1)
+    True
+    """
+
+    _filled_in = ("projection",)
+    _learned = {
+        "bias_": (
+            "dict",
+            "Difference between the mean of the estimate and the kernel over all distances between directions: its largest "
+            'absolute value as ``"sup"`` and its root mean square as ``"rms"``.',
+        )
+    } | _PROJECTION
+    # A cosine comes with its sine.
+    _single = {"n_components": {1: 2}}
+
+    def _adopt(self, drawn: Map) -> Self:
+        sup, rms = spherical_bias(drawn.spec, drawn.input_dim)
+        self.bias_ = {"sup": sup, "rms": rms}
+        return super()._adopt(drawn)
+
+
+class OrthoProjection(_signatures.OrthoProjectionMap, FeatureTransformer):
+    r"""Compressed measurements: projections of rows on random orthogonal directions.
+
+    Squared lengths and inner products are kept on average, so that measurements can be stored and used in place of
+    the rows: in front of :class:`FourierFeatures` they make compressive features (Chang et al. 2016).
+
+    See Also
+    --------
+    CompressiveFeatures : Both steps in one transformer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import FourierFeatures, OrthoProjection
+    >>> from sklearn.pipeline import make_pipeline
+    >>> X = np.random.default_rng(0).normal(size=(5, 200))
+    >>> make_pipeline(OrthoProjection(20), FourierFeatures(64, length_scale=10.0)).fit_transform(X).shape
+    (5, 64)
+    """
+
+
+class CompressiveFeatures(_signatures.CompressiveMap, FeatureTransformer):
+    r"""Random Fourier features of compressed rows.
+
+    One orthoprojector compresses all rows to a few measurements (:class:`OrthoProjection`), of which Fourier features of the
+    Gaussian kernel are taken: many features cost little in high dimensions (Chang et al. 2016). They estimate the mean of the
+    Gaussian kernel over projections, which `exact_kernel` gives in closed form; it is close to the Gaussian kernel unless
+    `compressed_dim` is small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import CompressiveFeatures
+    >>> X = np.random.default_rng(0).normal(size=(5, 200))
+    >>> features = CompressiveFeatures(4096, compressed_dim=50, length_scale=15.0, random_state=0).fit(X)
+    >>> deviations = np.abs(features.estimate(X) - features.exact_kernel(X)) / np.sqrt(features.variance(X) + 1e-20)
+    >>> bool(deviations.max() < 5.0)
+    True
+    """
+
+    _filled_in = ("length_scale", "projection")
+    _learned = _LENGTH_SCALE | _PROJECTION
+    # No room for a pair, but for one cosine.
+    _single = {"form": {"cos_sin": "offset"}}
+
+
+class MaclaurinFeatures(_signatures.MaclaurinMap, FeatureTransformer):
+    r"""Random features of kernels that are power series in the inner product, and of the Gaussian kernel.
+
+    The series ``sum_n a_n <x, y>^n`` is truncated and every degree gets a sketch of its own. How many columns each degree
+    gets, and where the series ends, is chosen for the least mean squared error over pairs of rows seen in `fit`
+    (Wacker et al. 2022); or degrees are drawn by chance (Kar and Karnick 2012), which is unbiased but varies far more.
+
+    Attributes
+    ----------
+    columns_ : list of int
+        Columns of every degree of the optimised allocation, degree 0 first.
+    weights_ : str
+        Weights of the optimised allocation: `weights`, or "real" where that is "ctr" and real columns are predicted to have
+        less error, which happens with few columns in few dimensions.
+    degree_ : int
+        Degree at which the optimised allocation ends the series.
+    predicted_variance_, predicted_bias_ : float
+        Mean variance and mean squared bias of the estimate over pairs of rows, as predicted by the optimised allocation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import MaclaurinFeatures
+    >>> X = np.random.default_rng(0).normal(size=(100, 8))
+    >>> features = MaclaurinFeatures(2001, length_scale="median", random_state=0).fit(X)
+    >>> bool(np.abs(features.estimate(X) - features.exact_kernel(X)).mean() < 0.02)
+    True
+    """
+
+    _filled_in = ("length_scale",)
+    _learned = _LENGTH_SCALE
+    _renamed = {"centre": "center"}
+
+    def _description(self, X: Any) -> dict[str, Any]:
+        description = super()._description(X)
+        if self.n_components in (1, 2):
+            # No room for a real and an imaginary part beside a constant, nor for less than one column beside it.
+            description["n_components"] = 2
+            if self.weights == "ctr" and self.allocation == "random":
+                description["weights"] = "real"
+        return description
+
+    def _adopt(self, drawn: Map) -> Self:
+        super()._adopt(drawn)
+        if self.allocation == "optimized":
+            resolved = self.spec_["resolved"]
+            self.columns_ = resolved["columns"]
+            self.weights_ = resolved["weights"]
+            self.degree_ = len(self.columns_) - 1
+            self.predicted_variance_ = resolved["variance"]
+            self.predicted_bias_ = resolved["bias"]
+        return self
+
+    def _rows_needed(self) -> int:
+        return 2 if self.allocation == "optimized" else super()._rows_needed()
 
 
 def _length_scale(gamma: float | str, kernel: str, X: Any) -> float:
     """The length scale of exp(-gamma |x - y|^2), "scale" being scikit-learn's 1 / (n_features Var[X])."""
     if kernel != "gaussian":
         raise ValueError(f"gamma belongs to the Gaussian kernel; give length_scale for kernel={str(kernel)!r}")
-    if isinstance(gamma, str):
-        if gamma != "scale":
-            raise ValueError(f'gamma must be a positive number, "scale" or None, got {gamma!r}')
+    if gamma == "scale":
         if is_sparse(X):
             variance = float(X.multiply(X).mean(dtype=np.float64) - X.mean(dtype=np.float64) ** 2)
         else:
             variance = float(X.var(dtype=np.float64))
         gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    if not gamma > 0:
+    if isinstance(gamma, str) or not gamma > 0:
         raise ValueError(f'gamma must be a positive number, "scale" or None, got {gamma!r}')
     return float(np.sqrt(0.5 / gamma))

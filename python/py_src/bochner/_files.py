@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
-import inspect
+import contextlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from bochner import _bochner, kernels
-from bochner._attention import PositiveFeatures
+from bochner import _bochner, _features, exact, kernels
 from bochner._base import FeatureTransformer
 from bochner._bochner import ModelFile
-from bochner._compressive import CompressiveFeatures, OrthoProjection
-from bochner._exact import GPClassifier, GPRegressor, KernelRidge, KernelSVC
-from bochner._exact_operator import OperatorRidge as ExactOperatorRidge
-from bochner._features import FourierFeatures, PolynomialSketch
-from bochner._maclaurin import LocalGPRegressor, MaclaurinFeatures
+from bochner._catalogue import entry, renamed
 from bochner._models import Classification, Model, Regression
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier
-from bochner._optical import OpticalFeatures
 from bochner._preparation import Preparation
-from bochner._processes import FeatureGPClassifier, FeatureGPRegressor
+from bochner._processes import FeatureGPClassifier, FeatureGPRegressor, LocalGPRegressor
 from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
-from bochner._spherical import SphericalFeatures
 from bochner._svm import FeatureSVC
 
+# The classes of maps and of kernels, by the names that files give them.
 FEATURES: dict[str, type[FeatureTransformer]] = {
-    features._map_name: features
-    for features in (
-        CompressiveFeatures,
-        FourierFeatures,
-        MaclaurinFeatures,
-        OpticalFeatures,
-        OrthoProjection,
-        PolynomialSketch,
-        PositiveFeatures,
-        SphericalFeatures,
-    )
+    kind._map_name: kind
+    for kind in vars(_features).values()
+    if isinstance(kind, type) and issubclass(kind, FeatureTransformer) and kind is not FeatureTransformer
+}
+KERNELS: dict[str, Any] = {
+    kind._name: kind for kind in (getattr(kernels, name) for name in kernels.__all__) if hasattr(kind, "_name")
 }
 
 
@@ -79,7 +68,8 @@ def _operator(header: dict[str, Any]) -> dict[str, Any]:
     found = {**_penalty(header), "n_components": spec["n_components"], "random_state": spec["seed"]}
     if kernel["kernel"] == "decomposable":
         return {**found, "length_scale": kernel["base"].get("length_scale", 1.0), "A": kernel["matrix"]}
-    return {**found, "kernel": kernel["kernel"], "length_scale": kernel["length_scale"]}
+    name = entry("operator_kernels", kernel["kernel"])["name"]
+    return {**found, "kernel": name, "length_scale": kernel["length_scale"]}
 
 
 def _local(header: dict[str, Any]) -> dict[str, Any]:
@@ -120,14 +110,14 @@ KINDS: dict[str, _Kind] = {
             "coding": header["extra"]["coding"],
         },
     ),
-    "exact_kernel_ridge": _Kind(KernelRidge, _bochner.ExactModel, guess=_exact()),
-    "exact_gp_regressor": _Kind(GPRegressor, _bochner.ExactModel, guess=_exact("noise", "signal")),
-    "exact_gp_classifier": _Kind(GPClassifier, _bochner.ExactModel, guess=_exact("alpha")),
+    "exact_kernel_ridge": _Kind(exact.KernelRidge, _bochner.ExactModel, guess=_exact()),
+    "exact_gp_regressor": _Kind(exact.GPRegressor, _bochner.ExactModel, guess=_exact("noise", "signal")),
+    "exact_gp_classifier": _Kind(exact.GPClassifier, _bochner.ExactModel, guess=_exact("alpha")),
     "exact_operator_ridge": _Kind(
-        ExactOperatorRidge, _bochner.ExactOperatorModel, guess=lambda header: {"kernel": _kernel(header["map"])}
+        exact.OperatorRidge, _bochner.ExactOperatorModel, guess=lambda header: {"kernel": _kernel(header["map"])}
     ),
     "kernel_svm": _Kind(
-        KernelSVC, _bochner.KernelSvmModel, guess=lambda header: {**_exact()(header), **_price(header)}
+        exact.KernelSVC, _bochner.KernelSvmModel, guess=lambda header: {**_exact()(header), **_price(header)}
     ),
 }
 
@@ -297,27 +287,29 @@ def _preprocessing(model: Any) -> dict[str, Any] | None:
 def _transformer(spec: dict[str, Any]) -> FeatureTransformer:
     """The transformer that would draw the map described by `spec`."""
     features = FEATURES[spec["map"]]
-    renamed = {"fit": "radial_fit"} if features is SphericalFeatures else {}
-    known = set(inspect.signature(features).parameters)
-    found = {renamed.get(name, name): value for name, value in spec.items() if value is not None}
+    # Names of version 0.1.
+    old = {"fit": "radial_fit", "centre": "center"}
+    known = {parameter.name for parameter in features._parameters}
+    found = {old.get(name, name): value for name, value in spec.items() if value is not None}
     params = {name: value for name, value in found.items() if name in known}
     return features(**{**params, "random_state": spec["seed"]})
 
 
-def _kernels() -> dict[str, Any]:
-    """All kernels by the names that files give them."""
-    known: list[Any] = [*kernels.Kernel.__subclasses__(), *kernels.OperatorKernel.__subclasses__()]
-    return {kind._name: kind for kind in known}
+def _kernel_class(name: str) -> Any:
+    for kind in ("kernels", "operator_kernels"):
+        with contextlib.suppress(StopIteration):
+            return KERNELS[entry(kind, name)["name"]]
+    raise ValueError(f"the file has the kernel `{name}`, which bochner.kernels has not")
 
 
 def _kernel(spec: dict[str, Any]) -> Any:
     """The kernel that the core describes by `spec`."""
-    kind = _kernels().get(spec["kernel"])
-    if kind is None:
-        raise ValueError(f"the file has the kernel `{spec['kernel']}`, which bochner.kernels has not")
+    kind = _kernel_class(spec["kernel"])
     params = {name: value for name, value in spec.items() if name != "kernel"}
     if kind is kernels.Decomposable:
         params = {"A": params["matrix"], "base": _kernel(params["base"])}
+    if kind is kernels.Compressive:
+        params = {"compressed_dim": params["output_dim"], "length_scale": params["length_scale"]}
     return kind(**params)
 
 
@@ -326,7 +318,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, FeatureTransformer):
         return {"features": value._map_name, "params": _plain(value.get_params(deep=False))}
     if isinstance(value, (kernels.Kernel, kernels.OperatorKernel)):
-        params = {field.name: getattr(value, field.name) for field in fields(value)} if is_dataclass(value) else {}
+        params = {field.name: getattr(value, field.name) for field in fields(value)}  # type: ignore[arg-type]
         return {"kernel": value._name, "params": _plain(params)}
     if isinstance(value, dict):
         return {name: _plain(part) for name, part in value.items()}
@@ -343,8 +335,9 @@ def _object(value: Any) -> Any:
         return value
     params = {name: _object(part) for name, part in value["params"].items()}
     if "features" in value:
-        return FEATURES[value["features"]](**params)
-    return _kernels()[value["kernel"]](**params)
+        features = FEATURES[value["features"]]
+        return features(**renamed(features, params, warn=False))
+    return _kernel_class(value["kernel"])(**params)
 
 
 def _learned(name: str, value: Any) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,12 +16,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from bochner._base import FeatureTransformer
-from bochner._checks import check_rows, explained, forget, seed_of
+from bochner._catalogue import Fitted
+from bochner._checks import check_rows, explained, forget, plain, seed_of
 from bochner._features import FourierFeatures
 from bochner._progress import progress
 
 
-class Model(BaseEstimator):
+# Rows of models that take no sparse matrices and know no single precision.
+DENSE: dict[str, Any] = {"accept_sparse": False, "dtype": np.float64}
+
+
+class Model(Fitted, BaseEstimator):
     """An estimator around a model of the core."""
 
     # What rows are checked for besides; see `check_rows`.
@@ -41,22 +48,42 @@ class Model(BaseEstimator):
         rows = check_rows(self, X, reset=False, **self._row_checks) if preparation is None else preparation.transform(X)
         return rows.astype(getattr(model, "dtype", rows.dtype), copy=False)
 
+    def _checked(self, X: ArrayLike, y: ArrayLike, *, first: bool = True, **checks: Any) -> tuple[Any, NDArray[Any]]:
+        """Rows, and targets or numbers of classes, as the core takes them; the first ones decide about dtype and shape."""
+        raise NotImplementedError
+
     def _weights(self, X: Any, sample_weight: ArrayLike | None) -> NDArray[Any] | None:
         if sample_weight is None:
             return None
         return _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
 
-    def _values(self, X: ArrayLike) -> NDArray[Any]:
-        """One column of values per target or class."""
+    def _plain(self, *names: str, **others: Any) -> dict[str, Any]:
+        """Parameters, and others, as JSON can hold them."""
+        values = {name: getattr(self, name) for name in names} | others
+        return {name: plain(name, value) for name, value in values.items()}
+
+    def _learn(self, fit: Callable[..., Any], rows: Any, *arguments: Any, total: int | None = -1, unit: str = "rows") -> Any:
+        """What a function of the core makes of rows and other arguments, with progress on the way."""
+        total = rows.shape[0] if total == -1 else total
+        with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, total, unit) as report:
+            return fit(*arguments, n_jobs=self.n_jobs, progress=report)
+
+    def _ask(self, question: str, X: ArrayLike, *arguments: Any) -> Any:
+        """What the fitted model of the core answers about rows."""
         model = self._model()
         rows = self._rows(X, model)
         with explained(self, ("X", rows)):
-            return model.predict(rows, n_jobs=self.n_jobs)
+            return getattr(model, question)(rows, *arguments, n_jobs=self.n_jobs)
+
+    def _values(self, X: ArrayLike) -> NDArray[Any]:
+        """One column of values per target or class."""
+        return self._ask("predict", X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that :func:`bochner.load` reads.
 
-        The command line reads it as well, but for exact models other than :class:`bochner.exact.KernelSVC`. The file is written whole or not at all. It holds numbers and their description, no code.
+        The command line reads it as well, but for exact models other than :class:`bochner.exact.KernelSVC`. The file is
+        written whole or not at all. It holds numbers and their description, no code.
 
         Parameters
         ----------
@@ -79,6 +106,8 @@ class Model(BaseEstimator):
 class FeatureModel(Model):
     """A model on features: drawing the map."""
 
+    _learned = {"features_": ("transformer", "The fitted feature map.")}
+
     features: FeatureTransformer | None
     random_state: Any
 
@@ -99,6 +128,12 @@ class FeatureModel(Model):
                 setattr(features, name, getattr(self, name))
         return features._adopt(drawn)
 
+    def _learn_on(self, features: FeatureTransformer, fit: Callable[..., Any], rows: Any, *arguments: Any) -> Self:
+        """The model that the core fits to features of rows."""
+        self.model_ = self._learn(fit, rows, features.map_, rows, *arguments)
+        self.features_ = features
+        return self
+
     def _feature_seed(self, features: FeatureTransformer) -> int:
         return seed_of(self.random_state if features.random_state is None else features.random_state)
 
@@ -106,8 +141,7 @@ class FeatureModel(Model):
 class Regression(MultiOutputMixin, RegressorMixin, Model):
     """A model of one or several numbers."""
 
-    def _targets(self, X: ArrayLike, y: ArrayLike, *, first: bool = True, **checks: Any) -> tuple[Any, NDArray[Any]]:
-        """Rows and a matrix of targets; the first ones decide about the dtype and the number of targets."""
+    def _checked(self, X: ArrayLike, y: ArrayLike, *, first: bool = True, **checks: Any) -> tuple[Any, NDArray[Any]]:
         if first:
             forget(self)
         checks = {"multi_output": True, "y_numeric": True, **self._row_checks, **checks}
@@ -123,11 +157,6 @@ class Regression(MultiOutputMixin, RegressorMixin, Model):
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict targets.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
 
         Returns
         -------
@@ -146,31 +175,48 @@ class Regression(MultiOutputMixin, RegressorMixin, Model):
         return values.reshape(len(values), *self.target_shape_)
 
 
-def predict_process(process: Regression, X: ArrayLike, return_std: bool, return_cov: bool) -> Any:
-    """Means of a Gaussian process, with deviations or covariances where asked for."""
-    if return_std and return_cov:
-        raise ValueError("at most one of return_std and return_cov can be True")
-    model = process._model()
-    rows = process._rows(X, model)
-    with explained(process, ("X", rows)):
+class Process(Regression):
+    """A regression that knows how sure it is."""
+
+    def predict(self, X: ArrayLike, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Predict targets.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Means of the process.
+        std : ndarray of the shape of y
+            Standard deviations, if asked for.
+        cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_targets)
+            Covariances, if asked for.
+        """
+        if return_std and return_cov:
+            raise ValueError("at most one of return_std and return_cov can be True")
         if return_std:
-            mean, variance = model.predict_with_variance(rows, n_jobs=process.n_jobs)
-            return process._shaped(mean), process._shaped(np.sqrt(variance), spread=True)
-        mean = process._shaped(model.predict(rows, n_jobs=process.n_jobs))
+            mean, variance = self._ask("predict_with_variance", X)
+            return self._shaped(mean), self._shaped(np.sqrt(variance), spread=True)
+        mean = self._shaped(self._ask("predict", X))
         if not return_cov:
             return mean
-        scales = getattr(process, "target_units_", (None, np.ones(len(model.observation_variances))))[1]
-        matrices = [model.covariance(rows, t, n_jobs=process.n_jobs) * s**2 for t, s in enumerate(scales)]
-        return mean, np.stack(matrices, axis=-1) if process.target_shape_ else matrices[0]
+        scales = getattr(self, "target_units_", (None, np.ones(len(self._model().observation_variances))))[1]
+        matrices = [self._ask("covariance", X, t) * s**2 for t, s in enumerate(scales)]
+        return mean, np.stack(matrices, axis=-1) if self.target_shape_ else matrices[0]
+
+    @property
+    def log_marginal_likelihood_value_(self) -> float:
+        """float: Log marginal likelihood of the training targets."""
+        return self._model().log_marginal_likelihood
 
 
 class Classification(ClassifierMixin, Model):
     """A model of labels, which the core knows by their numbers."""
 
-    def _labels(
+    _learned = {"classes_": ("ndarray of shape (n_classes,)", "The labels.")}
+    _arguments = {"y": ("array-like of shape (n_samples,)", "Labels: numbers, strings or booleans.")}
+
+    def _checked(
         self, X: ArrayLike, y: ArrayLike, *, first: bool = True, classes: ArrayLike | None = None, **checks: Any
     ) -> tuple[Any, NDArray[Any]]:
-        """Rows and a column of numbers of classes."""
         if first:
             forget(self)
         rows, labels = check_rows(self, X, y=y, reset=first, **self._row_checks, **checks)
@@ -189,11 +235,6 @@ class Classification(ClassifierMixin, Model):
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
 
         Returns
         -------
@@ -214,34 +255,40 @@ class Classification(ClassifierMixin, Model):
         return self.classes_[np.argmax(values, axis=1)]
 
 
+class Deciding(Classification):
+    """A classification by the largest of some values."""
+
+    def decision_function(self, X: ArrayLike) -> NDArray[Any]:
+        """Values whose largest decides, one column per class; for two classes one value, positive for the second.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Distances, up to scale, from the planes between classes; near +1 and -1 where labels were regressed.
+        """
+        values = self._scores(X)
+        return values if len(self.classes_) > 2 else self._margin(values)
+
+    def _margin(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What decides between two classes."""
+        return values[:, -1]
+
+
 class Probable(Classification):
     """A classification that knows probabilities."""
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probabilities of classes.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of `classes_`.
         """
-        model = self._model()
-        rows = self._rows(X, model)
-        with explained(self, ("X", rows)):
-            return model.probabilities(rows, n_jobs=self.n_jobs)
+        return self._ask("probabilities", X)
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Logarithms of probabilities of classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
 
         Returns
         -------
@@ -268,6 +315,28 @@ class Accumulating(Model):
         """Sums over no rows, for the features of `_begin`."""
         raise NotImplementedError
 
+    def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
+        """Fits from scratch; no sums are kept."""
+        raise NotImplementedError
+
+    def _checks(self, first: bool = True) -> dict[str, Any]:
+        """What `validate_data` is to look for besides."""
+        return {}
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to rows and targets, or labels."""
+        rows, targets = self._checked(X, y, **self._checks())
+        return self._fit(rows, targets, self._weights(rows, sample_weight))
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Add rows to those of earlier calls; the result is that of one `fit` to all of them.
+
+        What depends on data (a median length scale, searched hyperparameters) is found on the rows of the first call.
+        After `fit`, and in a pickled copy, there are no sums to add to: it starts anew, with a warning.
+        """
+        first = self._starts()
+        return self._add(*self._checked(X, y, first=first, **self._checks(first)), sample_weight)
+
     def _solved(self) -> Any:
         """The model of the sums."""
         return self.sums_.solve(self._plan(), n_jobs=self.n_jobs)
@@ -282,8 +351,7 @@ class Accumulating(Model):
             self._begin(rows, targets)
             self.sums_ = self._empty()
         try:
-            with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, rows.shape[0]) as report:
-                self.sums_.push(rows, targets, weights, n_jobs=self.n_jobs, progress=report)
+            self._learn(self.sums_.push, rows, rows, targets, weights)
         except BaseException:
             # Part of the rows may have been added: better nothing than something between two states.
             forget(self)
@@ -325,92 +393,54 @@ class Accumulating(Model):
         return hasattr(self, "model_") or hasattr(self, "sums_")
 
 
-class AccumulatingRegression(Regression, Accumulating):
-    """A regression solved from sums."""
+class Linear(Model):
+    """A model of coefficients and constants."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to rows and targets.
+    def _each(self, values: NDArray[Any]) -> NDArray[Any]:
+        """One row for each target or class, as `fit` has seen them."""
+        return values
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        self : object
-            The fitted model.
+    @property
+    def coef_(self) -> NDArray[Any]:
+        """ndarray of shape (n_outputs, n_features_out): Coefficients of the features, for each target or class; one row for
+        two classes, and no rows but numbers for targets that were a vector.
         """
-        rows, targets = self._targets(X, y, **self._checks())
-        return self._fit(rows, targets, self._weights(rows, sample_weight))
+        return self._each(self._model().coefficients.T)
 
-    def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
-        raise NotImplementedError
+    @property
+    def intercept_(self) -> Any:
+        """ndarray of shape (n_outputs,): The constants, likewise."""
+        return self._each(self._model().intercept)
 
-    def _checks(self) -> dict[str, Any]:
-        """What `validate_data` is to look for besides."""
-        return {}
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Add rows to those of earlier calls; the result is that of one `fit` to all of them.
+class Solved(Linear, Accumulating):
+    """A model of linear equations that can be solved in several ways."""
 
-        What depends on data (a median length scale, searched hyperparameters) is found on the rows of the first call.
-        After `fit`, and in a pickled copy, there are no sums to add to: it starts anew, with a warning.
+    def _report(self) -> dict[str, Any]:
+        return json.loads(self._model().report)
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            More rows. The first ones decide about the dtype.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Their targets.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Their weights.
+    @property
+    def solver_(self) -> str:
+        """str: Solver used."""
+        return self._report()["solver"]
 
-        Returns
-        -------
-        self : object
-            The fitted model.
-        """
-        first = self._starts()
-        rows, targets = self._targets(X, y, first=first, **(self._checks() if first else {}))
-        return self._add(rows, targets, sample_weight)
+    @property
+    def solver_reason_(self) -> str:
+        """str: Why this one."""
+        return self._report()["reason"]
 
 
 class AccumulatingClassification(Classification, Accumulating):
     """A classification solved from sums."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to rows and labels.
+    _arguments = {
+        "classes": (
+            "array-like of shape (n_classes,), default=None",
+            "All labels that will ever occur; needed in the first call.",
+        )
+    }
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Labels: numbers, strings or booleans.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        self : object
-            The fitted model.
-        """
-        rows, numbers = self._labels(X, y, **self._checks())
-        return self._fit(rows, numbers, self._weights(rows, sample_weight))
-
-    def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
-        raise NotImplementedError
-
-    def _checks(self) -> dict[str, Any]:
-        """What `validate_data` is to look for besides."""
-        return {}
-
-    def partial_fit(
+    def partial_fit(  # type: ignore[override]
         self,
         X: ArrayLike,
         y: ArrayLike,
@@ -421,27 +451,9 @@ class AccumulatingClassification(Classification, Accumulating):
 
         What depends on data (a median length scale) is found on the rows of the first call. After `fit`, and in a
         pickled copy, there are no sums to add to: it starts anew, with a warning.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            More rows. The first ones decide about the dtype.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        classes : array-like of shape (n_classes,), default=None
-            All labels that will ever occur; needed in the first call.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Their weights.
-
-        Returns
-        -------
-        self : object
-            The fitted model.
         """
         known = getattr(self, "classes_", None) if classes is None else classes
         first = self._starts()
         if first and known is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        checks = self._checks() if first else {}
-        rows, numbers = self._labels(X, y, first=first, classes=known, **checks)
-        return self._add(rows, numbers, sample_weight)
+        return self._add(*self._checked(X, y, first=first, classes=known, **self._checks(first)), sample_weight)

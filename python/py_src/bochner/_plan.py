@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bochner import _bochner
+from bochner._catalogue import documented
 from bochner._checks import RandomState, seed_of
 from bochner.kernels import Gaussian, Kernel, rows_of
 
@@ -87,6 +88,7 @@ class Plan:
         return "\n".join(lines)
 
 
+@documented
 def plan(
     X: ArrayLike,
     kernel: Kernel | None = None,
@@ -105,8 +107,6 @@ def plan(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        Rows.
     kernel : Kernel, default=None
         One of :mod:`bochner.kernels`; the Gaussian kernel of unit length scale if not given.
     error : float, default=0.05
@@ -117,10 +117,6 @@ def plan(
         Rows in the sample.
     n_draws : int, default=5
         Draws by which the fastest map is verified; 0 for none.
-    random_state : int, Generator, RandomState or None, default=None
-        Where draws start from.
-    n_jobs : int, default=None
-        Number of threads; all cores if not given.
 
     Returns
     -------
@@ -138,7 +134,7 @@ def plan(
     True
     """
     rows = rows_of(X, "X")
-    exact = (Gaussian() if kernel is None else kernel)._exact()
+    exact = (Gaussian() if kernel is None else kernel)._exact(rows.shape[1])
     seed = seed_of(random_state)
     total = rows.shape[0]
     if total > sample_rows:

@@ -3,79 +3,35 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.utils.metaestimators import available_if
 
+from bochner import _signatures
 from bochner._base import FeatureTransformer
-from bochner._bochner import GpClassifierModel, GpRegressorModel, GpSums, Map, maximise_evidence
+from bochner._bochner import GpClassifierModel, GpRegressorModel, GpSums, LocalGpModel, Map, maximise_evidence
 from bochner._checks import RandomState, explained, plain, seed_of
 from bochner._models import (
+    DENSE,
+    Accumulating,
     AccumulatingClassification,
-    AccumulatingRegression,
     FeatureModel,
     Probable,
-    predict_process,
+    Process,
+    Regression,
 )
 from bochner._progress import progress
 
 
-class FeatureGPRegressor(FeatureModel, AccumulatingRegression):
+class FeatureGPRegressor(_signatures.GpRegressorModel, FeatureModel, Accumulating, Process):
     """Gaussian-process regression on random features, in one pass over the rows.
 
     The process has covariance ``signal * <phi(x), phi(y)>``, which estimates ``signal * k(x, y)``, and is seen through
-    normal noise. Its posterior costs the cube of the number of features, not of rows.
-
-    Parameters
-    ----------
-    features : transformer, default=None
-        Feature map, such as :class:`FourierFeatures`, which is also what None stands for. It is cloned, not changed.
-        Complex features make a complex process, of which predictions are the real part.
-    noise : float, default=0.1
-        Variance of the noise; where the search for hyperparameters starts, if there is one.
-    signal : float, default=1.0
-        Variance of the process; likewise.
-    normalize_y : bool, default=True
-        Whether targets are divided by their standard deviation, so that both variances are in units of the variance
-        of the targets. Their mean is subtracted in any case.
-    optimizer : {"lbfgs"} or None, default=None
-        Whether to choose length scale, signal and noise by maximum marginal likelihood, with exact gradients. Length
-        scales are searched for :class:`FourierFeatures`, beginning with those of the features times the power of ten
-        that makes the targets likeliest; for other features they stay.
-    length_scales : {"common", "per_input", "fixed"}, default="common"
-        Whether the search scales all length scales by one factor, finds one for each column, or keeps them.
-    max_rows : int, default=5000
-        Rows used in the search, drawn at random.
-    max_iter : int, default=60
-        Evaluations of the likelihood in the search.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the features, where they have none of their own.
-    n_jobs : int, default=None
-        Threads; None and -1 mean all processors. Results do not depend on it.
-    verbose : int, default=0
-        Whether to show progress.
-
-    Attributes
-    ----------
-    features_ : transformer
-        The fitted feature map.
-    noise_ : float
-        Variance of the noise used.
-    signal_ : float
-        Variance of the process used.
-    n_iter_ : int
-        Evaluations of the likelihood; 1 without a search.
-    log_marginal_likelihood_value_ : float
-        Log marginal likelihood of the training targets.
-    observation_variance_ : float or ndarray of shape (n_targets,)
-        Variance of the noise in units of the targets: what an observation varies more than the process.
-    n_features_in_ : int
-        Columns of the rows seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where they had any.
+    normal noise. Its posterior costs the cube of the number of features, not of rows. Complex features make a complex process,
+    of which predictions are the real part.
 
     Examples
     --------
@@ -89,41 +45,15 @@ class FeatureGPRegressor(FeatureModel, AccumulatingRegression):
     True
     """
 
-    def __init__(
-        self,
-        features: FeatureTransformer | None = None,
-        *,
-        noise: float = 0.1,
-        signal: float = 1.0,
-        normalize_y: bool = True,
-        optimizer: Literal["lbfgs"] | None = None,
-        length_scales: Literal["common", "per_input", "fixed"] = "common",
-        max_rows: int = 5000,
-        max_iter: int = 60,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.features = features
-        self.noise = noise
-        self.signal = signal
-        self.normalize_y = normalize_y
-        self.optimizer = optimizer
-        self.length_scales = length_scales
-        self.max_rows = max_rows
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    _learned = {
+        "noise_": ("float", "Variance of the noise used."),
+        "signal_": ("float", "Variance of the process used."),
+        "n_iter_": ("int", "Evaluations of the likelihood; 1 without a search."),
+    }
 
     def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
         features = self._prepare(rows, targets)
-        with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, rows.shape[0]) as report:
-            self.model_ = GpRegressorModel.fit(
-                features.map_, rows, targets, weights, self._plan(), n_jobs=self.n_jobs, progress=report
-            )
-        self.features_ = features
-        return self
+        return self._learn_on(features, GpRegressorModel.fit, rows, targets, weights, self._plan())
 
     def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
         self.features_ = self._prepare(rows, targets)
@@ -139,17 +69,10 @@ class FeatureGPRegressor(FeatureModel, AccumulatingRegression):
         """Features, and hyperparameters if they are to be searched for."""
         features = self._draw(rows)
         self.noise_, self.signal_, self.n_iter_ = self.noise, self.signal, 1
-        if self.optimizer is None:
+        if self._one_of("optimizer") is None:
             return features
-        if self.optimizer != "lbfgs":
-            raise ValueError(f'optimizer must be "lbfgs" or None, got {self.optimizer!r}')
-        plan = {
-            **json.loads(self._plan()),
-            "complex": features.map_.complex,
-            "scales": self.length_scales,
-            "max_rows": plain("max_rows", self.max_rows),
-            "max_iter": plain("max_iter", self.max_iter),
-        }
+        plan = json.loads(self._plan()) | self._plain("max_rows", "max_iter", scales=self.length_scales)
+        plan["complex"] = features.map_.complex
         spec, steps = features.map_.spec, plan["max_iter"]
         with progress(self.verbose, f"{type(self).__name__} search", steps, unit="evaluations") as report:
             found = json.loads(
@@ -162,42 +85,14 @@ class FeatureGPRegressor(FeatureModel, AccumulatingRegression):
         return features._adopt(tuned)
 
     def _plan(self) -> str:
-        parameters = {"noise": self.noise_ if hasattr(self, "noise_") else self.noise}
-        parameters["signal"] = self.signal_ if hasattr(self, "signal_") else self.signal
-        plan = {name: plain(name, value) for name, value in parameters.items()}
-        return json.dumps({**plan, "normalize_y": plain("normalize_y", self.normalize_y)})
-
-    def predict(self, X: ArrayLike, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Predict targets.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-        return_std : bool, default=False
-            Whether to return the standard deviation of the process as well. Noise is not included: add
-            `observation_variance_` to its square for the variance of an observation.
-        return_cov : bool, default=False
-            Whether to return the covariance between all pairs of rows as well.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Means of the process.
-        std : ndarray of the shape of y
-            Standard deviations, if asked for.
-        cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_targets)
-            Covariances, if asked for.
-        """
-        return predict_process(self, X, return_std, return_cov)
+        found = {name: getattr(self, f"{name}_", getattr(self, name)) for name in ("noise", "signal")}
+        return json.dumps(self._plain("normalize_y", **found))
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: RandomState = 0) -> NDArray[Any]:
         """Draw functions from the posterior and evaluate them.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples_X, n_features)
-            Rows.
         n_samples : int, default=1
             Number of functions.
         random_state : int, Generator, RandomState or None, default=0
@@ -208,77 +103,25 @@ class FeatureGPRegressor(FeatureModel, AccumulatingRegression):
         samples : ndarray of shape (n_samples_X, n_samples) or (n_samples_X, n_targets, n_samples)
             Values of the functions.
         """
-        model = self._model()
-        rows = self._rows(X, model)
-        with explained(self, ("X", rows)):
-            samples = model.sample(rows, n_samples, seed_of(random_state), n_jobs=self.n_jobs)
+        samples = self._ask("sample", X, n_samples, seed_of(random_state))
         return samples if self.target_shape_ else samples[:, 0]
 
     @property
-    def log_marginal_likelihood_value_(self) -> float:
-        """Log marginal likelihood of the training targets."""
-        return self._model().log_marginal_likelihood
-
-    @property
     def observation_variance_(self) -> Any:
-        """Variance of the noise in units of the targets."""
+        """float or ndarray of shape (n_targets,): Variance of the noise in units of the targets: what an observation varies
+        more than the process.
+        """
         variances = np.asarray(self._model().observation_variances)
         return variances if self.target_shape_ else float(variances[0])
 
 
-class FeatureGPClassifier(FeatureModel, Probable, AccumulatingClassification):
+class FeatureGPClassifier(_signatures.GpClassifierModel, FeatureModel, Probable, AccumulatingClassification):
     """Gaussian-process classification on random features.
 
     Every class has a process of its own for the logarithm of its share; probabilities are averages over draws from their
     posteriors. By the Dirichlet transform (Milios et al. 2018) these are regressions, solved in one pass over the rows
     with a matrix of features by features for every class. Variational inference with mini-batches and Adam takes many
     passes and no such matrix: it is for more features than one could be made of.
-
-    Parameters
-    ----------
-    features : transformer, default=None
-        Feature map, such as :class:`FourierFeatures`, which is also what None stands for. It is cloned, not changed.
-    alpha : float or sequence of float, default=0.01
-        Concentration of the labels' Dirichlet law: small values trust labels. Of several values the one with the
-        lowest negative log likelihood of held-out labels is taken.
-    signal : float, default=None
-        Variance of the processes; None takes the variance of the transformed labels, and 30 for variational inference.
-    inference : {"dirichlet", "variational"}, default="dirichlet"
-        How posteriors are found. Variational inference has no use for `alpha`, takes real features, and has no
-        `partial_fit`.
-    n_draws : int, default=512
-        Draws from the posteriors for probabilities; variational inference has 512.
-    max_iter : int, default=20
-        Passes of variational inference over the rows, in their order but shuffled once before the first.
-    learning_rate : float, default=0.02
-        Size of its steps, which shrink to nothing over the last third.
-    validation_fraction : float, default=0.1
-        Share of the rows held out to choose between several values of alpha.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the features, where they have none of their own, of draws and of the rows held out.
-    n_jobs : int, default=None
-        Threads; None and -1 mean all processors. Results do not depend on it.
-    verbose : int, default=0
-        Whether to show progress.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    features_ : transformer
-        The fitted feature map.
-    alpha_ : float
-        The value of alpha used.
-    validation_losses_ : ndarray of shape (n_alphas,)
-        Negative log likelihood of held-out labels for each of several values of alpha.
-    log_marginal_likelihood_value_ : float
-        Log marginal likelihood of the transformed labels; a lower bound of that of the labels for variational inference.
-    n_iter_ : int
-        Passes over the rows that learned something: 1 by the Dirichlet transform.
-    n_features_in_ : int
-        Columns of the rows seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where they had any.
 
     Examples
     --------
@@ -291,73 +134,29 @@ class FeatureGPClassifier(FeatureModel, Probable, AccumulatingClassification):
     array(['inside', 'outside'], dtype='<U7')
     """
 
-    def __init__(
-        self,
-        features: FeatureTransformer | None = None,
-        *,
-        alpha: float | ArrayLike = 0.01,
-        signal: float | None = None,
-        inference: Literal["dirichlet", "variational"] = "dirichlet",
-        n_draws: int = 512,
-        max_iter: int = 20,
-        learning_rate: float = 0.02,
-        validation_fraction: float = 0.1,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.features = features
-        self.alpha = alpha
-        self.signal = signal
-        self.inference = inference
-        self.n_draws = n_draws
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    _learned = {
+        "alpha_": ("float", "The value of alpha used."),
+        "validation_losses_": (
+            "ndarray of shape (n_alphas,)",
+            "Negative log likelihood of held-out labels for each of several values of alpha.",
+        ),
+    }
 
     def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
-        if self._variational():
-            return self._climb(rows, targets, weights)
-        features = self._draw(rows)
-        self.seed_ = seed_of(self.random_state)
-        self.alpha_ = self._choose(features, rows, targets, self.seed_)
-        with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, rows.shape[0]) as report:
-            self.model_ = GpClassifierModel.fit(
-                features.map_, rows, targets, weights, self._plan(), n_jobs=self.n_jobs, progress=report
-            )
-        self.features_ = features
-        return self
-
-    def _variational(self) -> bool:
-        if self.inference not in ("dirichlet", "variational"):
-            raise ValueError(f'inference must be "dirichlet" or "variational", got {self.inference!r}')
-        return self.inference == "variational"
-
-    def _climb(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
-        features = self._draw(rows)
-        self.seed_ = seed_of(self.random_state)
-        plan = {"signal": 30.0 if self.signal is None else self.signal}
-        plan |= {name: getattr(self, name) for name in ("max_iter", "learning_rate")}
-        plan = {name: plain(name, value) for name, value in plan.items()}
-        plan |= {"classes": len(self.classes_), "seed": self.seed_}
+        features, self.seed_ = self._draw(rows), seed_of(self.random_state)
+        if not self._variational():
+            self.alpha_ = self._choose(features, rows, targets, self.seed_)
+            return self._learn_on(features, GpClassifierModel.fit, rows, targets, weights, self._plan())
+        signal = 30.0 if self.signal is None else self.signal
+        known = {"signal": signal, "classes": len(self.classes_), "seed": self.seed_}
+        plan = json.dumps(self._plain("max_iter", "learning_rate", **known))
         # Batches are taken in the order of the rows, which must not be that of the labels.
         order = np.random.default_rng(self.seed_).permutation(rows.shape[0])
         weights = None if weights is None else weights[order]
-        with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, rows.shape[0]) as report:
-            self.model_ = GpClassifierModel.fit_variational(
-                features.map_,
-                rows[order],
-                targets[order],
-                weights,
-                json.dumps(plan),
-                n_jobs=self.n_jobs,
-                progress=report,
-            )
-        self.features_ = features
-        return self
+        return self._learn_on(features, GpClassifierModel.fit_variational, rows[order], targets[order], weights, plan)
+
+    def _variational(self) -> bool:
+        return self._one_of("inference") == "variational"
 
     # Variational inference takes many passes over the same rows.
     partial_fit = available_if(lambda self: self.inference != "variational")(AccumulatingClassification.partial_fit)
@@ -387,33 +186,88 @@ class FeatureGPClassifier(FeatureModel, Probable, AccumulatingClassification):
         train, test = train_test_split(
             np.arange(len(numbers)), test_size=self.validation_fraction, random_state=seed % (1 << 32)
         )
+        seen, held_out = ((rows[part], numbers[part]) for part in (train, test))
         with explained(self, ("X", rows)):
             losses = GpClassifierModel.validate(
-                features.map_,
-                rows[train],
-                numbers[train],
-                rows[test],
-                numbers[test],
-                self._plan(alphas[0]),
-                alphas,
-                n_jobs=self.n_jobs,
+                features.map_, *seen, *held_out, self._plan(alphas[0]), alphas, n_jobs=self.n_jobs
             )
         self.validation_losses_ = np.asarray(losses)
         return alphas[int(np.argmin(losses))]
 
     def _plan(self, alpha: Any = None) -> str:
         alpha = self.alpha_ if alpha is None else alpha
-        plan = {"alpha": alpha, "signal": self.signal, "n_samples": self.n_draws}
-        plan = {name: plain(name, value) for name, value in plan.items()}
-        return json.dumps({**plan, "classes": len(self.classes_), "seed": self.seed_})
+        known = {"alpha": alpha, "n_samples": self.n_draws, "classes": len(self.classes_), "seed": self.seed_}
+        return json.dumps(self._plain("signal", **known))
 
     @property
     def log_marginal_likelihood_value_(self) -> float:
-        """Log marginal likelihood of the transformed labels, or the lower bound of variational inference."""
+        """float: Log marginal likelihood of the transformed labels; a lower bound of that of the labels for variational
+        inference.
+        """
         return self._model().log_marginal_likelihood
 
     @property
     def n_iter_(self) -> int:
-        """Passes over the rows that learned something."""
+        """int: Passes over the rows that learned something: 1 by the Dirichlet transform."""
         self._model()
         return self.max_iter if self.inference == "variational" else 1
+
+
+class LocalGPRegressor(_signatures.LocalGpModel, Regression):
+    r"""Gaussian process regression with the Gaussian kernel, for length scales short against the spread of the rows.
+
+    Maclaurin features estimate the kernel well near their origin only. The kernel does not change when all rows are
+    shifted: rows are clustered, the features are taken around every centroid, and a row is predicted around the
+    centroid nearest to it (Wacker 2022, section 5.5). Rows many length scales away from all centroids are out of
+    reach: mean and standard deviation fall to 0 there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import LocalGPRegressor
+    >>> x = np.linspace(-6, 6, 120)
+    >>> model = LocalGPRegressor(11, length_scale=0.6, random_state=0).fit(x[:, None], np.sin(2 * x))
+    >>> mean, std = model.predict([[4.03]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(8.06)) < 0.05 and std[0] < 0.1)
+    True
+    """
+
+    _row_checks = DENSE
+    _learned = {
+        "centroids_": ("ndarray of shape (n_centroids, n_features)", "The centroids, the mean of the rows first."),
+        "spec_": ("dict", "Full description of the features."),
+    }
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit to rows and targets."""
+        rows, targets = self._checked(X, y, ensure_min_samples=2)
+        mean = targets.mean(axis=0) if self.normalize_y else np.zeros(targets.shape[1])
+        self.target_units_ = (mean, np.ones_like(mean))
+        description = self._plain("n_components", "length_scale", "sketch", "weights", "max_degree")
+        if self.n_components in (1, 2):
+            # A constant and one column beside it are the least.
+            description |= {"n_components": 2, "weights": "real"}
+        spec = json.dumps({"seed": seed_of(self.random_state), **description})
+        numbers = (self.noise, self.signal_variance, self.threshold, self.max_clusters)
+        # All of the rows again for every centroid.
+        self.model_ = self._learn(LocalGpModel.fit, rows, spec, rows, targets - mean, *numbers)
+        self.centroids_ = self.model_.centroids
+        self.spec_ = json.loads(self.model_.spec)
+        return self
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+        """Predictive mean, and standard deviation of the function where asked for.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Predictive means.
+        std : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Standard deviations, the same for all targets; only if `return_std`.
+        """
+        mean, variance = self._ask("predict", X)
+        mean = self._shaped(mean)
+        if not return_std:
+            return mean
+        std = np.broadcast_to(np.sqrt(variance)[:, np.newaxis], (len(mean), len(self.target_units_[0])))
+        return mean, self._shaped(std.copy(), spread=True)

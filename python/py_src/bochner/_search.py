@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from bochner import _bochner
+from bochner._catalogue import documented
 from bochner._checks import RandomState, plain, seed_of
 from bochner._features import FourierFeatures
 from bochner._progress import progress
@@ -57,6 +58,7 @@ class SearchResult:
         return "\n".join(lines)
 
 
+@documented
 def search(
     model: FeatureRidge | FeatureRidgeClassifier,
     X: ArrayLike,
@@ -78,10 +80,6 @@ def search(
     ----------
     model : FeatureRidge or FeatureRidgeClassifier
         The model to start from. It is cloned, not changed.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Rows.
-    y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        Targets or labels.
     params : dict
         Parameters of the features, each with a list of values, or for `n_iter` draws with a distribution of
         :mod:`scipy.stats`.
@@ -91,8 +89,6 @@ def search(
         Number of folds, or the share of rows that is held out.
     n_iter : int, default=None
         Combinations drawn at random; None tries all of them.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the folds and of the draws.
 
@@ -123,7 +119,7 @@ def search(
     combinations = list(grid)
     penalties = [10.0**power for power in range(-4, 5)] if alphas is None else [float(alpha) for alpha in alphas]
     classify = isinstance(model, FeatureRidgeClassifier)
-    rows, targets = model._labels(X, y) if classify else model._targets(X, y)
+    rows, targets = model._checked(X, y)
     weights = model._weights(rows, sample_weight)
     specs = []
     for combination in combinations:

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, clone
 
 from bochner._base import _SAMPLE_ROWS, FeatureTransformer
 from bochner._checks import seed_of
-from bochner._models import Accumulating, AccumulatingClassification, FeatureModel
+from bochner._models import Accumulating, AccumulatingClassification
 from bochner._operator import _OperatorRidge
 
 try:
@@ -80,12 +80,8 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     table = Table(X, y, sample_weight)
     seed = _fix_seed(fitted)
     rows, targets = table.sample(seed)
-    if isinstance(fitted, AccumulatingClassification):
-        table = table.with_labels(_classes(table))
-        rows, numbers = fitted._labels(rows, targets, classes=table.classes)
-        fitted._begin(rows, numbers)
-    else:
-        fitted._begin(*fitted._targets(rows, targets))
+    known = {"classes": _classes(table)} if isinstance(fitted, AccumulatingClassification) else {}
+    fitted._begin(*fitted._checked(rows, targets, **known))
     if isinstance(fitted, _OperatorRidge) and fitted.A == "covariance":
         fitted.kernel_["outputs"] = _covariance(fitted, table)
     template = delayed(fitted)
@@ -178,10 +174,8 @@ class Table:
 
     def __init__(self, X: Any, y: Any = None, weights: Any = None) -> None:
         self.rows = _partitions(X, "X")
-        self.columns = None if isinstance(X, da.Array) else list(X.columns)
         self.targets = None if y is None else _partitions(y, "y")
         self.weights = None if weights is None else _partitions(weights, "sample_weight")
-        self.classes: NDArray[Any] | None = None
         for name, other in (("y", self.targets), ("sample_weight", self.weights)):
             if other is not None and len(other) != len(self.rows):
                 raise ValueError(f"{name} has {len(other)} partitions and X has {len(self.rows)}; rechunk them alike")
@@ -198,11 +192,6 @@ class Table:
         nothing = [None] * len(self.rows)
         together = zip(self.rows, self.targets or nothing, self.weights or nothing, self.sizes, strict=True)
         return [(rows, targets, weights) for rows, targets, weights, size in together if size]
-
-    def with_labels(self, classes: NDArray[Any]) -> Table:
-        """The same table with all of its labels known."""
-        self.classes = classes
-        return self
 
     def sample(self, seed: int) -> tuple[Any, Any]:
         """The rows on which `fit` would find what depends on data, with their targets."""
@@ -242,9 +231,8 @@ def _rows_at(rows: Any, targets: Any, places: NDArray[Any]) -> tuple[Any, Any]:
 
 def _partitions(collection: Any, name: str) -> list[Delayed]:
     if isinstance(collection, da.Array):
-        if collection.ndim == 2 and len(collection.chunks[1]) > 1:
-            collection = collection.rechunk({1: -1})
-        return list(collection.to_delayed().ravel())
+        whole = collection.rechunk({1: -1}) if collection.ndim == 2 else collection
+        return list(whole.to_delayed().ravel())
     if hasattr(collection, "to_delayed") and hasattr(collection, "map_partitions"):
         return list(collection.to_delayed())
     raise TypeError(f"{name} must be a Dask array or dataframe, got {type(collection).__name__}")
@@ -252,26 +240,19 @@ def _partitions(collection: Any, name: str) -> list[Delayed]:
 
 def _fix_seed(model: Any) -> int:
     """Replaces generators by the seed they give now, so that it is the same in every process."""
-    if not isinstance(model, FeatureModel):
-        model.random_state = seed_of(model.random_state)
-        return model.random_state
-    if model.features is not None and model.features.random_state is not None:
-        model.features.random_state = seed_of(model.features.random_state)
-        seed = model.features.random_state
-        model.random_state = seed_of(model.random_state)
-        return seed
+    features = getattr(model, "features", None)
+    own = None if features is None or features.random_state is None else seed_of(features.random_state)
+    if features is not None:
+        features.random_state = own
     model.random_state = seed_of(model.random_state)
-    return model.random_state
+    return model.random_state if own is None else own
 
 
 def _sums(template: Any, rows: Any, targets: Any, weights: Any) -> Any:
     """The sums over a partition."""
     # A worker runs several tasks with one template: what checking rows changes belongs to a copy.
     model = copy(template)
-    if isinstance(model, AccumulatingClassification):
-        rows, targets = model._labels(rows, targets, first=False)
-    else:
-        rows, targets = model._targets(rows, targets, first=False)
+    rows, targets = model._checked(rows, targets, first=False)
     weights = model._weights(rows, weights)
     sums = model._empty()
     sums.push(rows, targets, weights, n_jobs=model.n_jobs or 1)
@@ -296,11 +277,7 @@ def _tree(parts: list[Delayed], reduce: Callable[[list[Any]], Any]) -> Delayed:
 
 def _classes(table: Table) -> NDArray[Any]:
     found = [delayed(np.unique)(targets) for _, targets, _ in table.parts()]
-    return _tree(found, _union).compute()
-
-
-def _union(parts: list[Any]) -> NDArray[Any]:
-    return np.unique(np.concatenate(parts))
+    return _tree(found, lambda parts: np.unique(np.concatenate(parts))).compute()
 
 
 def _covariance(model: Any, table: Table) -> list[list[float]]:
@@ -328,21 +305,14 @@ def _added(parts: list[Any]) -> Any:
 
 def _blockwise(model: BaseEstimator, X: Any, method: Callable[..., Any]) -> Any:
     """A method of a fitted model on every partition."""
-    if isinstance(X, da.Array):
-        if X.ndim == 2 and len(X.chunks[1]) > 1:
-            X = X.rechunk({1: -1})
-        dtype, lengths = X.dtype, X.chunks[0]
-        example: Any = np.ones((1, X.shape[1]), dtype=dtype)
-    elif hasattr(X, "to_delayed") and hasattr(X, "map_partitions"):
-        lengths = (np.nan,) * X.npartitions
-        example = X._meta_nonempty.iloc[:1]
-    else:
-        raise TypeError(f"X must be a Dask array or dataframe, got {type(X).__name__}")
-    shown = np.asarray(method(model, example))
+    parts = _partitions(X, "X")
+    array = isinstance(X, da.Array)
+    lengths = X.chunks[0] if array else (np.nan,) * len(parts)
+    shown = np.asarray(method(model, np.ones((1, X.shape[1]), dtype=X.dtype) if array else X._meta_nonempty.iloc[:1]))
     shared = delayed(model)
     blocks = [
         da.from_delayed(delayed(_apply)(method, shared, part), (length, *shown.shape[1:]), dtype=shown.dtype)
-        for part, length in zip(_partitions(X, "X"), lengths, strict=True)
+        for part, length in zip(parts, lengths, strict=True)
     ]
     return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)
 

@@ -7,6 +7,7 @@ takes a kernel function (``SVC(kernel=k)``, ``pairwise_kernels``), one of these 
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -14,13 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from bochner import _bochner
+from bochner import _bochner, _signatures
+from bochner._catalogue import Documented
 from bochner._checks import plain, same_dtype
 
 __all__ = [
+    "Compressive",
     "CurlFree",
     "Decomposable",
-    "DivFree",
+    "DivergenceFree",
     "Exponential",
     "Gaussian",
     "Helmholtz",
@@ -30,22 +33,30 @@ __all__ = [
     "OperatorKernel",
     "Optical",
     "Polynomial",
+    "Spherical",
     "graph_outputs",
 ]
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """What all kernels share."""
+class _Described(Documented):
+    """A kernel that the core knows by its name and parameters."""
 
     _name: ClassVar[str]
 
-    def __post_init__(self) -> None:
+    def _spec(self, columns: int | None = None) -> dict[str, Any]:
+        """The kernel as the core describes it, for rows of so many columns."""
+        fields = asdict(self)  # type: ignore[call-overload]
+        return {"kernel": self._name, **{name: plain(name, value) for name, value in fields.items()}}
+
+
+class Kernel(_Described):
+    """What all kernels share."""
+
+    def _check(self) -> None:
         self._exact()
 
-    def _exact(self) -> _bochner.Kernel:
-        fields = {name: plain(name, value) for name, value in asdict(self).items()}
-        return _bochner.Kernel(json.dumps({"kernel": self._name, **fields}))
+    def _exact(self, columns: int | None = None) -> _bochner.Kernel:
+        return _bochner.Kernel(json.dumps(self._spec(columns)))
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
         """The kernel between all rows of X and all rows of Y.
@@ -64,7 +75,7 @@ class Kernel:
         """
         x = rows_of(X, "X")
         y = x if Y is None else rows_of(Y, "Y")
-        return self._exact().matrix(*same_dtype(x, y))
+        return self._exact(x.shape[1]).matrix(*same_dtype(x, y))
 
 
 def rows_of(X: ArrayLike, name: str) -> Any:
@@ -72,19 +83,8 @@ def rows_of(X: ArrayLike, name: str) -> Any:
     return check_array(X, dtype=[np.float64, np.float32], accept_sparse="csr", input_name=name)
 
 
-@dataclass(frozen=True)
-class Polynomial(Kernel):
-    """``(gamma <x, y> + coef0)^degree``.
-
-    Parameters
-    ----------
-    degree : int, default=2
-        Exponent.
-    gamma : float, default=1.0
-        Factor of the inner product.
-    coef0 : float, default=0.0
-        Constant inside the power.
-
+class Polynomial(_signatures.PolynomialKernel, Kernel):
+    """
     Examples
     --------
     >>> from bochner.kernels import Polynomial
@@ -92,21 +92,9 @@ class Polynomial(Kernel):
     array([[25.]])
     """
 
-    degree: int = 2
-    gamma: float = 1.0
-    coef0: float = 0.0
-    _name = "polynomial"
 
-
-@dataclass(frozen=True)
-class Exponential(Kernel):
-    """``exp(<x, y> / length_scale^2)``.
-
-    Parameters
-    ----------
-    length_scale : float, default=1.0
-        What rows are divided by.
-
+class Exponential(_signatures.ExponentialKernel, Kernel):
+    """
     Examples
     --------
     >>> from bochner.kernels import Exponential
@@ -114,19 +102,9 @@ class Exponential(Kernel):
     array([[1.]])
     """
 
-    length_scale: float = 1.0
-    _name = "exponential"
 
-
-@dataclass(frozen=True)
-class Gaussian(Kernel):
-    """``exp(-|x - y|^2 / (2 length_scale^2))``.
-
-    Parameters
-    ----------
-    length_scale : float, default=1.0
-        Distance over which the kernel falls off.
-
+class Gaussian(_signatures.GaussianKernel, Kernel):
+    """
     Examples
     --------
     >>> from bochner.kernels import Gaussian
@@ -135,20 +113,9 @@ class Gaussian(Kernel):
            [0.6065, 1.    ]])
     """
 
-    length_scale: float = 1.0
-    _name = "gaussian"
 
-
-@dataclass(frozen=True)
-class Matern(Kernel):
+class Matern(_signatures.MaternKernel, Kernel):
     """Matern kernel of smoothness nu, as in :class:`sklearn.gaussian_process.kernels.Matern`.
-
-    Parameters
-    ----------
-    nu : float, default=1.5
-        Smoothness: 0.5 is the Laplacian kernel, infinity would be the Gaussian one.
-    length_scale : float, default=1.0
-        Distance over which the kernel falls off.
 
     Examples
     --------
@@ -157,22 +124,9 @@ class Matern(Kernel):
     array([[0.3679]])
     """
 
-    nu: float = 1.5
-    length_scale: float = 1.0
-    _name = "matern"
 
-
-@dataclass(frozen=True)
-class Laplacian(Kernel):
-    """``exp(-|x - y| / length_scale)``.
-
-    Parameters
-    ----------
-    length_scale : float, default=1.0
-        Distance over which the kernel falls off.
-    norm : {1, 2}, default=2
-        Which norm: 2 is the Euclidean one, 1 the sum of absolute values.
-
+class Laplacian(_signatures.LaplacianKernel, Kernel):
+    """
     Examples
     --------
     >>> from bochner.kernels import Laplacian
@@ -180,22 +134,9 @@ class Laplacian(Kernel):
     array([[0.3679]])
     """
 
-    length_scale: float = 1.0
-    norm: int = 2
-    _name = "laplacian"
 
-
-@dataclass(frozen=True)
-class Optical(Kernel):
-    """Limit kernel of optical features, ``E |u x|^exponent |u y|^exponent`` over complex normal vectors u.
-
-    Parameters
-    ----------
-    exponent : float, default=2.0
-        Any positive number.
-    bias : float, default=0.0
-        Square of a constant coordinate appended to all rows.
-
+class Optical(_signatures.OpticalKernel, Kernel):
+    """
     Examples
     --------
     >>> from bochner.kernels import Optical
@@ -203,13 +144,37 @@ class Optical(Kernel):
     array([[54.]])
     """
 
-    exponent: float = 2.0
-    bias: float = 0.0
-    _name = "optical"
+
+class Spherical(_signatures.SphericalKernel, Kernel):
+    """
+    Examples
+    --------
+    >>> from bochner.kernels import Spherical
+    >>> Spherical(degree=2)([[1.0, 0.0]], [[0.0, 1.0]])
+    array([[0.25]])
+    """
 
 
-@dataclass(frozen=True)
-class OperatorKernel:
+class Compressive(_signatures.CompressiveKernel, Kernel):
+    """
+    Examples
+    --------
+    >>> from bochner.kernels import Compressive, Gaussian
+    >>> X = [[1.0, 0.0], [0.0, 1.0]]
+    >>> bool((abs(Compressive()(X) - Gaussian()(X)) < 1e-15).all())
+    True
+    """
+
+    def _spec(self, columns: int | None = None) -> dict[str, Any]:
+        # How many columns rows have is for the rows to say; no more measurements are made.
+        spec = super()._spec()
+        measured = spec.pop("compressed_dim")
+        _bochner.check("kernels", self._name, json.dumps({"compressed_dim": measured}))
+        columns = measured if columns is None else columns
+        return spec | {"compression": "orthoprojector", "input_dim": columns, "output_dim": min(measured, columns)}
+
+
+class OperatorKernel(_Described):
     """What kernels share whose values are matrices, one row and one column per output.
 
     Examples
@@ -219,26 +184,14 @@ class OperatorKernel:
     True
     """
 
-    _name: ClassVar[str]
-
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         self._exact()
-
-    def _spec(self) -> dict[str, Any]:
-        return {"kernel": self._name, **{name: plain(name, value) for name, value in asdict(self).items()}}
 
     def _exact(self) -> _bochner.OperatorKernel:
         return _bochner.OperatorKernel(json.dumps(self._spec()))
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[np.float64]:
-        """The kernel between all rows of X and all rows of Y.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples_X, n_features)
-            Rows.
-        Y : array-like of shape (n_samples_Y, n_features), default=None
-            Other rows; the rows of X if not given.
+        """The kernel between all rows of X and all rows of Y, as in :class:`Kernel`.
 
         Returns
         -------
@@ -277,23 +230,14 @@ class Decomposable(OperatorKernel):
         matrix = check_array(self.A, dtype=np.float64, input_name="A")
         # As tuples, so that equal kernels are equal and have one hash.
         object.__setattr__(self, "A", tuple(map(tuple, matrix.tolist())))
-        super().__post_init__()
+        self._check()
 
-    def _spec(self) -> dict[str, Any]:
-        base = {name: plain(name, value) for name, value in asdict(self.base).items()}
-        matrix = [list(row) for row in self.A]
-        return {"kernel": self._name, "base": {"kernel": self.base._name, **base}, "matrix": matrix}
+    def _spec(self, columns: int | None = None) -> dict[str, Any]:
+        return {"kernel": self._name, "base": self.base._spec(), "matrix": [list(row) for row in self.A]}
 
 
-@dataclass(frozen=True)
-class CurlFree(OperatorKernel):
-    """Kernel of gradients of potentials: minus the second derivatives of a Gaussian kernel.
-
-    Parameters
-    ----------
-    length_scale : float, default=1.0
-        Distance over which the Gaussian kernel falls off.
-
+class CurlFree(_signatures.CurlFreeKernel, OperatorKernel):
+    """
     Examples
     --------
     >>> from bochner.kernels import CurlFree
@@ -302,42 +246,22 @@ class CurlFree(OperatorKernel):
              [0.  , 0.25]]]])
     """
 
-    length_scale: float = 1.0
-    _name = "curl_free"
 
-
-@dataclass(frozen=True)
-class DivFree(OperatorKernel):
+class DivergenceFree(_signatures.DivergenceFreeKernel, OperatorKernel):
     """Kernel of flows without sources: second derivatives of a Gaussian kernel less their trace.
-
-    Parameters
-    ----------
-    length_scale : float, default=1.0
-        Distance over which the Gaussian kernel falls off.
 
     Examples
     --------
-    >>> from bochner.kernels import DivFree
-    >>> DivFree()([[1.0, 0.0, 0.0]])[0, 0]
+    >>> from bochner.kernels import DivergenceFree
+    >>> DivergenceFree()([[1.0, 0.0, 0.0]])[0, 0]
     array([[2., 0., 0.],
            [0., 2., 0.],
            [0., 0., 2.]])
     """
 
-    length_scale: float = 1.0
-    _name = "div_free"
 
-
-@dataclass(frozen=True)
-class Helmholtz(OperatorKernel):
+class Helmholtz(_signatures.HelmholtzKernel, OperatorKernel):
     """``curl_free`` times the curl-free and ``1 - curl_free`` times the divergence-free kernel.
-
-    Parameters
-    ----------
-    length_scale : float, default=1.0
-        Distance over which the Gaussian kernel falls off.
-    curl_free : float, default=0.5
-        Weight of the curl-free kernel, from 0 to 1.
 
     Examples
     --------
@@ -347,9 +271,12 @@ class Helmholtz(OperatorKernel):
            [0., 1.]])
     """
 
-    length_scale: float = 1.0
-    curl_free: float = 0.5
-    _name = "helmholtz"
+
+def __getattr__(name: str) -> Any:
+    if name == "DivFree":
+        warnings.warn("DivFree is called DivergenceFree; the old name goes in version 0.3", FutureWarning, stacklevel=2)
+        return DivergenceFree
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def graph_outputs(weights: ArrayLike) -> NDArray[np.float64]:

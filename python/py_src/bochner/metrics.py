@@ -128,7 +128,8 @@ def mmd2(X: ArrayLike, Y: ArrayLike, kernel: Kernel) -> float:
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel must be one of bochner.kernels, got {type(kernel).__name__}")
-    return _bochner.mmd2(kernel._exact(), *same_dtype(rows_of(X, "X"), rows_of(Y, "Y")))
+    x, y = same_dtype(rows_of(X, "X"), rows_of(Y, "Y"))
+    return _bochner.mmd2(kernel._exact(x.shape[1]), x, y)
 
 
 def kid(X: ArrayLike, Y: ArrayLike, features: FeatureTransformer | None = None) -> float:

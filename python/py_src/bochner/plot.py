@@ -16,6 +16,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import check_array, check_consistent_length
 
 from bochner._base import FeatureTransformer
+from bochner._catalogue import documented
 from bochner.metrics import relative_frobenius_error
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["calibration", "kernel_error", "posterior", "vector_field"]
 
 
+@documented
 def kernel_error(
     features: FeatureTransformer | Mapping[str, FeatureTransformer],
     X: ArrayLike,
@@ -50,13 +52,6 @@ def kernel_error(
         Draws of every map.
     random_state : int, default=0
         Seed of the first draw; the others follow.
-    ax : matplotlib Axes, default=None
-        Where to draw; None makes new axes.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-        Where it was drawn.
 
     Examples
     --------
@@ -83,7 +78,7 @@ def kernel_error(
                 Z = np.asarray(drawn.transform(X))
                 # Of what a kernel depends on, only a median distance may differ from draw to draw.
                 if K is None or getattr(drawn, "length_scale_", None) != scale:
-                    K, scale = drawn.kernel(X), getattr(drawn, "length_scale_", None)
+                    K, scale = drawn.exact_kernel(X), getattr(drawn, "length_scale_", None)
                 squares.append(relative_frobenius_error(K, Z @ Z.conj().T) ** 2)
             columns.append(Z.shape[1])
             measured.append(np.sqrt(np.mean(squares)))
@@ -98,6 +93,7 @@ def kernel_error(
     return ax
 
 
+@documented
 def calibration(model: Any, X: ArrayLike, y: ArrayLike, *, n_bins: int = 10, ax: Axes | None = None) -> Axes:
     """How often a model is right against how sure it says it is.
 
@@ -116,13 +112,6 @@ def calibration(model: Any, X: ArrayLike, y: ArrayLike, *, n_bins: int = 10, ax:
         Their labels or targets.
     n_bins : int, default=10
         Bins of the probabilities, of equal width; empty ones are left out.
-    ax : matplotlib Axes, default=None
-        Where to draw; None makes new axes.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-        Where it was drawn.
 
     Examples
     --------
@@ -153,6 +142,7 @@ def calibration(model: Any, X: ArrayLike, y: ArrayLike, *, n_bins: int = 10, ax:
     return ax
 
 
+@documented
 def posterior(
     model: Any,
     X: ArrayLike,
@@ -179,13 +169,6 @@ def posterior(
         Half the width of the band, in standard deviations of the process; noise is not included.
     n_samples : int, default=0
         Functions to draw from the posterior, by the model's ``sample_y``.
-    ax : matplotlib Axes, default=None
-        Where to draw; None makes new axes.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-        Where it was drawn. Its labels are the names of the columns, where X and y have any.
 
     Examples
     --------
@@ -222,6 +205,7 @@ def posterior(
     return ax
 
 
+@documented
 def vector_field(
     model: Any, X: ArrayLike, y: ArrayLike | None = None, *, n_points: int = 20, ax: Axes | None = None
 ) -> Axes:
@@ -237,13 +221,6 @@ def vector_field(
         Observed vectors at the rows, drawn in black at the same scale if given.
     n_points : int, default=20
         Arrows along each axis.
-    ax : matplotlib Axes, default=None
-        Where to draw; None makes new axes.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-        Where it was drawn. Its labels are the names of the columns, where X has any.
 
     Examples
     --------
@@ -251,7 +228,7 @@ def vector_field(
     >>> from bochner import OperatorRidge, plot
     >>> X = np.random.default_rng(0).uniform(-2, 2, size=(100, 2))
     >>> y = np.c_[-X[:, 1], X[:, 0]]
-    >>> model = OperatorRidge("div_free", length_scale=2.0, alpha=1e-3, random_state=0).fit(X, y)
+    >>> model = OperatorRidge("divergence_free", length_scale=2.0, alpha=1e-3, random_state=0).fit(X, y)
     >>> ax = plot.vector_field(model, X, y, n_points=10)
     >>> len(ax.collections[0].U)
     100

@@ -58,8 +58,8 @@ description! {
         n_components: usize = 1024, Domain::COUNT, Size;
         /// Exponent of `(gamma x.y + coef0)^degree`, at most 64.
         degree: u32 = 2, Domain::Whole(0, MAX_DEGREE as u64), Kernel;
-        /// Factor of the inner product.
-        gamma: f64 = 1.0, Domain::POSITIVE, Kernel;
+        /// Factor of the inner product; 0 only beside a constant.
+        gamma: f64 = 1.0, Domain::NON_NEGATIVE, Kernel;
         /// Constant inside the power.
         coef0: f64 = 0.0, Domain::NON_NEGATIVE, Kernel;
         /// Random directions of the projections: randomised Hadamard ones, which are fast and usually vary least, independent
