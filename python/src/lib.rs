@@ -7,7 +7,7 @@ mod data;
 mod detached;
 mod errors;
 mod features;
-// mod files;
+mod files;
 mod fit;
 mod kernels;
 mod metrics;
@@ -25,7 +25,7 @@ fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue::catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::check, module)?)?;
     errors::register(module)?;
-    // files::register(module)?;
+    files::register(module)?;
     module.add_class::<features::Map>()?;
     fit::register(module)?;
     module.add_class::<sums::Sums>()?;
