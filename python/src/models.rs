@@ -23,52 +23,53 @@ use pyo3::types::PyBytes;
 use std::any::Any;
 use std::path::PathBuf;
 
-/// Means and variances, one column per target or class.
-type Spread = Result<(Array2<f64>, Array2<f64>)>;
+/// Rows of any precision.
+type Seen<'a> = ArrayView2<'a, f64>;
 
-/// What some kinds of models have beyond what all have; rows and numbers are doubles.
-trait Own {
-    fn map(&self) -> Option<Map> {
-        None
-    }
-    /// One row per feature or support vector, one column per output.
-    fn coefficients(&self) -> Option<Array2<f64>> {
-        None
-    }
-    fn intercept(&self) -> Option<Array1<f64>> {
-        None
-    }
-    fn report(&self) -> Option<&SolveReport> {
-        None
-    }
-    /// One report per problem, as JSON.
-    fn reports(&self) -> Option<serde_json::Value> {
-        None
-    }
-    fn log_marginal_likelihood(&self) -> Option<f64> {
-        None
-    }
-    fn observation_variances(&self) -> Option<Vec<f64>> {
-        None
-    }
-    fn spread(&self, _rows: ArrayView2<'_, f64>) -> Option<Spread> {
-        None
-    }
-    fn covariance(&self, _rows: ArrayView2<'_, f64>, _target: usize) -> Option<Result<Array2<f64>>> {
-        None
-    }
-    fn sample(&self, _rows: ArrayView2<'_, f64>, _samples: usize, _seed: Seed) -> Option<Result<Array3<f64>>> {
-        None
-    }
-    fn jacobian(&self, _rows: ArrayView2<'_, f64>) -> Option<Result<Array3<f64>>> {
-        None
-    }
-    fn machine(&self) -> Option<&KernelSvmModel<AnyKernel>> {
-        None
-    }
-    fn centroids(&self) -> Option<ArrayView2<'_, f64>> {
-        None
-    }
+/// Writes a trait of answers that some kinds of models have and others have not, and a macro that gives them to a kind.
+macro_rules! answers {
+    ($d:tt $($(#[$about:meta])* $name:ident($($arg:ident: $type:ty),*) -> $found:ty;)*) => {
+        /// What some kinds of models have beyond what all have; rows and numbers are doubles.
+        trait Own {
+            $($(#[$about])* fn $name(&self $(, _: $type)*) -> Option<$found> { None })*
+        }
+        macro_rules! method {
+            $(($name |$d model:ident $d(, $d arg:ident)*| $d answer:expr) => {
+                method! { @ $name $d model ($d($d arg),*) ($($type),*) ($found) $d answer }
+            };)*
+            (@ $d name:ident $d model:ident ($d($d arg:ident),*) ($d($d type:ty),*) ($d found:ty) $d answer:expr) => {
+                fn $d name(&self $d(, $d arg: $d type)*) -> Option<$d found> {
+                    let $d model = self;
+                    $d answer.into()
+                }
+            };
+        }
+    };
+}
+answers! { $
+    map() -> Map;
+    /// One row per feature, row or support vector, one column per output.
+    coefficients() -> Array2<f64>;
+    intercept() -> Array1<f64>;
+    report() -> &SolveReport;
+    /// One report per problem.
+    reports() -> serde_json::Value;
+    log_marginal_likelihood() -> f64;
+    observation_variances() -> Vec<f64>;
+    /// Means and variances, one column per target or class.
+    spread(rows: Seen<'_>) -> Result<(Array2<f64>, Array2<f64>)>;
+    covariance(rows: Seen<'_>, target: usize) -> Result<Array2<f64>>;
+    sample(rows: Seen<'_>, samples: usize, seed: Seed) -> Result<Array3<f64>>;
+    jacobian(rows: Seen<'_>) -> Result<Array3<f64>>;
+    machine() -> &KernelSvmModel<AnyKernel>;
+    centroids() -> Seen<'_>;
+}
+
+/// Gives a kind of model the answers that it has.
+macro_rules! own {
+    ($([$($generic:tt)*] $kind:ty { $($name:ident |$model:ident $(, $arg:ident)*| $answer:expr;)* })*) => {
+        $(impl<$($generic)*> Own for $kind { $(method! { $name |$model $(, $arg)*| $answer })* })*
+    };
 }
 
 fn narrow<R: Real>(rows: ArrayView2<'_, f64>) -> Array2<R> {
@@ -93,170 +94,77 @@ fn held<M: FeatureMap + Any>(map: &M) -> Option<Map> {
     None
 }
 
-impl<R: Real> Own for RidgeModel<DynMap<R>> {
-    fn map(&self) -> Option<Map> {
-        held(RidgeModel::map(self))
+own! {
+    [R: Real] RidgeModel<DynMap<R>> {
+        map |m| held(m.map());
+        coefficients |m| m.coefficients().mapv(Real::to_f64);
+        intercept |m| m.intercept().mapv(Real::to_f64);
+        report |m| m.report();
     }
-    fn coefficients(&self) -> Option<Array2<f64>> {
-        Some(RidgeModel::coefficients(self).mapv(Real::to_f64))
+    [R: Real] OperatorRidgeModel<R> {
+        coefficients |m| m.scalar().coefficients().mapv(Real::to_f64);
+        intercept |m| m.scalar().intercept().mapv(Real::to_f64);
+        report |m| m.report();
+        jacobian |m, rows| m.jacobian(narrow(rows).view());
     }
-    fn intercept(&self) -> Option<Array1<f64>> {
-        Some(RidgeModel::intercept(self).mapv(Real::to_f64))
+    [R: Real] SvmModel<DynMap<R>> {
+        map |m| held(m.map());
+        coefficients |m| m.coefficients().mapv(Real::to_f64);
+        intercept |m| m.intercept().mapv(Real::to_f64);
+        reports |m| serde_json::json!(m.reports());
     }
-    fn report(&self) -> Option<&SolveReport> {
-        Some(RidgeModel::report(self))
+    [M: FeatureMap + Any] GpRegressorModel<M> {
+        map |m| held(m.map());
+        report |m| m.report();
+        log_marginal_likelihood |m| m.log_marginal_likelihood();
+        observation_variances |m| m.observation_variances();
+        spread |m, rows| m.predict_with_variance(narrow(rows).view()).map(|(a, b)| (a.mapv(Real::to_f64), b.mapv(Real::to_f64)));
+        covariance |m, rows, target| m.covariance(narrow(rows).view(), target);
+        sample |m, rows, samples, seed| m.sample(narrow(rows).view(), samples, seed).map(|found| found.mapv(Real::to_f64));
     }
-}
-
-impl<R: Real> Own for SvmModel<DynMap<R>> {
-    fn map(&self) -> Option<Map> {
-        held(SvmModel::map(self))
+    [M: FeatureMap + Any] GpClassifierModel<M> {
+        map |m| held(m.map());
+        log_marginal_likelihood |m| m.log_marginal_likelihood();
+        spread |m, rows| m.latents(narrow(rows).view());
     }
-    fn coefficients(&self) -> Option<Array2<f64>> {
-        Some(SvmModel::coefficients(self).mapv(Real::to_f64))
+    [R: Real] SviClassifierModel<DynMap<R>> {
+        map |m| held(m.map());
+        log_marginal_likelihood |m| m.bound();
+        spread |m, rows| m.latents(narrow(rows).view());
     }
-    fn intercept(&self) -> Option<Array1<f64>> {
-        Some(SvmModel::intercept(self).mapv(Real::to_f64))
-    }
-    fn reports(&self) -> Option<serde_json::Value> {
-        serde_json::to_value(SvmModel::reports(self)).ok()
-    }
-}
-
-impl<M: FeatureMap + Any> Own for GpRegressorModel<M> {
-    fn map(&self) -> Option<Map> {
-        held(GpRegressorModel::map(self))
-    }
-    fn report(&self) -> Option<&SolveReport> {
-        Some(GpRegressorModel::report(self))
-    }
-    fn log_marginal_likelihood(&self) -> Option<f64> {
-        Some(GpRegressorModel::log_marginal_likelihood(self))
-    }
-    fn observation_variances(&self) -> Option<Vec<f64>> {
-        Some(GpRegressorModel::observation_variances(self))
-    }
-    fn spread(&self, rows: ArrayView2<'_, f64>) -> Option<Spread> {
-        let found = self.predict_with_variance(narrow(rows).view());
-        Some(found.map(|(mean, variance)| (mean.mapv(Real::to_f64), variance.mapv(Real::to_f64))))
-    }
-    fn covariance(&self, rows: ArrayView2<'_, f64>, target: usize) -> Option<Result<Array2<f64>>> {
-        Some(GpRegressorModel::covariance(self, narrow(rows).view(), target))
-    }
-    fn sample(&self, rows: ArrayView2<'_, f64>, samples: usize, seed: Seed) -> Option<Result<Array3<f64>>> {
-        let found = GpRegressorModel::sample(self, narrow(rows).view(), samples, seed);
-        Some(found.map(|found| found.mapv(Real::to_f64)))
-    }
-}
-
-impl<M: FeatureMap + Any> Own for GpClassifierModel<M> {
-    fn map(&self) -> Option<Map> {
-        held(GpClassifierModel::map(self))
-    }
-    fn log_marginal_likelihood(&self) -> Option<f64> {
-        Some(GpClassifierModel::log_marginal_likelihood(self))
-    }
-    fn spread(&self, rows: ArrayView2<'_, f64>) -> Option<Spread> {
-        Some(self.latents(narrow(rows).view()))
-    }
-}
-
-impl<R: Real> Own for SviClassifierModel<DynMap<R>> {
-    fn map(&self) -> Option<Map> {
-        held(SviClassifierModel::map(self))
-    }
-    fn log_marginal_likelihood(&self) -> Option<f64> {
-        Some(self.bound())
-    }
-    fn spread(&self, rows: ArrayView2<'_, f64>) -> Option<Spread> {
-        Some(self.latents(narrow(rows).view()))
-    }
-}
-
-impl Own for LocalGpModel {
-    fn spread(&self, rows: ArrayView2<'_, f64>) -> Option<Spread> {
-        Some(self.predict_with_variance(rows).map(|(mean, variance)| {
+    [] LocalGpModel {
+        spread |m, rows| m.predict_with_variance(rows).map(|(mean, variance)| {
             let all = Array2::from_shape_fn(mean.dim(), |(i, _)| variance[i]);
             (mean, all)
-        }))
+        });
+        centroids |m| m.centroids();
     }
-    fn centroids(&self) -> Option<ArrayView2<'_, f64>> {
-        Some(LocalGpModel::centroids(self))
+    [] KernelRidgeModel {
+        coefficients |m| m.coefficients().to_owned();
+        report |m| m.report();
     }
-}
-
-impl<R: Real> Own for OperatorRidgeModel<R> {
-    fn coefficients(&self) -> Option<Array2<f64>> {
-        Some(self.scalar().coefficients().mapv(Real::to_f64))
+    [] ExactOperatorRidgeModel {
+        coefficients |m| m.dual().to_owned();
+        report |m| m.report();
     }
-    fn intercept(&self) -> Option<Array1<f64>> {
-        Some(self.scalar().intercept().mapv(Real::to_f64))
+    [] ExactGpRegressorModel {
+        report |m| m.report();
+        log_marginal_likelihood |m| m.log_marginal_likelihood();
+        observation_variances |m| m.observation_variances();
+        spread |m, rows| m.predict_with_variance(rows);
+        covariance |m, rows, target| m.covariance(rows, target);
     }
-    fn report(&self) -> Option<&SolveReport> {
-        Some(OperatorRidgeModel::report(self))
+    [] ExactGpClassifierModel { spread |m, rows| m.latents(rows); }
+    [] KernelSvmModel<AnyKernel> {
+        coefficients |m| m.coefficients().to_owned();
+        reports |m| serde_json::json!(m.reports().collect::<Vec<_>>());
+        machine |m| m;
     }
-    fn jacobian(&self, rows: ArrayView2<'_, f64>) -> Option<Result<Array3<f64>>> {
-        Some(OperatorRidgeModel::jacobian(self, narrow(rows).view()))
-    }
-}
-
-impl Own for KernelRidgeModel {
-    fn coefficients(&self) -> Option<Array2<f64>> {
-        Some(KernelRidgeModel::coefficients(self).to_owned())
-    }
-    fn report(&self) -> Option<&SolveReport> {
-        Some(KernelRidgeModel::report(self))
-    }
-}
-
-impl Own for ExactOperatorRidgeModel {
-    fn coefficients(&self) -> Option<Array2<f64>> {
-        Some(self.dual().to_owned())
-    }
-    fn report(&self) -> Option<&SolveReport> {
-        Some(ExactOperatorRidgeModel::report(self))
-    }
-}
-
-impl Own for ExactGpRegressorModel {
-    fn report(&self) -> Option<&SolveReport> {
-        Some(ExactGpRegressorModel::report(self))
-    }
-    fn log_marginal_likelihood(&self) -> Option<f64> {
-        Some(ExactGpRegressorModel::log_marginal_likelihood(self))
-    }
-    fn observation_variances(&self) -> Option<Vec<f64>> {
-        Some(ExactGpRegressorModel::observation_variances(self))
-    }
-    fn spread(&self, rows: ArrayView2<'_, f64>) -> Option<Spread> {
-        Some(self.predict_with_variance(rows))
-    }
-    fn covariance(&self, rows: ArrayView2<'_, f64>, target: usize) -> Option<Result<Array2<f64>>> {
-        Some(ExactGpRegressorModel::covariance(self, rows, target))
-    }
-}
-
-impl Own for ExactGpClassifierModel {
-    fn spread(&self, rows: ArrayView2<'_, f64>) -> Option<Spread> {
-        Some(self.latents(rows))
-    }
-}
-
-impl Own for KernelSvmModel<AnyKernel> {
-    fn coefficients(&self) -> Option<Array2<f64>> {
-        Some(KernelSvmModel::coefficients(self).to_owned())
-    }
-    fn reports(&self) -> Option<serde_json::Value> {
-        serde_json::to_value(KernelSvmModel::reports(self).collect::<Vec<_>>()).ok()
-    }
-    fn machine(&self) -> Option<&KernelSvmModel<AnyKernel>> {
-        Some(self)
-    }
+    [] Nothing {}
 }
 
 /// A kind without anything of its own, such as one that is newer than this list.
 struct Nothing;
-impl Own for Nothing {}
 
 /// What a model has beyond what all have.
 fn own(model: &Model) -> &dyn Own {
