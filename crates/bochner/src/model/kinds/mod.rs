@@ -23,6 +23,7 @@ use crate::parameter::{Entry, words};
 use crate::persist::{Stored, malformed};
 use crate::scalar::Real;
 use crate::solve::SolveReport;
+use crate::words::count;
 use ndarray::{Array2, ArrayView2};
 use std::sync::Arc;
 
@@ -80,6 +81,8 @@ pub struct ModelEntry {
     pub task: Task,
     /// What it can answer.
     pub answers: Answers,
+    /// Whether all its arithmetic is in double precision.
+    pub only_double: bool,
     pub(crate) load: fn(&Stored) -> Result<Arc<dyn Fitted>>,
 }
 
@@ -141,18 +144,6 @@ fn load_complex<S: Load, D: Load, CS: Load, CD: Load>(stored: &Stored) -> Result
 
 fn answers<M: Predict>(model: &M, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
     Ok(model.predict(rows.mapv(M::Real::from_f64).view())?.mapv(Real::to_f64))
-}
-
-/// `12,345`.
-fn count(n: usize) -> String {
-    let digits = n.to_string();
-    let first = digits.len() % 3;
-    let mut groups: Vec<&str> =
-        digits[first..].as_bytes().chunks(3).map(|c| std::str::from_utf8(c).unwrap_or("")).collect();
-    if first > 0 {
-        groups.insert(0, &digits[..first]);
-    }
-    groups.join(",")
 }
 
 /// Sentences about a linear system that was solved.
