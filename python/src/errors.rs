@@ -34,13 +34,34 @@ pub(crate) fn to_python(error: Error) -> PyErr {
     }
 }
 
+/// JSON that Python has written.
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(json: &str) -> PyResult<T> {
+    serde_json::from_str(json).map_err(|error| not_understood(json, &error))
+}
+
+/// JSON that Python is to read.
+pub(crate) fn json<T: serde::Serialize>(value: &T) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
 /// The sentence of [`Error::Parameter`] for JSON that serde has refused.
+pub(crate) fn not_understood(json: &str, error: &serde_json::Error) -> PyErr {
+    PyValueError::new_err(match field(json, error) {
+        Some((name, expected, found)) => format!("{name} must be {expected}, got {found}"),
+        None => plain(error),
+    })
+}
+
+fn plain(error: &serde_json::Error) -> String {
+    error.to_string().split(" at line ").next().unwrap_or_default().to_owned()
+}
+
+/// Whose value serde has refused, what it expected, and what it found.
 ///
 /// Serde quotes the value and says what it expected, but not whose value it is: the field is found by the quotation.
-pub(crate) fn not_understood(json: &str, error: &serde_json::Error) -> PyErr {
-    let message = error.to_string();
-    let message = message.split(" at line ").next().unwrap_or_default();
-    let (found, expected) = message.split_once(", expected ").unwrap_or((message, ""));
+pub(crate) fn field(json: &str, error: &serde_json::Error) -> Option<(String, String, String)> {
+    let message = plain(error);
+    let (found, expected) = message.split_once(", expected ")?;
     let quoted = |value: &serde_json::Value| match value {
         serde_json::Value::String(text) => {
             found.ends_with(&format!("`{text}`")) || found.ends_with(&format!("{text:?}"))
@@ -50,11 +71,8 @@ pub(crate) fn not_understood(json: &str, error: &serde_json::Error) -> PyErr {
         other => found.ends_with(&format!("`{other}`")),
     };
     let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).unwrap_or_default();
-    let field = fields.iter().find(|(_, value)| quoted(value));
-    PyValueError::new_err(match field {
-        Some((name, value)) if !expected.is_empty() => format!("{name} must be {}, got {value}", in_words(expected)),
-        _ => message.to_owned(),
-    })
+    let (name, value) = fields.into_iter().find(|(_, value)| quoted(value))?;
+    Some((name, in_words(expected), value.to_string()))
 }
 
 fn in_words(expected: &str) -> String {

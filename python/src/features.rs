@@ -68,6 +68,18 @@ impl Map {
         Ok(map)
     }
 
+    /// A map that has been drawn already.
+    pub(crate) fn of<R: Drawable>(spec: Spec, drawn: Drawn<R>) -> Self {
+        let (input_dim, complex) = match &drawn {
+            Drawn::Real(map) => (map.input_dim(), false),
+            Drawn::Complex(map) => (map.input_dim(), true),
+        };
+        let output_dim = drawn.output_dim();
+        let map = Map { spec, input_dim, output_dim, complex, single: OnceLock::new(), double: OnceLock::new() };
+        R::place(&map).get_or_init(|| drawn);
+        map
+    }
+
     /// The map in one precision, drawn on first use. Two threads may both draw it: the bits are the same.
     pub(crate) fn drawn<R: Drawable>(&self) -> Result<&Drawn<R>> {
         let place = R::place(self);

@@ -3,19 +3,19 @@
 mod arrays;
 mod attention;
 mod catalogue;
+mod data;
 mod detached;
 mod errors;
 mod features;
 mod files;
+mod fit;
 mod kernels;
-mod local_gp;
 mod metrics;
 mod models;
 mod operator;
 mod planner;
-mod processes;
 mod search;
-mod svm;
+mod sums;
 
 use pyo3::prelude::*;
 
@@ -27,14 +27,12 @@ fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     files::register(module)?;
     module.add_class::<features::Map>()?;
-    models::register(module)?;
-    svm::register(module)?;
+    fit::register(module)?;
+    module.add_class::<sums::Sums>()?;
     module.add_class::<kernels::PyKernel>()?;
     operator::register(module)?;
     attention::register(module)?;
     planner::register(module)?;
     search::register(module)?;
-    module.add_class::<local_gp::PyLocalGpModel>()?;
-    processes::register(module)?;
     metrics::register(module)
 }

@@ -1,497 +1,535 @@
-//! Models over feature maps: rows stream through the core, the feature matrix is never made.
+//! The one model class: any kind, in any precision.
 
-use crate::arrays::{Precision, Rows, Table, Vector, View, is_single, to_numpy};
-use crate::detached::{Watch, blockwise, detached};
-use crate::errors::{not_understood, to_python};
-use crate::features::{Drawable, Map};
-use crate::files::{ModelFile, described};
-use bochner::accumulate::Gram;
-use bochner::feature::{DynMap, FeatureMap};
-use bochner::model::{Fit, Predict, Ridge, RidgeClassifierModel, RidgeModel};
-use bochner::rows::{OneAgainstRest, RowBlock, RowSource};
-use bochner::solve::{ConjugateGradients, Solver, StochasticGradient};
+use crate::arrays::{Rows, in_precision, to_numpy};
+use crate::detached::{blockwise, detached};
+use crate::errors::{json, parse, to_python};
+use crate::features::{Drawn, Map};
+use bochner::feature::{Description, DynComplexMap, DynMap, FeatureMap};
+use bochner::kernel::AnyKernel;
+use bochner::model::exact::{ExactGpClassifierModel, ExactGpRegressorModel, KernelRidgeModel};
+use bochner::model::{
+    ExactOperatorRidgeModel, GpClassifierModel, GpRegressorModel, KernelSvmModel, LocalGpModel, Model,
+    OperatorRidgeClassifierModel, OperatorRidgeModel, RidgeClassifierModel, RidgeModel, SviClassifierModel, SvmModel,
+};
+use bochner::random::Seed;
+use bochner::scalar::Real;
+use bochner::solve::SolveReport;
 use bochner::{Error, Result};
-use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use ndarray::{Array1, Array2, Array3, ArrayView2, Axis, Dimension, concatenate, s};
+use numpy::PyArray;
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::any::Any;
+use std::path::PathBuf;
 
-/// Rows between two looks for signals; accumulators collect as many anyway.
-const BLOCK_ROWS: usize = 1024;
+/// Rows of any precision.
+type Seen<'a> = ArrayView2<'a, f64>;
 
-/// Something in either precision.
-#[derive(Debug, Clone)]
-pub(crate) enum Two<A, B> {
-    Single(A),
-    Double(B),
-}
-
-impl<A, B> Two<A, B> {
-    /// As numpy calls it.
-    pub(crate) fn dtype(&self) -> &'static str {
-        match self {
-            Two::Single(_) => "float32",
-            Two::Double(_) => "float64",
+/// Writes a trait of answers that some kinds of models have and others have not, and a macro that gives them to a kind.
+macro_rules! answers {
+    ($d:tt $($(#[$about:meta])* $name:ident($($arg:ident: $type:ty),*) -> $found:ty;)*) => {
+        /// What some kinds of models have beyond what all have; rows and numbers are doubles.
+        trait Own {
+            $($(#[$about])* fn $name(&self $(, _: $type)*) -> Option<$found> { None })*
         }
-    }
-}
-
-/// Runs the body with `$value` the value in either precision.
-macro_rules! either {
-    ($two:expr, |$value:ident| $body:expr) => {
-        match $two {
-            $crate::models::Two::Single($value) => $body,
-            $crate::models::Two::Double($value) => $body,
-        }
-    };
-}
-pub(crate) use either;
-
-/// Runs the body with `$R` the precision that `$single` asks for, and keeps its value.
-macro_rules! in_dtype {
-    ($single:expr, |$R:ident| $body:expr) => {
-        if $single {
-            type $R = f32;
-            $crate::models::Two::Single($body)
-        } else {
-            type $R = f64;
-            $crate::models::Two::Double($body)
-        }
-    };
-}
-pub(crate) use in_dtype;
-
-/// Runs the body with `$data` the rows, targets and weights in their precision `$R`, and keeps its value.
-macro_rules! with_data {
-    ($x:expr, $targets:expr, $weights:expr, |$data:ident: $R:ident| $body:expr) => {
-        match &$x {
-            $crate::arrays::Rows::Single(_) => {
-                #[allow(dead_code)]
-                type $R = f32;
-                let $data = $crate::models::Data::<f32>::new(&$x, &$targets, $weights.as_ref())?;
-                $crate::models::Two::Single($body)
-            }
-            $crate::arrays::Rows::Double(_) => {
-                #[allow(dead_code)]
-                type $R = f64;
-                let $data = $crate::models::Data::<f64>::new(&$x, &$targets, $weights.as_ref())?;
-                $crate::models::Two::Double($body)
-            }
-        }
-    };
-}
-pub(crate) use with_data;
-
-/// JSON that Python has written.
-pub(crate) fn parse<T: serde::de::DeserializeOwned>(json: &str) -> PyResult<T> {
-    serde_json::from_str(json).map_err(|error| not_understood(json, &error))
-}
-
-/// JSON that Python is to read.
-pub(crate) fn json<T: serde::Serialize>(value: &T) -> PyResult<String> {
-    serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
-}
-
-/// The core's word for a penalty is Python's `alpha`.
-pub(crate) fn as_alpha(error: Error) -> Error {
-    match error {
-        Error::Parameter { name: "penalty", expected, found } => Error::Parameter { name: "alpha", expected, found },
-        other => other,
-    }
-}
-
-/// The rows of `X`, which must have the precision of the fit.
-pub(crate) fn as_in_fit<'a, R: Modelled>(py: Python<'_>, x: &'a Rows<'_>) -> PyResult<View<'a, R>> {
-    match R::table(x) {
-        Some(table) => table.view(),
-        None => Err(PyTypeError::new_err(format!("X must be of dtype {}, as in fit", R::get_dtype(py)))),
-    }
-}
-
-/// One row of `outputs` values per row of `X`, filled in block by block; features are those of `map`.
-pub(crate) fn values<'py, R: Modelled>(
-    py: Python<'py>,
-    x: &Rows<'py>,
-    n_jobs: Option<i64>,
-    map: &DynMap<R>,
-    outputs: usize,
-    fill: impl Fn(ArrayView2<'_, R>, ArrayViewMut2<'_, R>) -> Result<()> + Send,
-) -> PyResult<Bound<'py, PyAny>> {
-    let rows = as_in_fit::<R>(py, x)?;
-    let values = detached(py, n_jobs, None, |watch| {
-        let mut out = Array2::from_elem((rows.nrows(), outputs), R::ZERO);
-        blockwise(rows, out.view_mut(), map.tile_rows(), map.output_dim(), watch, fill)?;
-        Ok(out)
-    })?;
-    Ok(to_numpy(py, values))
-}
-
-/// What ridge regression is to do, as Python describes it.
-#[derive(Debug, Clone, serde::Deserialize)]
-struct Plan {
-    alpha: f64,
-    solver: String,
-    fit_intercept: bool,
-    tol: Option<f64>,
-    max_iter: Option<usize>,
-    memory_budget: Option<u64>,
-    /// Number of classes, where targets are their numbers.
-    classes: Option<usize>,
-}
-
-impl Plan {
-    fn solver(&self) -> Result<Solver> {
-        Ok(match self.solver.as_str() {
-            "auto" => Solver::Auto,
-            "cholesky" => Solver::Cholesky,
-            "dual" => Solver::Dual,
-            "cg" => {
-                let defaults = ConjugateGradients::default();
-                let max_iterations = self.max_iter.unwrap_or(defaults.max_iterations);
-                Solver::ConjugateGradients(ConjugateGradients { tolerance: self.tol, max_iterations, ..defaults })
-            }
-            "sgd" => {
-                let defaults = StochasticGradient::default();
-                let passes = self.max_iter.unwrap_or(defaults.passes);
-                Solver::StochasticGradient(StochasticGradient { passes, ..defaults })
-            }
-            other => {
-                let expected = "\"auto\", \"cholesky\", \"dual\", \"cg\" or \"sgd\"";
-                return Err(Error::parameter("solver", expected, format!("{other:?}")));
-            }
-        })
-    }
-
-    fn ridge<R: Precision>(&self, map: DynMap<R>) -> Result<Ridge<DynMap<R>>> {
-        let ridge = Ridge::new(map, self.alpha).map_err(as_alpha)?;
-        Ok(ridge.with_intercept(self.fit_intercept).with_solver(self.solver()?))
-    }
-
-    fn fit<R: Precision>(&self, map: DynMap<R>, mut data: Data<'_, R>, watch: &Watch) -> Result<RidgeModel<DynMap<R>>> {
-        let (ridge, mut context) = (self.ridge(map)?, watch.context(self.memory_budget)?);
-        one_against_rest(self.classes, &mut data, |source| ridge.fit_stream(source, &mut context)).map_err(|error| {
-            match error {
-                Error::Parameter { name: "tolerance", expected, found } => {
-                    Error::Parameter { name: "tol", expected, found }
+        macro_rules! method {
+            $(($name |$d model:ident $d(, $d arg:ident)*| $d answer:expr) => {
+                method! { @ $name $d model ($d($d arg),*) ($($type),*) ($found) $d answer }
+            };)*
+            (@ $d name:ident $d model:ident ($d($d arg:ident),*) ($d($d type:ty),*) ($d found:ty) $d answer:expr) => {
+                fn $d name(&self $d(, $d arg: $d type)*) -> Option<$d found> {
+                    let $d model = self;
+                    $d answer.into()
                 }
-                Error::Parameter { name: "max_iterations" | "passes", expected, found } => {
-                    Error::Parameter { name: "max_iter", expected, found }
-                }
-                other => other,
-            }
-        })
-    }
-}
-
-/// Runs `work` on a source of targets: the given ones, or one against the rest for each class.
-fn one_against_rest<R: Precision, T>(
-    classes: Option<usize>,
-    source: &mut dyn RowSource<R>,
-    work: impl FnOnce(&mut dyn RowSource<R>) -> Result<T>,
-) -> Result<T> {
-    match classes {
-        None => work(source),
-        Some(classes) => work(&mut OneAgainstRest::new(source, classes)?),
-    }
-}
-
-/// Rows, targets and weights in one precision; a source of blocks.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Data<'a, R> {
-    pub(crate) rows: View<'a, R>,
-    targets: ArrayView2<'a, R>,
-    weights: Option<ArrayView1<'a, R>>,
-}
-
-impl<'a, R: Precision> Data<'a, R> {
-    pub(crate) fn new(x: &'a Rows<'_>, targets: &'a Rows<'_>, weights: Option<&'a Vector<'_>>) -> PyResult<Self>
-    where
-        R: Modelled,
-    {
-        let one_precision = || PyTypeError::new_err("rows, targets and weights must be arrays of one dtype");
-        let targets = match R::table(targets) {
-            Some(Table::Dense(targets)) => targets.as_array(),
-            _ => return Err(one_precision()),
-        };
-        let weights = match weights {
-            Some(weights) => Some(R::vector(weights).ok_or_else(one_precision)?.as_array()),
-            None => None,
-        };
-        let rows = R::table(x).ok_or_else(one_precision)?.view()?;
-        if targets.nrows() != rows.nrows() || weights.is_some_and(|weights| weights.len() != rows.nrows()) {
-            return Err(PyValueError::new_err("rows, targets and weights must be of one length"));
-        }
-        Ok(Data { rows, targets, weights })
-    }
-}
-
-impl<R: Precision> RowSource<R> for Data<'_, R> {
-    fn input_dim(&self) -> usize {
-        self.rows.ncols()
-    }
-
-    fn target_dim(&self) -> usize {
-        self.targets.ncols()
-    }
-
-    fn len_hint(&self) -> Option<usize> {
-        Some(self.rows.nrows())
-    }
-
-    fn for_each_block(&mut self, visit: &mut dyn FnMut(RowBlock<'_, R>) -> Result<()>) -> Result<()> {
-        let n = self.rows.nrows();
-        let step = BLOCK_ROWS.min(self.rows.most_rows());
-        let mut buffer = Vec::new();
-        for start in (0..n).step_by(step) {
-            let window = start..(start + step).min(n);
-            visit(RowBlock {
-                rows: self.rows.rows(window.clone(), &mut buffer)?,
-                targets: self.targets.slice(s![window.clone(), ..]),
-                weights: self.weights.as_ref().map(|weights| weights.slice(s![window])),
-            })?;
-        }
-        Ok(())
-    }
-}
-
-/// A precision that models are fitted in.
-pub(crate) trait Modelled: Drawable {
-    fn table<'a, 'py>(rows: &'a Rows<'py>) -> Option<&'a Table<'py, Self>>;
-    fn vector<'a, 'py>(vector: &'a Vector<'py>) -> Option<&'a PyReadonlyArray1<'py, Self>>;
-}
-
-macro_rules! modelled {
-    ($real:ident, $variant:ident) => {
-        impl Modelled for $real {
-            fn table<'a, 'py>(rows: &'a Rows<'py>) -> Option<&'a Table<'py, $real>> {
-                if let Rows::$variant(table) = rows { Some(table) } else { None }
-            }
-            fn vector<'a, 'py>(vector: &'a Vector<'py>) -> Option<&'a PyReadonlyArray1<'py, $real>> {
-                if let Vector::$variant(vector) = vector { Some(vector) } else { None }
-            }
+            };
         }
     };
 }
-modelled!(f32, Single);
-modelled!(f64, Double);
+answers! { $
+    map() -> Map;
+    /// One row per feature, row or support vector, one column per output.
+    coefficients() -> Array2<f64>;
+    intercept() -> Array1<f64>;
+    report() -> &SolveReport;
+    /// One report per problem.
+    reports() -> serde_json::Value;
+    log_marginal_likelihood() -> f64;
+    observation_variances() -> Vec<f64>;
+    /// Means and variances, one column per target or class.
+    spread(rows: Seen<'_>) -> Result<(Array2<f64>, Array2<f64>)>;
+    covariance(rows: Seen<'_>, target: usize) -> Result<Array2<f64>>;
+    sample(rows: Seen<'_>, samples: usize, seed: Seed) -> Result<Array3<f64>>;
+    jacobian(rows: Seen<'_>) -> Result<Array3<f64>>;
+    machine() -> &KernelSvmModel<AnyKernel>;
+    centroids() -> Seen<'_>;
+}
 
-/// A fitted ridge regression on features.
-#[pyclass(frozen, name = "RidgeModel", module = "bochner._bochner")]
+/// Gives a kind of model the answers that it has.
+macro_rules! own {
+    ($([$($generic:tt)*] $kind:ty { $($name:ident |$model:ident $(, $arg:ident)*| $answer:expr;)* })*) => {
+        $(impl<$($generic)*> Own for $kind { $(method! { $name |$model $(, $arg)*| $answer })* })*
+    };
+}
+
+fn narrow<R: Real>(rows: ArrayView2<'_, f64>) -> Array2<R> {
+    rows.mapv(R::from_f64)
+}
+
+/// The map of a model, as Python has it.
+fn held<M: FeatureMap + Any>(map: &M) -> Option<Map> {
+    macro_rules! first {
+        ($($held:ty, $numbers:ident;)*) => {$(
+            if let Some(map) = (map as &dyn Any).downcast_ref::<$held>() {
+                return Some(Map::of(map.description()?.clone(), Drawn::$numbers(map.clone())));
+            }
+        )*};
+    }
+    first! {
+        DynMap<f32>, Real;
+        DynMap<f64>, Real;
+        DynComplexMap<f32>, Complex;
+        DynComplexMap<f64>, Complex;
+    }
+    None
+}
+
+own! {
+    [R: Real] RidgeModel<DynMap<R>> {
+        map |m| held(m.map());
+        coefficients |m| m.coefficients().mapv(Real::to_f64);
+        intercept |m| m.intercept().mapv(Real::to_f64);
+        report |m| m.report();
+    }
+    [R: Real] OperatorRidgeModel<R> {
+        coefficients |m| m.scalar().coefficients().mapv(Real::to_f64);
+        intercept |m| m.scalar().intercept().mapv(Real::to_f64);
+        report |m| m.report();
+        jacobian |m, rows| m.jacobian(narrow(rows).view());
+    }
+    [R: Real] SvmModel<DynMap<R>> {
+        map |m| held(m.map());
+        coefficients |m| m.coefficients().mapv(Real::to_f64);
+        intercept |m| m.intercept().mapv(Real::to_f64);
+        reports |m| serde_json::json!(m.reports());
+    }
+    [M: FeatureMap + Any] GpRegressorModel<M> {
+        map |m| held(m.map());
+        report |m| m.report();
+        log_marginal_likelihood |m| m.log_marginal_likelihood();
+        observation_variances |m| m.observation_variances();
+        spread |m, rows| m.predict_with_variance(narrow(rows).view()).map(|(a, b)| (a.mapv(Real::to_f64), b.mapv(Real::to_f64)));
+        covariance |m, rows, target| m.covariance(narrow(rows).view(), target);
+        sample |m, rows, samples, seed| m.sample(narrow(rows).view(), samples, seed).map(|found| found.mapv(Real::to_f64));
+    }
+    [M: FeatureMap + Any] GpClassifierModel<M> {
+        map |m| held(m.map());
+        log_marginal_likelihood |m| m.log_marginal_likelihood();
+        spread |m, rows| m.latents(narrow(rows).view());
+    }
+    [R: Real] SviClassifierModel<DynMap<R>> {
+        map |m| held(m.map());
+        log_marginal_likelihood |m| m.bound();
+        spread |m, rows| m.latents(narrow(rows).view());
+    }
+    [] LocalGpModel {
+        spread |m, rows| m.predict_with_variance(rows).map(|(mean, variance)| {
+            let all = Array2::from_shape_fn(mean.dim(), |(i, _)| variance[i]);
+            (mean, all)
+        });
+        centroids |m| m.centroids();
+    }
+    [] KernelRidgeModel {
+        coefficients |m| m.coefficients().to_owned();
+        report |m| m.report();
+    }
+    [] ExactOperatorRidgeModel {
+        coefficients |m| m.dual().to_owned();
+        report |m| m.report();
+    }
+    [] ExactGpRegressorModel {
+        report |m| m.report();
+        log_marginal_likelihood |m| m.log_marginal_likelihood();
+        observation_variances |m| m.observation_variances();
+        spread |m, rows| m.predict_with_variance(rows);
+        covariance |m, rows, target| m.covariance(rows, target);
+    }
+    [] ExactGpClassifierModel { spread |m, rows| m.latents(rows); }
+    [] KernelSvmModel<AnyKernel> {
+        coefficients |m| m.coefficients().to_owned();
+        reports |m| serde_json::json!(m.reports().collect::<Vec<_>>());
+        machine |m| m;
+    }
+    [] Nothing {}
+}
+
+/// A kind without anything of its own, such as one that is newer than this list.
+struct Nothing;
+
+/// What a model has beyond what all have.
+fn own(model: &Model) -> &dyn Own {
+    macro_rules! first {
+        ($($kind:ty $(, $inner:ident)?;)*) => {$(
+            if let Some(found) = model.downcast_ref::<$kind>() {
+                return found$(.$inner())?;
+            }
+        )*};
+    }
+    first! {
+        RidgeModel<DynMap<f32>>;
+        RidgeModel<DynMap<f64>>;
+        RidgeClassifierModel<DynMap<f32>>, regression;
+        RidgeClassifierModel<DynMap<f64>>, regression;
+        SvmModel<DynMap<f32>>;
+        SvmModel<DynMap<f64>>;
+        GpRegressorModel<DynMap<f32>>;
+        GpRegressorModel<DynMap<f64>>;
+        GpRegressorModel<DynComplexMap<f32>>;
+        GpRegressorModel<DynComplexMap<f64>>;
+        GpClassifierModel<DynMap<f32>>;
+        GpClassifierModel<DynMap<f64>>;
+        GpClassifierModel<DynComplexMap<f32>>;
+        GpClassifierModel<DynComplexMap<f64>>;
+        SviClassifierModel<DynMap<f32>>;
+        SviClassifierModel<DynMap<f64>>;
+        LocalGpModel;
+        OperatorRidgeModel<f32>;
+        OperatorRidgeModel<f64>;
+        OperatorRidgeClassifierModel<f32>, regression;
+        OperatorRidgeClassifierModel<f64>, regression;
+        KernelRidgeModel;
+        ExactOperatorRidgeModel;
+        ExactGpRegressorModel;
+        ExactGpClassifierModel;
+        KernelSvmModel<AnyKernel>;
+    }
+    &Nothing
+}
+
+/// A fitted model of any kind; what only some kinds have is an `AttributeError` of the others.
+#[pyclass(frozen, name = "Model", module = "bochner._bochner")]
 #[derive(Debug)]
-pub(crate) struct PyRidgeModel {
-    map: Py<Map>,
-    model: Two<RidgeModel<DynMap<f32>>, RidgeModel<DynMap<f64>>>,
+pub(crate) struct PyModel {
+    model: Model,
+}
+
+impl From<Model> for PyModel {
+    fn from(model: Model) -> Self {
+        PyModel { model }
+    }
+}
+
+/// Rows of a tile of every map.
+const TILE_ROWS: usize = 64;
+
+impl PyModel {
+    fn without(&self, what: &str) -> PyErr {
+        PyAttributeError::new_err(format!("{} has no {what}", self.model.kind().entry.title))
+    }
+
+    /// Numbers in the precision of the model.
+    fn numbers<'py, D: Dimension>(&self, py: Python<'py>, array: ndarray::Array<f64, D>) -> Bound<'py, PyAny> {
+        match self.model.precision() {
+            "f32" => PyArray::from_owned_array(py, array.mapv(|v| v as f32)).into_any(),
+            _ => PyArray::from_owned_array(py, array).into_any(),
+        }
+    }
+
+    /// About how many features there are.
+    fn features(&self) -> usize {
+        match self.model.description() {
+            Some(Description::Map(spec)) => spec.get("n_components").and_then(|n| n.number()).unwrap_or(1e3) as usize,
+            Some(Description::Operator(spec)) => spec.n_components,
+            _ => 1024,
+        }
+    }
+
+    /// `columns` numbers for every row, filled in block by block; `work` is the number of multiplications per input.
+    fn answers(
+        &self,
+        py: Python<'_>,
+        x: &Rows<'_>,
+        n_jobs: Option<i64>,
+        (columns, work): (usize, usize),
+        answer: impl Fn(&Model, ArrayView2<'_, f64>) -> Result<Array2<f64>> + Send + Sync,
+    ) -> PyResult<Array2<f64>> {
+        in_precision!(*x, |rows: R| detached(py, n_jobs, None, |watch| {
+            let mut out = Array2::zeros((rows.nrows(), columns));
+            blockwise(rows, out.view_mut(), TILE_ROWS, work, watch, |rows, mut out| {
+                out.assign(&answer(&self.model, rows.mapv(Real::to_f64).view())?);
+                Ok(())
+            })?;
+            Ok(out)
+        }))
+    }
+
+    /// Something about all rows at once that only some kinds know.
+    fn ask<T: Send>(
+        &self,
+        py: Python<'_>,
+        x: &Rows<'_>,
+        n_jobs: Option<i64>,
+        what: &'static str,
+        question: impl FnOnce(&dyn Own, ArrayView2<'_, f64>) -> Option<Result<T>> + Send,
+    ) -> PyResult<T> {
+        let found = in_precision!(*x, |rows: R| detached(py, n_jobs, None, |_| {
+            question(own(&self.model), rows.wide()?.view()).transpose()
+        }))?;
+        found.ok_or_else(|| self.without(what))
+    }
+
+    fn machine(&self, what: &str) -> PyResult<&KernelSvmModel<AnyKernel>> {
+        own(&self.model).machine().ok_or_else(|| self.without(what))
+    }
 }
 
 #[pymethods]
-impl PyRidgeModel {
-    /// Fits to rows, targets and weights of one dtype; `plan` is JSON, `progress` is called with the rows read.
+impl PyModel {
+    /// Reads a file of any kind.
     #[staticmethod]
-    #[pyo3(signature = (map, x, targets, weights, plan, n_jobs=None, progress=None))]
-    #[pyo3(text_signature = "(map, X, targets, weights, plan, n_jobs=None, progress=None)")]
-    fn fit(
-        py: Python<'_>,
-        map: Py<Map>,
-        x: Rows<'_>,
-        targets: Rows<'_>,
-        weights: Option<Vector<'_>>,
-        plan: &str,
-        n_jobs: Option<i64>,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let plan: Plan = parse(plan)?;
-        let drawn = map.get();
-        let model = with_data!(x, targets, weights, |data: R| detached(py, n_jobs, progress, |watch| {
-            plan.fit(drawn.real::<R>()?, data, watch)
-        })?);
-        Ok(PyRidgeModel { map, model })
+    #[pyo3(signature = (path, n_jobs=None))]
+    fn load(py: Python<'_>, path: PathBuf, n_jobs: Option<i64>) -> PyResult<Self> {
+        Ok(detached(py, n_jobs, None, |_| bochner::load(path))?.into())
     }
 
-    /// The model of a file, on the given map or the one that the file describes.
+    /// Writes a file, whole or not at all.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.model.save(path)).map_err(to_python)
+    }
+
+    /// The model of the bytes of a file.
     #[staticmethod]
-    #[pyo3(signature = (file, map=None))]
-    fn from_file(py: Python<'_>, file: &ModelFile, map: Option<Py<Map>>) -> PyResult<Self> {
-        let (map, classified) = (file.map(py, map)?, file.kind() == "ridge_classifier");
-        let model = in_dtype!(file.single()?, |R| {
-            let load = || -> Result<RidgeModel<DynMap<R>>> {
-                let map = map.get().real::<R>()?;
-                if classified {
-                    Ok(RidgeClassifierModel::from_stored(&file.stored, map)?.regression().clone())
-                } else {
-                    RidgeModel::from_stored(&file.stored, map)
-                }
-            };
-            load().map_err(to_python)?
-        });
-        Ok(PyRidgeModel { map, model })
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+        Ok(detached(py, None, None, |_| Model::from_bytes(bytes))?.into())
     }
 
-    /// The model as a file; of a classifier if `classifier`.
-    #[pyo3(signature = (classifier=false))]
-    fn to_file(&self, classifier: bool) -> PyResult<ModelFile> {
-        let described = described(self.map.get()).map_err(to_python)?;
-        let stored = either!(&self.model, |model| if classifier {
-            RidgeClassifierModel::from_regression(model.clone()).to_stored(described, None)
-        } else {
-            model.to_stored(described)
-        });
-        Ok(stored.map_err(to_python)?.into())
+    /// The bytes of its file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &py.detach(|| self.model.to_bytes()).map_err(to_python)?))
     }
 
-    /// Values predicted for the rows of `X`, one column per target or class; `X` has the dtype of the fit.
-    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
-    fn predict<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        either!(&self.model, |model| {
-            values(py, &x, n_jobs, model.map(), model.output_dim(), |rows, out| model.predict_into(rows, out))
-        })
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py())?,)))
     }
 
-    /// One row of coefficients per feature, one column per target.
+    /// What its file says about it, as JSON.
     #[getter]
-    fn coefficients<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        either!(&self.model, |model| PyArray2::from_array(py, &model.coefficients()).into_any())
+    fn header(&self) -> PyResult<String> {
+        json(self.model.header())
     }
 
-    /// One number per target.
-    #[getter]
-    fn intercept<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        either!(&self.model, |model| PyArray1::from_array(py, &model.intercept()).into_any())
+    /// The same model with names for its classes: a list in JSON.
+    fn with_classes(&self, names: &str) -> PyResult<Self> {
+        Ok(self.model.clone().with_classes(parse(names)?).map_err(to_python)?.into())
     }
 
-    /// How the solution was found, as JSON.
+    /// The same model with something that its file keeps under a name; `value` is JSON.
+    fn with_attachment(&self, name: &str, value: &str) -> PyResult<Self> {
+        let (mut model, value) = (self.model.clone(), parse::<serde_json::Value>(value)?);
+        model.attach(name, &value).map_err(to_python)?;
+        Ok(model.into())
+    }
+
+    /// What the file keeps under a name, as JSON, or None.
+    fn attachment(&self, name: &str) -> PyResult<Option<String>> {
+        let found: Option<serde_json::Value> = self.model.attachment(name).map_err(to_python)?;
+        Ok(found.map(|value| value.to_string()))
+    }
+
+    /// The name of its kind in files and in the catalogue.
     #[getter]
-    fn report(&self) -> PyResult<String> {
-        json(either!(&self.model, |model| model.report()))
+    fn kind(&self) -> &'static str {
+        self.model.kind().entry.name
+    }
+
+    /// Its map, its features or its kernel, as JSON.
+    #[getter]
+    fn description(&self) -> PyResult<String> {
+        json(&self.model.description())
+    }
+
+    /// Sentences about what it is made of, and what it has learned.
+    fn in_words(&self) -> Vec<String> {
+        let made = self.model.description().map(Description::in_words);
+        made.into_iter().chain(self.model.in_words()).collect()
+    }
+
+    /// Names of the classes as JSON, of a classifier; else null.
+    #[getter]
+    fn classes(&self) -> PyResult<String> {
+        json(&self.model.classes())
     }
 
     /// Precision of the model.
     #[getter]
     fn dtype(&self) -> &'static str {
-        self.model.dtype()
+        if self.model.precision() == "f32" { "float32" } else { "float64" }
+    }
+
+    /// Length of an input row.
+    #[getter]
+    fn input_dim(&self) -> usize {
+        self.model.input_dim()
+    }
+
+    /// Number of targets or classes.
+    #[getter]
+    fn output_dim(&self) -> usize {
+        self.model.output_dim()
+    }
+
+    /// One column per target, or per class, of which the first largest wins.
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
+    fn predict<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        let shape = (self.model.output_dim(), self.features());
+        Ok(self.numbers(py, self.answers(py, &x, n_jobs, shape, Model::predict)?))
+    }
+
+    /// Probabilities of classes at the rows of `X`, in float64.
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
+    fn probabilities<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        let shape = (self.model.output_dim(), self.features().pow(2));
+        Ok(to_numpy(py, self.answers(py, &x, n_jobs, shape, Model::probabilities)?))
+    }
+
+    /// Standard deviations at the rows of `X`, one column per target: of observations, or of the function without `noise`.
+    #[pyo3(signature = (x, noise=true, n_jobs=None), text_signature = "($self, X, noise=True, n_jobs=None)")]
+    fn deviations<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        noise: bool,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let answer = if noise { Model::deviations } else { Model::function_deviations };
+        let shape = (self.model.output_dim(), self.features().pow(2));
+        Ok(self.numbers(py, self.answers(py, &x, n_jobs, shape, answer)?))
+    }
+
+    /// Means and variances at the rows of `X`, without noise: of targets, or of the processes behind classes.
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
+    fn predict_with_variance<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        n_jobs: Option<i64>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let (columns, title) = (self.model.output_dim(), self.model.kind().entry.title);
+        let both = self.answers(py, &x, n_jobs, (2 * columns, self.features().pow(2)), |model, rows| {
+            let none = || Error::Unsupported { what: "variances", reason: format!("{title} has none") };
+            let (mean, variance) = own(model).spread(rows).ok_or_else(none)??;
+            Ok(concatenate![Axis(1), mean, variance])
+        })?;
+        let part = |columns| self.numbers(py, both.slice(columns).to_owned());
+        Ok((part(s![.., ..columns]), part(s![.., columns..])))
+    }
+
+    /// Covariances between all pairs of rows of `X`, for one target.
+    #[pyo3(signature = (x, target, n_jobs=None), text_signature = "($self, X, target, n_jobs=None)")]
+    fn covariance<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        target: usize,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let found = self.ask(py, &x, n_jobs, "covariance", |own, rows| own.covariance(rows, target))?;
+        Ok(to_numpy(py, found))
+    }
+
+    /// Functions drawn from the posterior at the rows of `X`: axes are rows, targets, samples.
+    #[pyo3(signature = (x, n_samples, seed, n_jobs=None), text_signature = "($self, X, n_samples, seed, n_jobs=None)")]
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        n_samples: usize,
+        seed: u64,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let draw = |own: &dyn Own, rows: ArrayView2<'_, f64>| own.sample(rows, n_samples, Seed::new(seed));
+        Ok(self.numbers(py, self.ask(py, &x, n_jobs, "samples", draw)?))
+    }
+
+    /// Derivatives of outputs by inputs at the rows of `X`, of shape (rows, outputs, inputs).
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
+    fn jacobian<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        let found = self.ask(py, &x, n_jobs, "derivatives", |own, rows| own.jacobian(rows))?;
+        Ok(PyArray::from_owned_array(py, found).into_any())
+    }
+
+    /// Decision values of the rows of `X`, one column per pair of classes, positive for its first.
+    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
+    fn decide<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        let decide = |own: &dyn Own, rows: ArrayView2<'_, f64>| own.machine().map(|machine| machine.decide(rows));
+        Ok(to_numpy(py, self.ask(py, &x, n_jobs, "pairs of classes", decide)?))
     }
 
     /// The map whose features the model is linear in.
     #[getter]
-    fn map(&self, py: Python<'_>) -> Py<Map> {
-        self.map.clone_ref(py)
+    fn map(&self) -> PyResult<Map> {
+        own(&self.model).map().ok_or_else(|| self.without("map"))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (ModelFile, Py<Map>))> {
-        let model = slf.get();
-        Ok((slf.get_type().getattr("from_file")?, (model.to_file(false)?, model.map(slf.py()))))
-    }
-}
-
-/// Sums over features and targets, from which ridge models are solved: rows may come in any number of calls.
-#[pyclass(module = "bochner._bochner")]
-#[derive(Debug)]
-pub(crate) struct RidgeSums {
-    map: Py<Map>,
-    classes: Option<usize>,
-    sums: Two<Gram<f32>, Gram<f64>>,
-}
-
-#[pymethods]
-impl RidgeSums {
-    /// No rows yet, for `outputs` targets of type `dtype`, or for numbers of `classes` classes.
-    #[new]
-    #[pyo3(signature = (map, outputs, dtype, classes=None))]
-    fn new(map: Py<Map>, outputs: usize, dtype: &str, classes: Option<usize>) -> PyResult<Self> {
-        let features = map.get().real_output_dim();
-        let outputs = classes.unwrap_or(outputs);
-        let sums = in_dtype!(is_single(dtype)?, |R| Gram::<R>::new(features, outputs).map_err(to_python)?);
-        Ok(RidgeSums { map, classes, sums })
-    }
-
-    /// Adds rows with their targets and weights. After an error the sums hold part of them and are of no use.
-    #[pyo3(signature = (x, targets, weights, n_jobs=None, progress=None))]
-    #[pyo3(text_signature = "($self, X, targets, weights, n_jobs=None, progress=None)")]
-    fn push(
-        &mut self,
-        py: Python<'_>,
-        x: Rows<'_>,
-        targets: Rows<'_>,
-        weights: Option<Vector<'_>>,
-        n_jobs: Option<i64>,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let (drawn, weights, classes) = (self.map.get(), weights.as_ref(), self.classes);
-        fn push<R: Modelled>(
-            gram: &mut Gram<R>,
-            drawn: &Map,
-            classes: Option<usize>,
-            mut data: Data<'_, R>,
-            watch: &Watch,
-        ) -> Result<()> {
-            let (map, mut context) = (drawn.real::<R>()?, watch.context(None)?);
-            one_against_rest(classes, &mut data, |source| {
-                context.read(source, &mut |block| gram.push_rows(&map, block))
-            })
-        }
-        either!(&mut self.sums, |gram| {
-            let data = Data::new(&x, &targets, weights)?;
-            detached(py, n_jobs, progress, |watch| push(gram, drawn, classes, data, watch))
-        })
-    }
-
-    /// Adds the rows of other sums over the same map.
-    fn merge(&mut self, other: &Self) -> PyResult<()> {
-        match (&mut self.sums, &other.sums) {
-            (Two::Single(sums), Two::Single(other)) => sums.merge(other).map_err(to_python),
-            (Two::Double(sums), Two::Double(other)) => sums.merge(other).map_err(to_python),
-            _ => Err(one_dtype()),
-        }
-    }
-
-    /// Number of rows added.
+    /// One row of coefficients per feature, row or support vector, one column per output.
     #[getter]
-    fn count(&self) -> u64 {
-        either!(&self.sums, |gram| gram.count())
+    fn coefficients<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let found = own(&self.model).coefficients().ok_or_else(|| self.without("coefficients"))?;
+        Ok(self.numbers(py, found))
     }
 
-    /// The model of all rows so far; the sums stay.
-    #[pyo3(signature = (plan, n_jobs=None))]
-    fn solve(&self, py: Python<'_>, plan: &str, n_jobs: Option<i64>) -> PyResult<PyRidgeModel> {
-        let plan: Plan = parse(plan)?;
-        let drawn = self.map.get();
-        fn run<R: Modelled>(drawn: &Map, gram: &Gram<R>, plan: &Plan) -> Result<RidgeModel<DynMap<R>>> {
-            plan.ridge(drawn.real::<R>()?)?.fit_moments(gram.clone().finish())
-        }
-        let model = match &self.sums {
-            Two::Single(gram) => Two::Single(detached(py, n_jobs, None, |_| run(drawn, gram, &plan))?),
-            Two::Double(gram) => Two::Double(detached(py, n_jobs, None, |_| run(drawn, gram, &plan))?),
-        };
-        Ok(PyRidgeModel { map: self.map.clone_ref(py), model })
+    /// One number per output.
+    #[getter]
+    fn intercept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.numbers(py, own(&self.model).intercept().ok_or_else(|| self.without("intercept"))?))
     }
 
-    fn __copy__(&self, py: Python<'_>) -> Self {
-        RidgeSums { map: self.map.clone_ref(py), classes: self.classes, sums: self.sums.clone() }
+    /// How the solution was found, as JSON.
+    #[getter]
+    fn report(&self) -> PyResult<String> {
+        json(own(&self.model).report().ok_or_else(|| self.without("report"))?)
     }
 
-    /// The sums that were pickled as bytes.
-    #[staticmethod]
-    fn from_bytes(map: Py<Map>, bytes: &[u8], dtype: &str, classes: Option<usize>) -> PyResult<Self> {
-        let sums = in_dtype!(is_single(dtype)?, |R| Gram::<R>::from_bytes(bytes).map_err(to_python)?);
-        Ok(RidgeSums { map, classes, sums })
+    /// How every problem was solved, as JSON.
+    #[getter]
+    fn reports(&self) -> PyResult<String> {
+        Ok(own(&self.model).reports().ok_or_else(|| self.without("reports"))?.to_string())
     }
 
-    #[allow(clippy::type_complexity)]
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Py<Map>, Bound<'py, PyBytes>, &'static str, Option<usize>))> {
-        let (py, own) = (slf.py(), slf.borrow());
-        let bytes = either!(&own.sums, |gram| gram.to_bytes()).map_err(to_python)?;
-        let parts = (own.map.clone_ref(py), PyBytes::new(py, &bytes), own.sums.dtype(), own.classes);
-        Ok((slf.get_type().getattr("from_bytes")?, parts))
+    /// Log marginal likelihood of the training targets, or a lower bound of it.
+    #[getter]
+    fn log_marginal_likelihood(&self) -> PyResult<f64> {
+        own(&self.model).log_marginal_likelihood().ok_or_else(|| self.without("marginal likelihood"))
     }
-}
 
-pub(crate) fn one_dtype() -> PyErr {
-    PyTypeError::new_err("sums must be of one dtype and kind to be added")
-}
+    /// Variances of the noise of each target.
+    #[getter]
+    fn observation_variances(&self) -> PyResult<Vec<f64>> {
+        own(&self.model).observation_variances().ok_or_else(|| self.without("noise"))
+    }
 
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<RidgeSums>()?;
-    module.add_class::<PyRidgeModel>()
+    /// The centroids, the mean of the rows first.
+    #[getter]
+    fn centroids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let found = own(&self.model).centroids().ok_or_else(|| self.without("centroids"))?;
+        Ok(to_numpy(py, found.to_owned()))
+    }
+
+    /// Numbers of the support vectors among the rows of the fit.
+    #[getter]
+    fn support(&self) -> PyResult<Vec<usize>> {
+        Ok(self.machine("support vectors")?.support().to_vec())
+    }
+
+    /// The support vectors.
+    #[getter]
+    fn support_vectors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(to_numpy(py, self.machine("support vectors")?.support_vectors().to_owned()))
+    }
+
+    /// Numbers of the two classes of every pair.
+    #[getter]
+    fn pairs(&self) -> PyResult<Vec<(usize, usize)>> {
+        Ok(self.machine("pairs of classes")?.pairs().collect())
+    }
 }

@@ -1,12 +1,12 @@
 //! Search over descriptions of maps and penalties.
 
 use crate::arrays::{Rows, Vector};
+use crate::data::with_data;
 use crate::detached::detached;
-use crate::models::{Two, as_alpha, parse, with_data};
-use bochner::Result;
+use crate::errors::{json, parse};
 use bochner::feature::Spec;
 use bochner::random::Seed;
-use bochner::tune::{Search, SearchProgress, Split, Task, Trials};
+use bochner::tune::{Search, SearchProgress, Split, Task};
 use pyo3::prelude::*;
 
 /// What a search is to do, as Python describes it.
@@ -40,28 +40,22 @@ fn search(
     let split = plan.folds.map_or(Split::HeldOut(plan.held_out), Split::Folds);
     let (penalties, intercept, seed) = (plan.alphas, plan.fit_intercept, Seed::new(plan.seed));
     let search = Search { task, split, penalties, intercept, seed };
-    macro_rules! run {
-        ($data:ident) => {
-            detached(py, n_jobs, progress, |watch| -> Result<Trials> {
-                // Rows are read several times for every description: descriptions are what is counted.
-                let mut done = |at: SearchProgress| {
-                    watch.reach(at.done, Some(at.total));
-                    watch.checkpoint()
-                };
-                search.run(&specs, &mut { $data }, &mut done).map_err(as_alpha)
-            })
-        };
-    }
-    let found = match with_data!(x, targets, weights, |data: R| data) {
-        Two::Single(data) => run!(data),
-        Two::Double(data) => run!(data),
-    }?;
+    let found = with_data!(x, targets, weights, |data: R| {
+        detached(py, n_jobs, progress, |watch| {
+            // Rows are read several times for every description: descriptions are what is counted.
+            let mut done = |at: SearchProgress| {
+                watch.reach(at.done, Some(at.total));
+                watch.checkpoint()
+            };
+            search.run::<R>(&specs, &mut { data }, &mut done)
+        })
+    })?;
     let losses: Vec<Vec<&[f64]>> = found
         .trials
         .chunks(search.penalties.len().max(1))
         .map(|trials| trials.iter().map(|trial| trial.losses.as_slice()).collect())
         .collect();
-    crate::models::json(&losses)
+    json(&losses)
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

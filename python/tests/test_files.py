@@ -181,7 +181,7 @@ def test_python_predicts_what_the_command_line_predicts(program, table, tmp_path
     assert np.array_equal(np.load(tmp_path / "again.npy"), expected)
     with pytest.raises(ValueError, match="no column size"):
         opened.predict(inputs.drop(columns="size"))
-    with pytest.raises(ValueError, match="column colour holds 'mauve', which the model has not seen"):
+    with pytest.raises(ValueError, match='row 1: column 2 .colour.: the word "mauve" did not occur in training'):
         opened.predict(inputs.assign(colour="mauve"))
 
 

@@ -353,13 +353,12 @@ def test_progress_counts_rows_and_steps(data):
     def see(done, total):
         seen.append(done)
 
-    _bochner.ExactModel.fit("ridge", gaussian, X, y, None, '{"alpha": 0.1}', progress=see)
+    _bochner.fit("exact_kernel_ridge", gaussian, X, y, None, '{"alpha": 0.1}', progress=see)
     assert seen[-1] == 2 * 90  # rows of the kernel matrix, made and factorised
-    labels = (y[:, 0] > 0).astype(int).tolist()
     plan = '{"C": 1.0, "tol": 0.001, "max_iter": null, "memory_budget": null}'
-    machine = _bochner.KernelSvmModel.fit(gaussian, X, labels, plan, progress=see)
+    machine = _bochner.fit("kernel_svm", gaussian, X, (y > 0).astype(float), None, plan, progress=see)
     assert seen[-1] == sum(report["steps"] for report in json.loads(machine.reports)) > 0
-    local = _bochner.LocalGpModel.fit('{"n_components": 17, "seed": 1}', X, y, 0.1, 1.0, 2.0, progress=see)
+    local = _bochner.fit("local_gp", None, X, y, None, '{"n_components": 17, "noise": 0.1}', seed=1, progress=see)
     # Around every centroid all rows, and a factor with a row for every feature.
     per_centroid, rest = divmod(seen[-1], len(local.centroids))
     assert rest == 0 and 90 < per_centroid <= 90 + 17

@@ -1,23 +1,23 @@
 //! The page about a fit: what was tried, what was chosen, how good it is.
 
 use crate::cli::Context;
+use bochner::catalogue::Task;
 use bochner::words;
 use bochner_report::Report;
 use bochner_report::plot::quiver::{Arrow, quiver};
 use bochner_report::plot::{Axis, Plot, Point, Series, Style};
 use bochner_report::table::{Cell, Table};
 use bochner_table::choose::Trial;
-use bochner_table::fit::Fitted;
-use bochner_table::models;
-use bochner_table::pipeline::Task;
+use bochner_table::fit::Trained;
+use bochner_table::model::penalty_in_words;
 
 /// Points of a scatter plot: more would hide each other.
 const MOST_POINTS: usize = 500;
 /// Classes of a table of confusions.
 const MOST_CLASSES: usize = 30;
 
-pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
-    let scored = fitted.answers.truth.nrows();
+pub(crate) fn page(fitted: &Trained, context: &Context) -> Report {
+    let scored = fitted.compared.truth.nrows();
     let lede = match fitted.figures.first() {
         Some(figure) => format!("{} on {} rows that had no part in it.", figure.in_words(), words::count(scored)),
         None => "There were too few rows to hold some out.".into(),
@@ -30,8 +30,8 @@ pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
     let mut table = Table::new("").words("what", "").words("choice", "choice");
     let mut add = |what: &str, choice: String| table.push(vec![Cell::text(what), Cell::text(choice)]);
     add("rows", words::count(fitted.rows));
-    add("task", format!("{}, because {}", fitted.kind.task.in_words(), fitted.reason));
-    add("model", fitted.kind.words.into());
+    add("task", format!("{}, because {}", fitted.kind.task.name(), fitted.reason));
+    add("model", fitted.kind.entry.title.into());
     add("map", fitted.choice.map_in_words());
     if let Some(features) = fitted.features {
         add("features", format!("{} ({})", words::count(features), fitted.choice.limit));
@@ -40,7 +40,7 @@ pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
         add("length scale", words);
     }
     let why = fitted.choice.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
-    add(fitted.kind.parameter, format!("{}{why}", words::significant(fitted.choice.penalty, 3)));
+    add(penalty_in_words(fitted.kind), format!("{}{why}", words::significant(fitted.choice.penalty, 3)));
     for words in fitted.pipeline.in_words() {
         add("preparation", words);
     }
@@ -60,7 +60,7 @@ pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
                 if let Some(svg) = field(fitted) {
                     report.figure(&svg);
                 }
-                for j in 0..fitted.answers.truth.ncols() {
+                for j in 0..fitted.compared.truth.ncols() {
                     report.plot(&scatter(fitted, j));
                 }
             }
@@ -78,7 +78,7 @@ pub(crate) fn page(fitted: &Fitted, context: &Context) -> Report {
 }
 
 /// One plot of the model on rows that had no part in it.
-pub(crate) fn figure(fitted: &Fitted) -> String {
+pub(crate) fn figure(fitted: &Trained) -> String {
     match fitted.kind.task {
         Task::Regression => field(fitted).unwrap_or_else(|| scatter(fitted, 0).to_svg()),
         Task::Classification => per_class(fitted).to_svg(),
@@ -86,8 +86,8 @@ pub(crate) fn figure(fitted: &Fitted) -> String {
 }
 
 /// A field of the plane: true, fitted, and what is left.
-fn field(fitted: &Fitted) -> Option<String> {
-    let answers = &fitted.answers;
+fn field(fitted: &Trained) -> Option<String> {
+    let answers = &fitted.compared;
     if fitted.places.ncols() != 2 || answers.truth.ncols() != 2 || answers.truth.nrows() == 0 {
         return None;
     }
@@ -106,7 +106,7 @@ fn field(fitted: &Fitted) -> Option<String> {
     Some(quiver(axes, &panels))
 }
 
-fn loss_words(fitted: &Fitted) -> &'static str {
+fn loss_words(fitted: &Trained) -> &'static str {
     match fitted.kind.task {
         Task::Regression => "mean squared error over variance",
         Task::Classification => "mean squared error of class codes over variance",
@@ -118,7 +118,7 @@ fn kind_of(map: &str) -> &str {
     map.split(',').next().unwrap_or(map)
 }
 
-fn trials(fitted: &Fitted) -> Plot {
+fn trials(fitted: &Trained) -> Plot {
     let line_of = |trial: &Trial| (trial.length_scale, kind_of(&trial.map).to_owned());
     let mut lines: Vec<(Option<f64>, String)> = Vec::new();
     for trial in &fitted.choice.trials {
@@ -157,7 +157,7 @@ fn trials(fitted: &Fitted) -> Plot {
     }
 }
 
-fn trial_table(fitted: &Fitted) -> Table {
+fn trial_table(fitted: &Trained) -> Table {
     let mut table = Table::new("")
         .words("map", "map")
         .numbers("features", "features")
@@ -176,9 +176,9 @@ fn trial_table(fitted: &Fitted) -> Table {
     table
 }
 
-fn scatter(fitted: &Fitted, target: usize) -> Plot {
+fn scatter(fitted: &Trained, target: usize) -> Plot {
     let name = &fitted.pipeline.schema.targets[target].name;
-    let (truth, predicted) = (fitted.answers.truth.column(target), fitted.answers.predicted.column(target));
+    let (truth, predicted) = (fitted.compared.truth.column(target), fitted.compared.predicted.column(target));
     let mut points = Series::new("rows", Style::Scatter, 0).unlabelled();
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for (y, f) in truth.iter().zip(predicted).take(MOST_POINTS) {
@@ -202,17 +202,17 @@ fn scatter(fitted: &Fitted, target: usize) -> Plot {
 }
 
 /// Rows of each class (counted twice: truth and prediction).
-fn counts(fitted: &Fitted) -> Vec<Vec<usize>> {
+fn counts(fitted: &Trained) -> Vec<Vec<usize>> {
     let classes = fitted.pipeline.labels.len();
     let mut counts = vec![vec![0; classes]; classes];
-    for (y, f) in fitted.answers.truth.iter().zip(&fitted.answers.predicted) {
+    for (y, f) in fitted.compared.truth.iter().zip(&fitted.compared.predicted) {
         counts[(*y as usize).min(classes - 1)][(*f as usize).min(classes - 1)] += 1;
     }
     counts
 }
 
-fn per_class(fitted: &Fitted) -> Plot {
-    let names: Vec<String> = fitted.pipeline.class_names().iter().map(models::plain).collect();
+fn per_class(fitted: &Trained) -> Plot {
+    let names: Vec<String> = fitted.pipeline.class_names().iter().map(ToString::to_string).collect();
     let mut marks = Series::new("classes", Style::Scatter, 0).unlabelled();
     for (c, row) in counts(fitted).iter().enumerate() {
         let total: usize = row.iter().sum();
@@ -229,7 +229,7 @@ fn per_class(fitted: &Fitted) -> Plot {
         title: "Recognised rows of each class".into(),
         subtitle: format!(
             "With one standard error, on {} that had no part in the fit.",
-            words::things(fitted.answers.truth.nrows(), "row")
+            words::things(fitted.compared.truth.nrows(), "row")
         ),
         x: Axis::named("class", names),
         y: Axis::linear("share recognised").in_percent().within(0.0, 1.0),
@@ -237,8 +237,8 @@ fn per_class(fitted: &Fitted) -> Plot {
     }
 }
 
-fn confusions(fitted: &Fitted) -> Table {
-    let names: Vec<String> = fitted.pipeline.class_names().iter().map(models::plain).collect();
+fn confusions(fitted: &Trained) -> Table {
+    let names: Vec<String> = fitted.pipeline.class_names().iter().map(ToString::to_string).collect();
     let mut table = Table::new("Rows of each class (down) and what was predicted (across)").words("class", "class");
     for name in &names {
         table = table.numbers(name, name);

@@ -4,9 +4,11 @@
 use crate::choose::Choice;
 use crate::failure::{Failure, Outcome};
 use crate::fit::CheckpointRequest;
+use crate::job::Sums;
 use crate::journal::Place;
-use crate::models::{self, Kind, Sums};
+use crate::model;
 use crate::output;
+use bochner::catalogue::ModelEntry;
 use bochner::persist::{Header, Stored};
 use bochner::scalar::Real;
 use serde::{Deserialize, Serialize};
@@ -69,7 +71,7 @@ impl<'a> Checkpoint<'a> {
     pub(crate) fn load<R: Real>(&self, kept: Kept) -> Outcome<Option<(Choice, Option<Sums<R>>)>> {
         let Some(path) = self.path.filter(|p| p.exists()) else { return Ok(None) };
         let told = |e: &dyn std::fmt::Display| Failure::Failed(format!("{}: {e}", path.display()));
-        if !models::is_file(&models::head(path).map_err(|e| told(&e))?) {
+        if !model::is_file(&model::head(path).map_err(|e| told(&e))?) {
             let message = format!("{} is not a checkpoint of bochner; --checkpoint names another file", path.display());
             return Err(Failure::Failed(message));
         }
@@ -78,13 +80,15 @@ impl<'a> Checkpoint<'a> {
             Kept::Choices => {
                 let stored = Stored::load(path)?;
                 stored.expect_kind(CHOICES)?;
-                Ok((None, stored.header.extra["note"].clone()))
+                Ok((None, stored.note::<serde_json::Value>()?))
             }
             Kept::Sums { by_class } => Sums::load(path, by_class).map(|(sums, note)| (Some(sums), note)),
         };
         let (sums, note) = read().map_err(|error: bochner::Error| match Stored::load(path) {
             // Whole, but of another kind.
-            Ok(stored) if Kind::of(&stored).is_ok() => told(&"this is a model of bochner, not a checkpoint"),
+            Ok(stored) if ModelEntry::named(&stored.header.kind).is_ok() => {
+                told(&"this is a model of bochner, not a checkpoint")
+            }
             Ok(_) => told(&other),
             Err(_) => told(&error),
         })?;
@@ -106,19 +110,9 @@ impl<'a> Checkpoint<'a> {
     pub(crate) fn save<R: Real>(&mut self, sums: Option<&Sums<R>>, choice: &Choice) -> Outcome {
         let Some(path) = self.path else { return Ok(()) };
         let note = Note { configuration: self.configuration.clone(), choice: choice.clone() };
-        let note = serde_json::to_value(note).map_err(|e| Failure::Failed(e.to_string()))?;
         let saved = match sums {
-            Some(sums) => sums.save(path, note),
-            None => Stored::new(Header {
-                kind: CHOICES.into(),
-                dtype: R::NAME.into(),
-                input_dim: 0,
-                map: serde_json::Value::Null,
-                preprocessing: serde_json::Value::Null,
-                classes: None,
-                extra: serde_json::json!({ "note": note }),
-            })
-            .save(path),
+            Some(sums) => sums.save(path, &note),
+            None => Stored::new(Header::new(CHOICES, R::NAME, 0)).with_note(&note).and_then(|file| file.save(path)),
         };
         saved.map_err(|e| Failure::Failed(format!("cannot write {}: {e}", path.display())))?;
         self.last = Instant::now();

@@ -2,24 +2,28 @@
 
 use crate::checkpoint::{Checkpoint, Kept, hash};
 use crate::choose::{self, Choice, Constraints, Folds};
-use crate::description::{OperatorRequest, operator_name};
 use crate::failure::{Failure, Outcome, with_remedy};
 use crate::interrupt;
-use crate::map_request::MapRequest;
-use crate::models::{Family, FromSums, Job, Kind, Model, Precise, Sums};
-use crate::pipeline::{self, Part, Pipeline, Preparation, Prepared, Scan, Task};
-use crate::progress::Watch;
-use crate::read::{Data, Largest, Missing};
-use crate::score::{self, Answers, Figure};
-use bochner::persist::Stored;
+pub use crate::job::fitted_kinds;
+use crate::job::{FromSums, Job, Sums, from_rows, sums_by_class};
+use crate::map_request::{Described, MapRequest, OperatorRequest};
+use crate::model::{TableModel, penalty_in_words};
+use crate::pipeline::{self, Part, Pipeline, Preparation, Prepared, Scan};
+use crate::progress::{Unwatched, Watch};
+use crate::read::{Data, Element, Input, Largest, Missing, Options, Selection};
+use crate::score::{Compared, Figure};
+use bochner::Model;
+use bochner::catalogue::{ModelEntry, Task};
+use bochner::feature::Spec;
+use bochner::model::kinds::RidgeSolverName;
 use bochner::random::Seed;
 use bochner::rows::InMemory;
 use bochner::scalar::Real;
 use bochner::solve::{ConjugateGradients, Solver, StochasticGradient};
 use ndarray::{Array2, s};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What the user asks for; the rest is chosen.
 #[derive(Debug, Clone, Serialize)]
@@ -27,8 +31,10 @@ pub struct Request {
     /// Classes if the target holds words or few whole numbers, where nobody says.
     pub task: Option<Task>,
     /// Ridge, or operator for an operator-valued kernel, where nobody says.
-    pub model: Option<Family>,
+    pub model: Option<String>,
+    /// Which map, and its parameters.
     pub map: MapRequest,
+    /// What is done to rows first.
     pub preparation: Preparation,
     /// Of [`Preparation::Binarise`].
     pub threshold: f64,
@@ -40,9 +46,13 @@ pub struct Request {
     pub budget: f64,
     /// Bytes.
     pub memory: Option<u64>,
-    pub solver: SolverName,
+    /// How coefficients are computed.
+    pub solver: RidgeSolverName,
+    /// Of features and coefficients.
     pub precision: Precision,
+    /// Of all draws.
     pub seed: u64,
+    /// Whether and where to save what has been learned so far.
     #[serde(skip)]
     pub checkpoint: Option<CheckpointRequest>,
 }
@@ -50,6 +60,7 @@ pub struct Request {
 /// Where a fit saves what it has learned so far, and how often.
 #[derive(Debug, Clone)]
 pub struct CheckpointRequest {
+    /// The file.
     pub path: PathBuf,
     /// Seconds.
     pub every: f64,
@@ -69,7 +80,7 @@ impl Default for Request {
             penalty: None,
             budget: 60.0,
             memory: None,
-            solver: SolverName::Auto,
+            solver: RidgeSolverName::Auto,
             precision: Precision::Single,
             seed: 0,
             checkpoint: None,
@@ -77,43 +88,56 @@ impl Default for Request {
     }
 }
 
-/// How coefficients are computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum SolverName {
-    /// From sums over rows, exactly, or as dual for fewer rows than very many features
-    Auto,
-    /// The same, by name
-    Cholesky,
-    /// From inner products of all pairs of rows: for fewer rows than features
-    Dual,
-    /// Conjugate gradients: many passes, little memory
-    Cg,
-    /// Stochastic gradients: few passes, little memory, approximate
-    Sgd,
-}
-
 /// Of features and coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Precision {
+    /// 32 bits
     Single,
+    /// 64 bits
     Double,
 }
 
-impl SolverName {
-    fn solver(self) -> Solver {
-        match self {
-            SolverName::Auto | SolverName::Cholesky => Solver::Cholesky,
-            SolverName::Dual => Solver::Dual,
-            SolverName::Cg => Solver::ConjugateGradients(ConjugateGradients::default()),
-            SolverName::Sgd => Solver::StochasticGradient(StochasticGradient::default()),
-        }
+fn solver_of(name: RidgeSolverName) -> Solver {
+    match name {
+        RidgeSolverName::Auto | RidgeSolverName::Cholesky => Solver::Cholesky,
+        RidgeSolverName::Dual => Solver::Dual,
+        RidgeSolverName::ConjugateGradients => Solver::ConjugateGradients(ConjugateGradients::default()),
+        RidgeSolverName::StochasticGradient => Solver::StochasticGradient(StochasticGradient::default()),
     }
+}
 
-    fn uses_sums(self) -> bool {
-        matches!(self, SolverName::Auto | SolverName::Cholesky)
-    }
+/// What `--model` says for models that have searches of their own.
+const OPERATOR: &str = "operator";
+const LOCAL: &str = "local-gp";
+
+/// What `--model` may say: the first kind of each option, which stands for all.
+pub fn models() -> impl Iterator<Item = &'static ModelEntry> {
+    let mut before = Vec::new();
+    fitted_kinds().filter(move |kind| {
+        let new = !before.contains(&kind.option);
+        before.push(kind.option);
+        new
+    })
+}
+
+/// Where a model file keeps [`Training`].
+pub const TRAINING: &str = "training";
+
+/// What a model file says about its fit.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Training {
+    /// Rows it was fitted to.
+    pub rows: Option<usize>,
+    /// What weighed coefficients, or `alpha`.
+    pub penalty: Option<f64>,
+    /// Figures on rows that had no part in anything.
+    pub figures: Vec<Figure>,
+    /// How many those were.
+    pub scored_rows: usize,
+    /// Who fitted it.
+    pub program: String,
 }
 
 /// Features whose Gram matrix is made in seconds; sums over rows allow checkpoints, and a last fit with all rows.
@@ -121,24 +145,30 @@ const MANY_FEATURES: usize = 8192;
 
 /// Everything a finished fit can tell.
 #[derive(Debug)]
-pub struct Fitted {
-    /// The model as files have it.
-    pub stored: Stored,
+pub struct Trained {
+    /// The model.
+    pub model: TableModel,
     /// Name of the file.
     pub data: String,
     /// Whether the file is text without a header.
     pub no_header: bool,
+    /// Rows of the file.
     pub rows: usize,
-    pub kind: &'static Kind,
+    /// What it was fitted as.
+    pub kind: &'static ModelEntry,
+    /// Why the task is this one.
     pub reason: String,
+    /// From the columns of the file to rows.
     pub pipeline: Pipeline,
+    /// What was chosen.
     pub choice: Choice,
     /// `None` for a model that compares rows.
     pub features: Option<usize>,
     /// Figures on rows that had no part in anything.
     pub figures: Vec<Figure>,
-    pub answers: Answers,
-    /// The rows of the answers, as the file has them.
+    /// Predictions beside the truth.
+    pub compared: Compared,
+    /// The rows compared, as the file has them.
     pub places: Array2<f64>,
     /// Rows on which the parameters were chosen.
     pub folds: Folds,
@@ -160,35 +190,40 @@ impl Split {
 }
 
 impl Request {
-    /// The family asked for, or the one that the kernel belongs to.
+    /// The kind of model asked for, or the one that the kernel belongs to, whatever the task.
     ///
     /// # Errors
     /// If what was asked for does not go together.
-    pub fn family(&self) -> Outcome<Family> {
-        let operator = self.map.kernel().and_then(operator_name).is_some();
-        let family = self.model.unwrap_or(if operator { Family::Operator } else { Family::Ridge });
-        if operator && family != Family::Operator {
-            let kernel = self.map.kernel().unwrap_or_default();
+    pub fn family(&self) -> Outcome<&'static ModelEntry> {
+        let operator = self.map.operator_kernel();
+        let asked = self.model.as_deref().unwrap_or(if operator.is_some() { OPERATOR } else { "ridge" });
+        let Some(kind) = fitted_kinds().find(|kind| kind.option == asked.replace('_', "-")) else {
+            let known = models().map(|kind| kind.option).collect::<Vec<_>>().join(", ");
+            return Err(Failure::Usage(format!("--model {asked}: there is no such model; these are {known}")));
+        };
+        if let Some(kernel) = operator.filter(|_| kind.option != OPERATOR) {
             return Err(Failure::Usage(format!("--kernel {kernel} goes with --model operator")));
         }
-        if self.solver != SolverName::Auto && !family.has_solvers() {
-            return Err(Failure::Usage("--solver goes with --model ridge and operator".into()));
+        let has_solvers = |kind: &ModelEntry| kind.entry.parameter("solver").is_ok();
+        if self.solver != RidgeSolverName::Auto && !has_solvers(kind) {
+            let known: Vec<&str> = models().filter(|kind| has_solvers(kind)).map(|kind| kind.option).collect();
+            return Err(Failure::Usage(format!("--solver goes with --model {}", known.join(" and "))));
         }
-        if family == Family::Operator {
+        if kind.option == OPERATOR {
             self.map.check_operator()?;
         }
-        if family == Family::KernelSvm {
+        if kind.option == "kernel-svm" {
             self.map.check_exact()?;
             if self.map.features.is_some() {
                 return Err(Failure::Usage("--features: an exact kernel machine compares rows and has none".into()));
             }
         }
-        Ok(family)
+        Ok(kind)
     }
 
     /// Whether all arithmetic is in single precision.
-    fn is_single(&self, family: Family) -> bool {
-        self.precision == Precision::Single && !family.only_double()
+    fn is_single(&self, family: &ModelEntry) -> bool {
+        self.precision == Precision::Single && !family.only_double
     }
 
     /// The largest number that a file may hold.
@@ -203,18 +238,27 @@ impl Request {
     }
 
     /// The solver asked for; `auto` compares rows where there are fewer of them than of many features.
-    fn solver_for(&self, family: Family, rows: usize) -> SolverName {
+    fn solver_for(&self, family: &ModelEntry, rows: usize) -> RidgeSolverName {
         match (self.solver, self.map.features) {
-            (SolverName::Auto, Some(features)) if family == Family::Ridge && features > rows.max(MANY_FEATURES) => {
-                SolverName::Dual
+            (RidgeSolverName::Auto, Some(features))
+                if family.option == "ridge" && features > rows.max(MANY_FEATURES) =>
+            {
+                RidgeSolverName::Dual
             }
             (solver, _) => solver,
         }
     }
 
     fn constraints(&self, rows: usize) -> Outcome<Constraints> {
+        // Of an operator-valued kernel only the length scale is read here.
+        let Described { spec, scale } = match self.map.operator_kernel() {
+            None => self.map.describe(self.seed)?,
+            Some(_) => Described { spec: Spec::for_kernel("gaussian")?, scale: self.map.length_scale_of_operator()? },
+        };
         Ok(Constraints {
-            map: self.map.describe(self.seed)?,
+            lower_degrees: self.map.with_lower_degrees(&spec)?,
+            spec,
+            scale,
             any_map: self.map.any_map(),
             features: self.map.features,
             penalty: self.penalty,
@@ -228,11 +272,23 @@ impl Request {
     }
 }
 
+/// Fits a model to the file at `path`, to predict the columns `target` (names or numbers, separated by commas).
+///
+/// # Errors
+/// As [`fit_data`], and if there is no such file or column.
+pub fn fit(path: impl AsRef<Path>, target: &str, request: &Request) -> Outcome<Trained> {
+    let targets = target.split(',').map(str::to_owned).collect();
+    let selection = Selection { targets, ..Selection::default() };
+    let options = Options { missing: request.missing, largest: Some(request.largest()?), ..Options::default() };
+    let data = Data::open(Input::open(path.as_ref())?, None, &selection, &options)?;
+    fit_data(request, &data, &Unwatched)
+}
+
 /// Fits a model to a file that was opened with its targets.
 ///
 /// # Errors
 /// If the request makes no sense for these data, if they cannot be read or fitted, or if the user asked to stop.
-pub fn fit(request: &Request, data: &Data, watch: &dyn Watch) -> Outcome<Fitted> {
+pub fn fit_data(request: &Request, data: &Data, watch: &dyn Watch) -> Outcome<Trained> {
     if data.schema().targets.is_empty() {
         return Err(Failure::Usage(format!(
             "{}: which column is to be predicted? Say --target COLUMN (or --labels FILE for labels in a file of their own); \
@@ -248,29 +304,35 @@ pub fn fit(request: &Request, data: &Data, watch: &dyn Watch) -> Outcome<Fitted>
     }
 }
 
-fn train<R: Precise>(request: &Request, data: &Data, family: Family, watch: &dyn Watch) -> Outcome<Fitted> {
+fn train<R: Element>(
+    request: &Request,
+    data: &Data,
+    family: &'static ModelEntry,
+    watch: &dyn Watch,
+) -> Outcome<Trained> {
     let seed = Seed::new(request.seed);
     let progress = watch.reading(data.input(), "looking at the rows")?;
     let sample_bytes = request.memory.map_or(1 << 27, |memory| memory / 8);
     let scan = pipeline::scan(data, seed, sample_bytes, || progress.read())?;
     drop(progress);
     scan.check_rows(data)?;
-    let (recognised, reason) = match family {
-        Family::Operator => (Task::Regression, "operator-valued kernels predict numbers".to_owned()),
+    let (recognised, reason) = match family.option {
+        OPERATOR => (Task::Regression, "operator-valued kernels predict numbers".to_owned()),
         _ => scan.recognise(data),
     };
     let (task, reason) = match request.task {
         Some(task) => (task, "asked for".to_owned()),
         None => (recognised, reason),
     };
-    let kind = Kind::find(family, task)
-        .ok_or_else(|| Failure::Usage(format!("there is no {} with --model {}", task.in_words(), family.name())))?;
+    let kind = fitted_kinds().find(|kind| kind.option == family.option && kind.task == task);
+    let kind =
+        kind.ok_or_else(|| Failure::Usage(format!("there is no {} with --model {}", task.name(), family.option)))?;
     let split = Split::new(scan.sample.numbers.len());
     let mut constraints = request.constraints(scan.rows)?;
-    let mut preparation = request.preparation;
-    if family == Family::Operator {
+    let mut preparation = request.map.preparation(request.preparation)?;
+    if family.option == OPERATOR {
         let targets = scan.sample.targets.slice(s![split.scored.., ..]);
-        let operator = OperatorRequest::new(&constraints.map, || pipeline::correlations(targets))?;
+        let operator = request.map.operator(request.seed, || pipeline::correlations(targets))?;
         if operator.is_field() {
             pipeline::check_field(data)?;
             preparation = preparation.of_field()?;
@@ -283,15 +345,14 @@ fn train<R: Precise>(request: &Request, data: &Data, family: Family, watch: &dyn
     if field {
         pipeline.share_target_scale();
     }
-    if family == Family::Gp {
+    if family.option == "gp" {
         constraints.factors = pipeline.labels.len().max(1);
     }
-    let how = R::how(kind);
     let solver = request.solver_for(family, scan.rows);
-    let from_sums = how.from_sums.filter(|_| solver.uses_sums());
-    let kept = match from_sums {
+    let uses_sums = matches!(solver, RidgeSolverName::Auto | RidgeSolverName::Cholesky);
+    let kept = match sums_by_class(kind).filter(|_| uses_sums) {
         None => Kept::Choices,
-        Some(_) => Kept::Sums { by_class: family == Family::Gp && task == Task::Classification },
+        Some(by_class) => Kept::Sums { by_class },
     };
     let saved = request.checkpoint.as_ref();
     let resume = saved.is_some_and(|saved| saved.resume);
@@ -320,7 +381,7 @@ fn train<R: Precise>(request: &Request, data: &Data, family: Family, watch: &dyn
         classes: (task == Task::Classification).then(|| pipeline.class_names()),
         targets: data.schema().targets.len(),
         memory: request.memory,
-        solver: solver.solver(),
+        solver: solver_of(solver),
         centroids: choose::most_centroids(features.unwrap_or(1), scan.rows, request.budget),
         journal: checkpoint.journal(resume),
         seed,
@@ -329,11 +390,9 @@ fn train<R: Precise>(request: &Request, data: &Data, family: Family, watch: &dyn
     let seen = || progress.read();
     let mut source = Prepared::new(data, &pipeline, scan.rows, &left_out, &seen);
     let scored = Part::<R>::of(&pipeline, &scan.sample, 0..split.scored)?;
-    let (mut without, with) = match (from_sums, how.from_rows) {
-        (Some(make), _) => {
-            let model = make(&job, input_dim)?;
-            sum_up(&*model, &mut source, sums, &scored, &mut checkpoint, &choice, request.memory)?
-        }
+    let from_sums = if kept == Kept::Choices { None } else { FromSums::new(kind, &job, input_dim)? };
+    let (without, with) = match (from_sums, from_rows::<R>(kind)) {
+        (Some(model), _) => sum_up(&model, &mut source, sums, &scored, &mut checkpoint, &choice, request.memory)?,
         (None, Some(fit)) => {
             checkpoint.save::<R>(None, &choice)?;
             (interrupt::stoppable(|| fit(&job, &mut source).map_err(with_remedy))?, None)
@@ -341,9 +400,7 @@ fn train<R: Precise>(request: &Request, data: &Data, family: Family, watch: &dyn
         (None, None) => return Err(Failure::Usage("this solver cannot fit this kind of model".into())),
     };
     drop(progress);
-    let described = serde_json::to_value(&pipeline).map_err(|e| Failure::Failed(e.to_string()))?;
-    without.header.preprocessing = described.clone();
-    let model = Model::new(without)?;
+    let model = TableModel::new(without, pipeline.clone())?;
     let places = scan.sample.rows.slice(s![..split.scored, ..]).to_owned();
     let mut rows = places.clone();
     pipeline.apply(rows.view_mut())?;
@@ -351,22 +408,22 @@ fn train<R: Precise>(request: &Request, data: &Data, family: Family, watch: &dyn
     if task == Task::Classification {
         truth.mapv_inplace(|v| pipeline.class_of(v).map_or(f64::NAN, |c| c as f64));
     }
-    let answers = Answers { task, truth, predicted: score::predict(&model, rows.view())? };
+    let compared = Compared { task, truth, predicted: model.predict_prepared(rows.view())? };
     let names: Vec<String> = pipeline.schema.targets.iter().map(|c| c.name.clone()).collect();
-    let figures = answers.figures(seed, &names);
+    let figures = compared.figures(seed, &names);
     let all_rows = with.is_some();
-    let mut stored = with.unwrap_or(model.stored);
-    stored.header.preprocessing = described;
+    let mut last = with.map_or(Ok(model), |with| TableModel::new(with, pipeline.clone()))?;
     let rows = if all_rows { scan.rows } else { scan.rows - split.scored };
-    if let Some(extra) = stored.header.extra.as_object_mut() {
-        let training = json!({
-            "rows": rows, "penalty": choice.penalty, "figures": figures, "scored_rows": split.scored,
-            "program": concat!("bochner ", env!("CARGO_PKG_VERSION")),
-        });
-        extra.insert("training".into(), training);
-    }
-    Ok(Fitted {
-        stored,
+    let training = Training {
+        rows: Some(rows),
+        penalty: Some(choice.penalty),
+        figures: figures.clone(),
+        scored_rows: split.scored,
+        program: concat!("bochner ", env!("CARGO_PKG_VERSION")).into(),
+    };
+    last.model.attach(TRAINING, &training)?;
+    Ok(Trained {
+        model: last,
         data: data.input().name.clone(),
         no_header: data.lacks_header(),
         rows: scan.rows,
@@ -376,7 +433,7 @@ fn train<R: Precise>(request: &Request, data: &Data, family: Family, watch: &dyn
         pipeline,
         choice,
         figures,
-        answers,
+        compared,
         places,
         folds: split.folds,
         all_rows,
@@ -385,7 +442,7 @@ fn train<R: Precise>(request: &Request, data: &Data, family: Family, watch: &dyn
 
 fn make_choice<R: Real>(
     watch: &dyn Watch,
-    kind: &Kind,
+    kind: &ModelEntry,
     constraints: &Constraints,
     scan: &Scan,
     pipeline: &Pipeline,
@@ -396,23 +453,27 @@ fn make_choice<R: Real>(
     let progress = watch.steps(choose::steps(constraints));
     // Length scales are looked for with the features and the penalties of a ridge regression.
     let mut search = constraints.clone();
-    let own_parameter = kind.parameter == "alpha" || matches!(kind.option, Family::Svi | Family::KernelSvm);
+    let own_parameter = penalty_in_words(kind) == "alpha" || matches!(kind.option, "svi" | "kernel-svm");
     if own_parameter {
         search.penalty = None;
     }
-    if matches!(kind.option, Family::LocalGp | Family::KernelSvm) {
+    if matches!(kind.option, LOCAL | "kernel-svm") {
         search.features = Some(512);
         search.any_map = false;
     }
-    if kind.option == Family::LocalGp {
-        let word = |key: &str| constraints.map.get(key).and_then(|v| v.as_str());
-        let known = matches!(word("map"), None | Some("fourier" | "maclaurin"));
-        if !known || !matches!(word("kernel"), None | Some("gaussian")) {
+    if kind.option == LOCAL {
+        let spec = &constraints.spec;
+        let known = matches!(spec, Spec::Fourier(_) | Spec::Maclaurin(_));
+        if !known || spec.get("kernel") != Some("gaussian".into()) {
             let message =
                 "--model local-gp has Maclaurin features of the gaussian kernel; leave --map and --kernel out";
             return Err(Failure::Usage(message.into()));
         }
-        search.map.insert("map".into(), "fourier".into());
+        search.spec = match search.scale.as_ref().filter(|scale| **scale != "median".into()) {
+            Some(scale) => Spec::named("fourier")?.with("length_scale", scale.clone())?,
+            None => Spec::named("fourier")?,
+        }
+        .with("seed", constraints.seed.number().into())?;
     }
     let choice = choose::choose(&search, pipeline, kind.task, &folds, &*progress)?;
     choose::refine(kind, constraints, constraints.penalty.filter(|_| own_parameter), pipeline, &folds, choice)
@@ -431,14 +492,14 @@ fn configuration(request: &Request, data: &Data, scan: &Scan) -> String {
 
 /// A fit from sums over rows: the model without the scored rows and, where memory allows, the one with them.
 fn sum_up<R: Real>(
-    model: &dyn FromSums<R>,
+    model: &FromSums<'_, R>,
     source: &mut Prepared<'_>,
     resumed: Option<Sums<R>>,
     scored: &Part<R>,
     checkpoint: &mut Checkpoint<'_>,
     choice: &Choice,
     memory: Option<u64>,
-) -> Outcome<(Stored, Option<Stored>)> {
+) -> Outcome<(Model, Option<Model>)> {
     let mut sums = match resumed {
         Some(sums) => sums,
         None => {

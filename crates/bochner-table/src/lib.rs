@@ -7,20 +7,20 @@
 //! | [`pipeline`] | from cells to rows: columns, steps, classes |
 //! | [`fit`] | a file and a [`fit::Request`] in, a model and its verdict out |
 //! | [`choose`], [`score`] | parameters by held-out rows; how good a model is |
-//! | [`models`], [`description`] | kinds of models; what they are made of |
+//! | [`model`] | a model with its pipeline, and its file |
 //! | [`map_request`], [`sample`] | a map or a kernel by names and settings; a prepared sample of a file's rows |
 //! | [`predict`], [`transform`] | new rows through a model; rows as random features |
 //! | [`progress`], [`interrupt`], [`output`], [`failure`] | signs of life, a clean stop, files written whole or not at all, what goes wrong |
 
 pub mod checkpoint;
 pub mod choose;
-pub mod description;
 pub mod failure;
 pub mod fit;
 pub mod interrupt;
+mod job;
 mod journal;
 pub mod map_request;
-pub mod models;
+pub mod model;
 pub mod output;
 pub mod pipeline;
 pub mod predict;
@@ -37,7 +37,7 @@ pub mod write;
 /// Everything that is wrong with the bytes.
 #[doc(hidden)]
 pub fn try_model(bytes: &[u8]) -> bochner::Result<()> {
-    let model = models::Model::new(bochner::persist::Stored::from_bytes(bytes)?)?;
-    let rows = ndarray::Array2::zeros((1, model.stored.header.input_dim));
-    score::predict(&model, rows.view()).map(drop)
+    let model = model::TableModel::of(bochner::Model::from_bytes(bytes)?)?;
+    let rows = ndarray::Array2::zeros((1, model.model.input_dim()));
+    model.predict(rows.view()).map(drop)
 }

@@ -3,6 +3,8 @@
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::read::{Data, Kind, Missing, Schema};
+use bochner::catalogue::Task;
+use bochner::persist::Label;
 use bochner::preprocess::{Binarize, Centre, ColumnStatistics, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::{RowBlock, RowSource};
@@ -11,7 +13,6 @@ use bochner::words;
 use bochner::{Error, Result};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// What is done to rows first: one list for all commands, so that `plan` and `compare` answer for the rows of `fit`.
@@ -91,26 +92,6 @@ pub fn check_numbers(data: &Data) -> Outcome {
     Err(Failure::Usage(format!("{file}: {name} holds words, which a regression cannot predict{advice}")))
 }
 
-/// What a model predicts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "snake_case")]
-pub enum Task {
-    /// Numbers
-    Regression,
-    /// One of several classes
-    Classification,
-}
-
-impl Task {
-    pub fn in_words(self) -> &'static str {
-        match self {
-            Task::Regression => "regression",
-            Task::Classification => "classification",
-        }
-    }
-}
-
 /// Centre and scale of a target in a regression.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -163,15 +144,15 @@ impl Pipeline {
     }
 
     /// Names of the classes, in the order of their numbers: words, or numbers as they are.
-    pub fn class_names(&self) -> Vec<Value> {
+    pub fn class_names(&self) -> Vec<Label> {
         let words = match self.schema.targets.first().map(|c| &c.kind) {
             Some(Kind::Words { values }) => Some(values),
             _ => None,
         };
         let name = |&label: &f64| match words.and_then(|w| w.get(label as usize)) {
-            Some(word) => Value::from(word.as_str()),
-            None if label.fract() == 0.0 && label.abs() < 9e15 => Value::from(label as i64),
-            None => Value::from(label),
+            Some(word) => word.as_str().into(),
+            None if label.fract() == 0.0 && label.abs() < 9e15 => (label as i64).into(),
+            None => label.into(),
         };
         self.labels.iter().map(name).collect()
     }

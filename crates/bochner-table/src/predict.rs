@@ -1,12 +1,15 @@
 //! New rows through a model: what was done in training, then one prediction per row.
 
 use crate::failure::{Failure, Outcome};
-use crate::models::Model;
-use crate::pipeline::{Pipeline, Task, stopped};
+use crate::job::fitted_kinds;
+use crate::model::TableModel;
+use crate::pipeline::{Pipeline, stopped};
 use crate::progress::Watch;
 use crate::read::{Data, Input, Largest, Missing, Options, Selection, Unknown};
-use crate::score::{self, Answers};
+use crate::score::Compared;
 use crate::write::{Block, Layout, Sheet};
+use bochner::catalogue::{Answers, Task};
+use bochner::persist::Label;
 use bochner::rows::RowSource;
 use bochner::scalar::Real;
 use ndarray::{Array2, concatenate};
@@ -49,14 +52,14 @@ const PIECE: usize = 4096;
 /// # Errors
 /// If the file cannot be read, or has not the columns of the model.
 pub fn open(
-    model: &Model,
+    model: &TableModel,
     data: &Path,
     labels: Option<&Path>,
     options: Options,
     targets: bool,
     cells: NewCells,
 ) -> Outcome<Data> {
-    let single = model.stored.header.dtype == f32::NAME;
+    let single = model.model.precision() == f32::NAME;
     let largest = if single {
         Largest::single("too large for single precision, in which the model computes")
     } else {
@@ -114,7 +117,7 @@ pub struct Use<'a> {
 pub struct Predicted {
     pub rows: usize,
     /// Beside the truth, where they were compared.
-    pub answers: Option<Answers>,
+    pub compared: Option<Compared>,
 }
 
 /// Predicts all rows of a file that [`open`] has opened.
@@ -122,7 +125,7 @@ pub struct Predicted {
 /// # Errors
 /// If the model cannot answer what is asked for, if the file cannot be read or the predictions not be written, or if the user
 /// asked to stop.
-pub fn predict(model: &Model, data: &Data, purpose: Use<'_>, watch: &dyn Watch) -> Outcome<Predicted> {
+pub fn predict(model: &TableModel, data: &Data, purpose: Use<'_>, watch: &dyn Watch) -> Outcome<Predicted> {
     let Use { written, columns, scored } = purpose;
     if scored && data.schema().targets.is_empty() {
         let message = format!("{}: --score needs the targets in the file, or --labels FILE", data.input().name);
@@ -141,7 +144,7 @@ pub fn predict(model: &Model, data: &Data, purpose: Use<'_>, watch: &dyn Watch) 
             if let Some(pipeline) = &model.pipeline {
                 pipeline.apply(rows.view_mut())?;
             }
-            let found = score::predict(model, rows.view())?;
+            let found = model.predict_prepared(rows.view())?;
             if scored {
                 let targets = block.targets.slice(ndarray::s![range.clone(), ..]);
                 collect(model, targets, rows_before + start, &mut truth)?;
@@ -163,43 +166,49 @@ pub fn predict(model: &Model, data: &Data, purpose: Use<'_>, watch: &dyn Watch) 
         return Err(Failure::Failed(format!("{}: there are no rows to compare with predictions", data.input().name)));
     }
     sheet.map_or(Ok(()), Sheet::finish)?;
-    let answers = || {
+    let compared = || {
         let shape = (rows_before, predicted.len().checked_div(rows_before).unwrap_or(0));
         let shaped = |values| Array2::from_shape_vec(shape, values).map_err(|e| Failure::Failed(e.to_string()));
-        Ok::<_, Failure>(Answers { task: model.kind.task, truth: shaped(truth)?, predicted: shaped(predicted)? })
+        Ok::<_, Failure>(Compared { task: model.task(), truth: shaped(truth)?, predicted: shaped(predicted)? })
     };
-    Ok(Predicted { rows: rows_before, answers: if scored { Some(answers()?) } else { None } })
+    Ok(Predicted { rows: rows_before, compared: if scored { Some(compared()?) } else { None } })
 }
 
 /// Refuses what this kind of model cannot answer.
-fn check(columns: Columns, model: &Model) -> Outcome {
-    let empty = Array2::zeros((1, model.stored.header.input_dim));
-    if columns.probabilities {
-        if model.kind.task == Task::Regression {
-            return Err(Failure::Usage("--probabilities: this model predicts numbers, not classes".into()));
+fn check(columns: Columns, model: &TableModel) -> Outcome {
+    let kind = model.model.kind();
+    let lacks = |option: &str, what: &str, has: fn(&Answers) -> bool| {
+        let others = fitted_kinds().filter(|other| other.task == kind.task && has(&other.answers));
+        let others: Vec<&str> = others.map(|other| other.option).collect();
+        let (title, others) = (kind.entry.title, others.join(" or "));
+        Failure::Failed(format!("{option}: {title} has no {what}; bochner fit --model {others} trains one that has"))
+    };
+    match kind.task {
+        Task::Regression if columns.probabilities => {
+            Err(Failure::Usage("--probabilities: this model predicts numbers, not classes".into()))
         }
-        model.fitted.probabilities(empty.view())?;
-    }
-    if columns.deviations {
-        if model.kind.task == Task::Classification {
-            return Err(Failure::Usage(
-                "--std: this model predicts classes; --probabilities says how sure it is".into(),
-            ));
+        Task::Classification if columns.deviations => {
+            Err(Failure::Usage("--std: this model predicts classes; --probabilities says how sure it is".into()))
         }
-        model.fitted.deviations(empty.view())?;
+        _ if columns.probabilities && !kind.answers.probabilities => {
+            Err(lacks("--probabilities", "probabilities", |answers| answers.probabilities))
+        }
+        _ if columns.deviations && !kind.answers.deviations => {
+            Err(lacks("--std", "standard deviations", |answers| answers.deviations))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
-/// True targets as [`score::predict`] gives predicted ones.
+/// True targets as [`TableModel::predict`] gives predicted ones.
 fn collect(
-    model: &Model,
+    model: &TableModel,
     targets: ndarray::ArrayView2<'_, f64>,
     first_row: usize,
     truth: &mut Vec<f64>,
 ) -> bochner::Result<()> {
     for (i, &value) in targets.iter().enumerate() {
-        let labels = model.pipeline.as_ref().filter(|_| model.kind.task == Task::Classification);
+        let labels = model.pipeline.as_ref().filter(|_| model.task() == Task::Classification);
         truth.push(match labels {
             None => value,
             Some(pipeline) => pipeline.class_of(value).map(|c| c as f64).ok_or_else(|| bochner::Error::Parameter {
@@ -221,9 +230,8 @@ fn target_names(pipeline: Option<&Pipeline>, columns: usize) -> Vec<String> {
 }
 
 /// Whether labels are written as words; numbers are written as numbers.
-fn in_words(model: &Model) -> bool {
-    let classes = model.stored.header.classes.as_ref();
-    model.kind.task == Task::Classification && classes.is_some_and(|c| c.iter().any(|v| !v.is_number()))
+fn in_words(model: &TableModel) -> bool {
+    model.model.classes().is_some_and(|c| c.iter().any(|label| matches!(label, Label::Flag(_) | Label::Word(_))))
 }
 
 /// An array of probabilities alone: an .npy file cannot hold labels beside them.
@@ -231,8 +239,8 @@ fn only_probabilities(columns: Columns, out: Option<&Path>) -> bool {
     columns.probabilities && out.is_some_and(|p| p.extension().is_some_and(|e| e == "npy"))
 }
 
-fn layout(columns: Columns, out: Option<&Path>, model: &Model) -> Layout {
-    let targets = match model.kind.task {
+fn layout(columns: Columns, out: Option<&Path>, model: &TableModel) -> Layout {
+    let targets = match model.task() {
         Task::Classification => 1,
         Task::Regression => model.pipeline.as_ref().map_or(1, |p| p.schema.targets.len()),
     };
@@ -257,7 +265,7 @@ fn layout(columns: Columns, out: Option<&Path>, model: &Model) -> Layout {
 fn write_rows(
     columns: Columns,
     out: Option<&Path>,
-    model: &Model,
+    model: &TableModel,
     sheet: &mut Sheet,
     rows: ndarray::ArrayView2<'_, f64>,
     found: Array2<f64>,
@@ -267,26 +275,27 @@ fn write_rows(
         concatenate(ndarray::Axis(1), parts).map_err(|e| Failure::Failed(e.to_string()))
     };
     let mut words = None;
-    let mut numbers = match model.kind.task {
+    let mut numbers = match model.task() {
         Task::Regression => found,
         Task::Classification => {
             let classes: Vec<usize> = found.iter().map(|c| *c as usize).collect();
-            let label = |c: usize| model.stored.header.classes.as_ref().and_then(|names| names.get(c)?.as_f64());
-            let labels = Array2::from_shape_fn((n, 1), |(i, _)| label(classes[i]).unwrap_or(classes[i] as f64));
+            let names = model.model.classes().unwrap_or_default();
+            let label = |c: usize| match names.get(c) {
+                Some(Label::Whole(label)) => *label as f64,
+                Some(Label::Real(label)) => *label,
+                _ => c as f64,
+            };
+            let labels = Array2::from_shape_fn((n, 1), |(i, _)| label(classes[i]));
             words = in_words(model).then_some(classes);
             if words.is_some() { Array2::zeros((n, 0)) } else { labels }
         }
     };
     if columns.deviations {
-        let mut deviations = model.fitted.deviations(rows)?;
-        for (mut column, t) in deviations.columns_mut().into_iter().zip(model.pipeline.iter().flat_map(|p| &p.targets))
-        {
-            column.mapv_inplace(|v| v * t.scale);
-        }
+        let deviations = model.deviations_prepared(rows)?;
         numbers = join(&[numbers.view(), deviations.view()])?;
     }
     if columns.probabilities {
-        let probabilities = model.fitted.probabilities(rows)?;
+        let probabilities = model.model.probabilities(rows)?;
         if only_probabilities(columns, out) {
             return sheet.push(Block { words: None, numbers: probabilities.view() });
         }

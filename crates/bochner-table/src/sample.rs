@@ -1,21 +1,24 @@
 //! A prepared sample of a file's rows, and the kernel that compares them.
 
-use crate::description::operator_in_words;
 use crate::failure::{Failure, Outcome};
+use crate::map_request::{OperatorRequest, check_parameters, is_field, kernel_entry};
 use crate::pipeline::{self, Pipeline, Preparation};
 use crate::progress::Watch;
 use crate::read::{Data, Missing};
+use bochner::catalogue::{Entry, Value};
 use bochner::kernel::{AnyKernel, OperatorKernel};
+use bochner::preprocess::median_distance;
 use bochner::random::Seed;
 use bochner::words;
 use ndarray::{Array2, s};
-use serde_json::Value;
 
 /// A kernel whose values are numbers, or matrices.
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(untagged)]
 pub enum Kernel {
+    /// Numbers.
     Scalar(AnyKernel),
+    /// Matrices.
     Operator(OperatorKernel),
 }
 
@@ -23,50 +26,115 @@ impl Kernel {
     /// As a title says it.
     pub fn title(&self) -> String {
         match self {
-            Kernel::Scalar(kernel) => title(kernel),
-            Kernel::Operator(kernel) => match kernel.decomposed() {
-                Some((base, outputs)) => {
-                    format!("decomposable kernel of {} on a {}", words::things(outputs.len(), "output"), title(base))
-                }
-                None => {
-                    let value = serde_json::to_value(kernel).unwrap_or_default();
-                    let scale = words::significant(value["length_scale"].as_f64().unwrap_or_default(), 4);
-                    format!("{}, length scale {scale}", operator_in_words(&value))
-                }
-            },
+            Kernel::Scalar(kernel) => kernel.in_words(),
+            Kernel::Operator(kernel) => kernel.in_words(),
         }
     }
 }
 
-/// A kernel whose values are numbers as a title says it.
-fn title(kernel: &AnyKernel) -> String {
-    let number = |v: f64| words::significant(v, 4);
-    // Round numbers as they were given: (x·y + 1)^3, not (1.000 x·y + 1.000)^3.
-    let short = |v: f64| Some(v.to_string()).filter(|text| text.len() <= 6).unwrap_or_else(|| number(v));
-    match kernel {
-        AnyKernel::Gaussian(k) => format!("Gaussian kernel, length scale {}", number(k.length_scale())),
-        AnyKernel::Laplacian(k) => {
-            format!("Laplacian kernel of norm {}, length scale {}", k.norm(), number(k.length_scale()))
+/// Rows from which the median distance is computed.
+const MEDIAN_ROWS: usize = 2000;
+
+/// A kernel by its name and its parameters, in the words of the user.
+#[derive(Debug, Clone)]
+pub struct KernelRequest {
+    /// What the catalogue says of it.
+    pub entry: &'static Entry,
+    /// Parameters by name.
+    pub given: Vec<(String, Value)>,
+}
+
+impl KernelRequest {
+    /// The kernel of this name, with these parameters; one of them is set once.
+    ///
+    /// # Errors
+    /// No such kernel or parameter, and values outside of their domains; `option` is how a parameter was given.
+    pub fn new(name: &str, given: Vec<(String, Value)>, option: impl Fn(&str) -> String) -> Outcome<Self> {
+        let entry = kernel_entry(name)?;
+        check_parameters(entry, &given, option)?;
+        if let Some((at, (twice, _))) =
+            given.iter().enumerate().find(|(at, (name, _))| given[..*at].iter().any(|(known, _)| known == name))
+        {
+            let value = &given[at].1;
+            let message = format!("--set {twice}={value} and another option set the same; leave one of them out");
+            return Err(Failure::Usage(message));
         }
-        AnyKernel::Matern(k) => {
-            format!("Matérn kernel, nu {}, length scale {}", short(k.nu()), number(k.length_scale()))
+        Ok(KernelRequest { entry, given })
+    }
+
+    fn value(&self, name: &str) -> Option<&Value> {
+        self.given.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// What is done to rows first, with what the kernel asks for.
+    ///
+    /// # Errors
+    /// A preparation that does not go with the kernel.
+    pub fn preparation(&self, asked: Preparation) -> Outcome<Preparation> {
+        match self.entry.name {
+            _ if is_field(self.entry) => asked.of_field(),
+            "spherical" => asked.of_sphere(),
+            _ => Ok(asked),
         }
-        AnyKernel::Exponential(k) => format!("kernel exp(x·y/{}²)", number(k.length_scale())),
-        AnyKernel::Polynomial(k) => {
-            let gamma = if k.gamma() == 1.0 { String::new() } else { format!("{} ", short(k.gamma())) };
-            format!("kernel ({gamma}x·y + {})^{}", short(k.coef0()), k.degree())
+    }
+
+    /// Refuses targets that do not suit an operator-valued kernel, before any row is read. The kernel of a field can do
+    /// without: it has as many outputs as there are columns.
+    ///
+    /// # Errors
+    /// Targets that are missing, are words, or are too many or too few.
+    pub fn check_targets(&self, data: &Data) -> Outcome {
+        let none = data.schema().targets.is_empty();
+        if is_field(self.entry) && !none {
+            return pipeline::check_field(data);
         }
-        AnyKernel::Optical(k) => format!("optical kernel, m = {}, bias {}", short(k.exponent()), short(k.bias())),
-        AnyKernel::Spherical(k) => {
-            format!("kernel (1 - |x - y|²/{}²)^{} of rows of length one", short(k.a()), k.degree())
+        if self.entry.parameter("matrix").is_err() || matches!(self.value("matrix"), Some(Value::List(_))) {
+            return Ok(());
         }
-        AnyKernel::Compressive(k) => format!(
-            "Gaussian kernel of rows compressed from {} to {}, length scale {}",
-            words::things(k.input_dim(), "column"),
-            k.output_dim(),
-            number(k.length_scale())
-        ),
-        _ => "kernel".into(),
+        if none {
+            return Err(Failure::Usage(format!(
+                "{}: which columns does --kernel {} relate? Say --target COLUMN,COLUMN, or --set matrix=[[…],[…]]; the \
+                 columns are {}",
+                data.input().name,
+                self.entry.name,
+                data.schema().some_names()
+            )));
+        }
+        pipeline::check_numbers(data)
+    }
+
+    /// The kernel, with a length scale from the rows where none was given.
+    ///
+    /// # Errors
+    /// Rows that have no median distance, and parameters that do not suit the rows.
+    pub fn resolve(&self, sampled: &Sampled, seed: Seed) -> Outcome<Kernel> {
+        let mut given = self.given.clone();
+        if self.value("length_scale").is_none() && self.entry.parameter("length_scale").is_ok() {
+            given.push(("length_scale".into(), median_distance(sampled.rows.view(), seed, MEDIAN_ROWS)?.into()));
+        }
+        let columns = sampled.rows.ncols();
+        if let Some(dim) = self.value("compressed_dim").filter(|dim| dim.number() > Some(columns as f64)) {
+            return Err(Failure::Usage(format!(
+                "--set compressed_dim={dim}: expected a number from 1 to {columns}, that of the columns"
+            )));
+        }
+        if AnyKernel::entry_named(self.entry.name).is_ok() {
+            let given: Vec<_> = given.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+            return Ok(Kernel::Scalar(AnyKernel::named(self.entry.name, columns, &given)?));
+        }
+        let scale = given.iter().find(|(name, _)| name == "length_scale").and_then(|(_, scale)| scale.number());
+        given.retain(|(name, _)| name != "length_scale");
+        let targets = &sampled.targets;
+        let request = OperatorRequest::new(self.entry.name, given, || pipeline::correlations(targets.view()))?;
+        let kernel = request.kernel(scale.unwrap_or(1.0))?;
+        match kernel.decomposed().map(|(_, matrix)| matrix.len()) {
+            Some(outputs) if targets.ncols() > 0 && outputs != targets.ncols() => Err(Failure::Usage(format!(
+                "--set matrix: it relates {}, and there are {} (--target)",
+                words::things(outputs, "output"),
+                words::things(targets.ncols(), "target")
+            ))),
+            _ => Ok(Kernel::Operator(kernel)),
+        }
     }
 }
 
@@ -111,10 +179,10 @@ impl Sampled {
     }
 
     /// What programs are told beside a table of maps or bases, of which so many rows of the sample were used.
-    pub fn facts(&self, kernel: &Kernel, rows: usize) -> Outcome<Vec<(String, Value)>> {
+    pub fn facts(&self, kernel: &Kernel, rows: usize) -> Outcome<Vec<(String, serde_json::Value)>> {
         let described = serde_json::to_value(kernel).map_err(|e| Failure::Failed(e.to_string()))?;
         let fields = described.as_object().into_iter().flatten();
-        let mut facts: Vec<(String, Value)> = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut facts: Vec<_> = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
         facts.sort_by_key(|(name, _)| name != "kernel");
         facts.extend([
             ("preparation".to_owned(), self.preparation.join("; ").into()),

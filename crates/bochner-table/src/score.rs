@@ -1,11 +1,9 @@
 //! How well a model does on rows it has not seen, and how sure that is.
 
-use crate::models::Model;
-use crate::pipeline::{Pipeline, Task};
-use bochner::Result;
+use bochner::catalogue::Task;
 use bochner::random::{Role, Seed, Stream};
 use bochner::words;
-use ndarray::{Array2, ArrayView1, ArrayView2};
+use ndarray::{Array2, ArrayView1};
 use serde::{Deserialize, Serialize};
 
 /// A figure with its standard error.
@@ -45,7 +43,7 @@ impl Figure {
 
 /// What a model says to rows with known answers.
 #[derive(Debug)]
-pub struct Answers {
+pub struct Compared {
     pub task: Task,
     /// Numbers of classes, or targets in their own units.
     pub truth: Array2<f64>,
@@ -64,29 +62,9 @@ pub fn smallest(losses: &[f64]) -> usize {
     (0..losses.len()).fold(0, |best, k| if or_infinite(losses[k]) < or_infinite(losses[best]) { k } else { best })
 }
 
-/// Targets in their own units.
-pub(crate) fn to_units(pipeline: Option<&Pipeline>, mut values: Array2<f64>) -> Array2<f64> {
-    for (mut column, scale) in values.columns_mut().into_iter().zip(pipeline.iter().flat_map(|p| &p.targets)) {
-        column.mapv_inplace(|v| scale.mean + scale.scale * v);
-    }
-    values
-}
-
-/// What the model predicts for prepared rows: classes, or targets in their own units.
-pub fn predict(model: &Model, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-    let values = model.fitted.values(rows)?;
-    Ok(match model.kind.task {
-        Task::Regression => to_units(model.pipeline.as_ref(), values),
-        Task::Classification => {
-            let classes: Vec<f64> = values.rows().into_iter().map(|row| winner(row) as f64).collect();
-            Array2::from_shape_fn((classes.len(), 1), |(i, _)| classes[i])
-        }
-    })
-}
-
 const RESAMPLES: usize = 200;
 
-impl Answers {
+impl Compared {
     /// The figures for this task: accuracy with its binomial error, or R² and root mean squared errors with bootstrap ones.
     pub fn figures(&self, seed: Seed, names: &[String]) -> Vec<Figure> {
         let n = self.truth.nrows();
@@ -182,7 +160,7 @@ mod tests {
     fn accuracy_comes_with_its_binomial_error_and_the_share_of_the_largest_class() {
         let truth = Array2::from_shape_fn((100, 1), |(i, _)| if i < 70 { 0.0 } else { 1.0 });
         let predicted = Array2::from_shape_fn((100, 1), |(i, _)| if i < 90 { truth[[i, 0]] } else { 0.0 });
-        let figures = Answers { task: Task::Classification, truth, predicted }.figures(Seed::new(1), &[]);
+        let figures = Compared { task: Task::Classification, truth, predicted }.figures(Seed::new(1), &[]);
         assert_eq!((figures[0].value, figures[0].baseline), (0.9, Some(0.7)));
         assert!((figures[0].standard_error - 0.03).abs() < 0.004, "{}", figures[0].standard_error);
     }
@@ -194,7 +172,7 @@ mod tests {
         let truth = Array2::from_shape_fn((n, 1), |(i, _)| (i % 7) as f64);
         let predicted = Array2::from_shape_fn((n, 1), |(i, _)| truth[[i, 0]] + (i % 3) as f64 - 1.0);
         let names = ["y".to_owned()];
-        let figures = Answers { task: Task::Regression, truth, predicted }.figures(Seed::new(1), &names);
+        let figures = Compared { task: Task::Regression, truth, predicted }.figures(Seed::new(1), &names);
         let rmse = (2.0f64 / 3.0).sqrt();
         assert!((figures[1].value - rmse).abs() < 1e-12);
         let expected = (2.0f64 / 9.0 / n as f64).sqrt() / (2.0 * rmse);

@@ -1,15 +1,14 @@
 //! Rows of a file as random features.
 
-use crate::description::{operator_name, spec_from};
 use crate::failure::{Failure, Outcome};
-use crate::map_request::MapRequest;
-use crate::models::Model;
+use crate::map_request::{Described, MapRequest};
+use crate::model::TableModel;
 use crate::pipeline::{self, Preparation};
 use crate::progress::Watch;
 use crate::read::Data;
 use crate::write::{Block, Layout, Sheet};
 use bochner::feature::{Describe, FeatureMap, Spec};
-use bochner::preprocess::Preprocess;
+use bochner::preprocess::{Preprocess, median_distance};
 use bochner::random::Seed;
 use bochner::rows::RowSource;
 use bochner::scalar::Real;
@@ -31,9 +30,13 @@ impl Transform {
     ///
     /// # Errors
     /// If it has no features.
-    pub fn of(model: &Model) -> Outcome<Self> {
+    pub fn of(model: &TableModel) -> Outcome<Self> {
         let steps = model.pipeline.as_ref().map_or(Vec::new(), |p| p.steps.clone());
-        Ok(Transform { steps, spec: model.description()?.spec()? })
+        let described = model.model.description().map_or_else(
+            || Err(Failure::Failed("the model has a map of its own, which files do not describe".into())),
+            |description| Ok(description.spec()?),
+        );
+        Ok(Transform { steps, spec: described? })
     }
 
     /// A map by its name, for the rows of a file.
@@ -48,29 +51,37 @@ impl Transform {
         seed: u64,
         watch: &dyn Watch,
     ) -> Outcome<Self> {
-        let mut map = request.describe(seed)?;
-        if let Some(kernel) = request.kernel().filter(|kernel| operator_name(kernel).is_some()) {
+        if let Some(kernel) = request.operator_kernel() {
             let message = format!(
                 "--kernel {kernel} relates the targets of a model; bochner fit has it, transform has no targets"
             );
             return Err(Failure::Usage(message));
         }
-        map.insert("n_components".into(), request.features.unwrap_or(1024).into());
-        let mut spec = spec_from(map.clone())?;
-        let described = serde_json::to_value(&spec).unwrap_or_default();
-        if !map.contains_key("length_scale") && described.get("length_scale").is_some() {
-            map.insert("length_scale".into(), "median".into());
-            // Maps that know numbers only keep their own.
-            spec = spec_from(map).unwrap_or(spec);
+        let Described { mut spec, scale } = request.describe(seed)?;
+        if let Some(features) = request.features {
+            spec = spec.with("n_components", features.into())?;
+        }
+        let asked = scale == Some("median".into());
+        let mut number = false;
+        if asked || scale.is_none() {
+            // Maps that know numbers only, or none, keep their own unless the median was asked for.
+            let with = spec.with("length_scale", "median".into());
+            number = asked && with.is_err();
+            spec = with.unwrap_or(spec);
         }
         let progress = watch.reading(data.input(), "looking at the rows")?;
         let scan = pipeline::scan(data, Seed::new(seed), 1 << 26, || progress.read())?;
         drop(progress);
-        let steps = scan.steps(data, preparation, threshold)?;
+        let steps = scan.steps(data, request.preparation(preparation)?, threshold)?;
         let sample = &scan.sample.rows;
         let mut sample = sample.slice(s![..sample.nrows().min(2000), ..]).to_owned();
         steps.iter().try_for_each(|step| step.apply(sample.view_mut()))?;
-        let spec = spec.resolve(sample.view()).map_err(|error| {
+        let resolved = match number {
+            true => median_distance(sample.view(), Seed::new(seed), 1000)
+                .and_then(|scale| spec.with("length_scale", scale.into())),
+            false => spec.resolve(sample.view()),
+        };
+        let spec = resolved.map_err(|error| {
             // No median distance; what else there is has nothing to do with the length scale.
             let median = matches!(
                 error,

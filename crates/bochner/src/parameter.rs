@@ -134,6 +134,15 @@ impl Value {
         serde_json::to_value(value).and_then(serde_json::from_value).unwrap_or(Value::None)
     }
 
+    /// Round numbers as they were given, others with four digits.
+    pub(crate) fn short(&self) -> String {
+        match self.number() {
+            Some(number) if number.to_string().len() > 6 => format!("{number:.4}"),
+            Some(number) => number.to_string(),
+            None => self.to_string(),
+        }
+    }
+
     /// The number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self {

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn.base import clone
 
 from bochner import _bochner, _features, exact, kernels
 from bochner._base import FeatureTransformer
-from bochner._bochner import ModelFile
 from bochner._catalogue import entry, renamed
 from bochner._models import Classification, Model, Regression
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier
@@ -34,92 +32,13 @@ KERNELS: dict[str, Any] = {
     kind._name: kind for kind in (getattr(kernels, name) for name in kernels.__all__) if hasattr(kind, "_name")
 }
 
-
-@dataclass(frozen=True)
-class _Kind:
-    """A kind of model file: its estimator, the core's model, and what the latter is asked for when it is written.
-
-    `guess` finds parameters in the header of a file that another door has written.
-    """
-
-    estimator: type[Model]
-    core: Any
-    written: Callable[[Any, Any], ModelFile] = lambda model, _: model.to_file()
-    guess: Callable[[dict[str, Any]], dict[str, Any]] = lambda header: {}
-
-
-def _penalty(header: dict[str, Any]) -> dict[str, Any]:
-    penalty = header["extra"].get("training", {}).get("penalty")
-    return {} if penalty is None else {"alpha": penalty}
-
-
-def _price(header: dict[str, Any]) -> dict[str, Any]:
-    """The price of a violated margin that weighs coefficients as a penalty does."""
-    return {"C": 0.5 / max(alpha, 1e-12) for alpha in _penalty(header).values()}
-
-
-def _process(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda header: {name: header["extra"]["process"][name] for name in names}
-
-
-def _operator(header: dict[str, Any]) -> dict[str, Any]:
-    spec = header["map"]
-    kernel = spec["kernel"]
-    found = {**_penalty(header), "n_components": spec["n_components"], "random_state": spec["seed"]}
-    if kernel["kernel"] == "decomposable":
-        return {**found, "length_scale": kernel["base"].get("length_scale", 1.0), "A": kernel["matrix"]}
-    name = entry("operator_kernels", kernel["kernel"])["name"]
-    return {**found, "kernel": name, "length_scale": kernel["length_scale"]}
-
-
-def _local(header: dict[str, Any]) -> dict[str, Any]:
-    spec, extra = header["map"], header["extra"]
-    found = {"noise": extra["noise_variance"], "signal_variance": extra["signal_variance"]}
-    names = ("n_components", "length_scale", "sketch", "weights", "max_degree")
-    return {**found, **{name: spec[name] for name in names if name in spec}, "random_state": spec["seed"]}
-
-
-def _exact(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    def guess(header: dict[str, Any]) -> dict[str, Any]:
-        return {"kernel": _kernel(header["map"]), **{name: header["extra"][name] for name in names}}
-
-    return guess
-
-
-KINDS: dict[str, _Kind] = {
-    "ridge": _Kind(FeatureRidge, _bochner.RidgeModel, guess=_penalty),
-    "ridge_classifier": _Kind(
-        FeatureRidgeClassifier, _bochner.RidgeModel, lambda model, _: model.to_file(True), _penalty
-    ),
-    "svm": _Kind(FeatureSVC, _bochner.SvmModel, guess=_price),
-    "gp_regressor": _Kind(FeatureGPRegressor, _bochner.GpRegressorModel, guess=_process("noise", "signal")),
-    "gp_classifier": _Kind(FeatureGPClassifier, _bochner.GpClassifierModel, guess=_process("alpha")),
-    "svi_classifier": _Kind(
-        FeatureGPClassifier,
-        _bochner.GpClassifierModel,
-        guess=lambda header: {"inference": "variational", **_process("signal")(header)},
-    ),
-    "local_gp": _Kind(LocalGPRegressor, _bochner.LocalGpModel, guess=_local),
-    "operator_ridge": _Kind(OperatorRidge, _bochner.OperatorModel, guess=_operator),
-    "operator_ridge_classifier": _Kind(
-        OperatorRidgeClassifier,
-        _bochner.OperatorModel,
-        lambda model, estimator: model.to_file(estimator.coding),
-        lambda header: {
-            **{name: value for name, value in _operator(header).items() if name != "kernel"},
-            "coding": header["extra"]["coding"],
-        },
-    ),
-    "exact_kernel_ridge": _Kind(exact.KernelRidge, _bochner.ExactModel, guess=_exact()),
-    "exact_gp_regressor": _Kind(exact.GPRegressor, _bochner.ExactModel, guess=_exact("noise", "signal")),
-    "exact_gp_classifier": _Kind(exact.GPClassifier, _bochner.ExactModel, guess=_exact("alpha")),
-    "exact_operator_ridge": _Kind(
-        exact.OperatorRidge, _bochner.ExactOperatorModel, guess=lambda header: {"kernel": _kernel(header["map"])}
-    ),
-    "kernel_svm": _Kind(
-        exact.KernelSVC, _bochner.KernelSvmModel, guess=lambda header: {**_exact()(header), **_price(header)}
-    ),
-}
+# The estimators, by the names that the catalogue and files give to kinds of models.
+ESTIMATORS: tuple[type[Model], ...] = (
+    *(FeatureRidge, FeatureRidgeClassifier, FeatureSVC, FeatureGPRegressor, FeatureGPClassifier, LocalGPRegressor),
+    *(OperatorRidge, OperatorRidgeClassifier),
+    *(exact.KernelRidge, exact.GPRegressor, exact.GPClassifier, exact.OperatorRidge, exact.KernelSVC),
+)
+KINDS = {estimator._kind: estimator for estimator in ESTIMATORS} | {"svi_classifier": FeatureGPClassifier}
 
 # What was learned besides the core's model, where an estimator has it.
 _LEARNED = ("alpha_", "kernel_", "n_iter_", "noise_", "seed_", "signal_", "target_shape_", "validation_losses_")
@@ -128,23 +47,18 @@ _LEARNED = ("alpha_", "kernel_", "n_iter_", "noise_", "seed_", "signal_", "targe
 def save(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file; see :meth:`Model.save`."""
     core = model._model()
-    kind = next((kind for kind in KINDS.values() if type(model) is kind.estimator and isinstance(core, kind.core)), None)
-    if kind is None:
+    if type(model) is not KINDS.get(core.kind):
         raise TypeError(f"{type(model).__name__} has no model file; pickle keeps it")
-    file = kind.written(core, model)
-    header = json.loads(file.header)
     if isinstance(model, Classification):
-        header["classes"] = model.classes_.tolist()
-    header["preprocessing"] = _preprocessing(model)
-    learned = {name: _plain(getattr(model, name)) for name in _LEARNED if name in vars(model)}
-    header["extra"]["python"] = {
+        core = core.with_classes(json.dumps(model.classes_.tolist()))
+    notes = {
         "params": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
-        "learned": learned,
+        "learned": {name: _plain(getattr(model, name)) for name in _LEARNED if name in vars(model)},
         "dtype": str(model.dtype_),
         "labels": str(model.classes_.dtype) if isinstance(model, Classification) else None,
     }
-    file.set_header(json.dumps(header))
-    file.save(os.fspath(path))
+    core = core.with_attachment("preprocessing", json.dumps(_preprocessing(model)))
+    core.with_attachment("python", json.dumps(notes)).save(os.fspath(path))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -177,31 +91,31 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     with open(path, "rb"):
         pass  # a file that cannot be opened is told in Python's own words, with its name
-    file = ModelFile.load(os.fspath(path))
-    header = json.loads(file.header)
-    kind = KINDS.get(header["kind"])
-    if kind is None:
-        raise ValueError(f"{os.fspath(path)}: holds a `{header['kind']}`, which is not a model ({', '.join(KINDS)})")
-    core = kind.core.from_file(file)
+    core = _bochner.Model.load(os.fspath(path))
+    header = json.loads(core.header)
     notes = header["extra"].get("python") or {}
-    params = {name: _object(value) for name, value in notes.get("params", kind.guess(header)).items()}
+    estimator = KINDS[core.kind]
+    told = notes["params"] if "params" in notes else _guessed(core.kind, header)
+    params = {name: _object(value) for name, value in told.items()}
     features = None
     if hasattr(core, "map"):
         own = params.get("features")
         features = _transformer(header["map"]) if own is None else clone(own)
         features.n_features_in_ = header["input_dim"]
-        features._adopt(core.map)
+        # A model on the parts of complex numbers side by side has another map than the features themselves.
+        other = features._complex_output() and not core.map.complex
+        features._adopt(_bochner.Map(core.description, core.input_dim, core.dtype, True) if other else core.map)
         if "params" not in notes:
             params["features"] = _transformer(header["map"])
-    model = kind.estimator(**params)
+    model = estimator(**params)
     model.model_ = core
-    model.dtype_ = np.dtype(notes.get("dtype", {"f32": "float32"}.get(header["dtype"], "float64")))
+    model.dtype_ = np.dtype(notes.get("dtype", core.dtype))
     for name, value in notes.get("learned", {}).items():
         setattr(model, name, _learned(name, value))
     if features is not None:
         model.features_ = features
     if isinstance(model, LocalGPRegressor):
-        model.centroids_, model.spec_ = core.centroids, json.loads(core.spec)
+        model.centroids_, model.spec_ = core.centroids, header["map"]
     if isinstance(model, FeatureGPRegressor):
         model.noise_, model.signal_, model.n_iter_ = (
             *(vars(model).get(f"{name}_", getattr(model, name)) for name in ("noise", "signal")),
@@ -210,12 +124,32 @@ def load(path: str | os.PathLike[str]) -> Any:
     if isinstance(model, FeatureGPClassifier) and "alpha_" not in vars(model) and model.inference == "dirichlet":
         model.alpha_ = model.alpha
     if isinstance(model, Classification):
-        classes = header["classes"]
-        if classes is None:
-            raise ValueError(f"{os.fspath(path)}: the names of the classes are missing")
-        model.classes_ = np.array(classes, dtype=notes.get("labels"))
+        model.classes_ = np.array(header["classes"], dtype=notes.get("labels"))
     _adopt(model, header)
     return model
+
+
+def _guessed(kind: str, header: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a file that another door has written, by the names that they have here."""
+    spec, extra = header["map"], header["extra"]
+    penalty = (extra.get("training") or {}).get("penalty")
+    # A violated margin has the price that weighs coefficients as a penalty does.
+    found = {} if penalty is None else {"alpha": penalty, "C": 0.5 / max(penalty, 1e-12)}
+    found |= extra | (extra.get("process") or {})
+    if kind == "svi_classifier":
+        found["inference"] = "variational"
+    if kind == "local_gp":
+        found |= spec | {"noise": extra["noise_variance"], "random_state": spec["seed"]}
+    elif isinstance(spec.get("kernel"), dict):
+        found |= {name: value for name, value in spec.items() if name != "kernel"} | {"random_state": spec["seed"]}
+        kernel = spec["kernel"]
+        if kernel["kernel"] == "decomposable":
+            found |= {"length_scale": kernel["base"].get("length_scale", 1.0), "A": kernel["matrix"]}
+        else:
+            found |= {"kernel": entry("operator_kernels", kernel["kernel"])["name"], "length_scale": kernel["length_scale"]}
+    elif "map" not in spec:
+        found["kernel"] = _kernel(spec)
+    return {p.name: found[p.name] for p in KINDS[kind]._parameters if p.name in found}
 
 
 def _adopt(model: Model, header: dict[str, Any]) -> None:
@@ -287,11 +221,8 @@ def _preprocessing(model: Any) -> dict[str, Any] | None:
 def _transformer(spec: dict[str, Any]) -> FeatureTransformer:
     """The transformer that would draw the map described by `spec`."""
     features = FEATURES[spec["map"]]
-    # Names of version 0.1.
-    old = {"fit": "radial_fit", "centre": "center"}
     known = {parameter.name for parameter in features._parameters}
-    found = {old.get(name, name): value for name, value in spec.items() if value is not None}
-    params = {name: value for name, value in found.items() if name in known}
+    params = {name: value for name, value in spec.items() if name in known and value is not None}
     return features(**{**params, "random_state": spec["seed"]})
 
 

@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
+from bochner import _bochner
 from bochner._base import FeatureTransformer
 from bochner._catalogue import Fitted
 from bochner._checks import check_rows, explained, forget, plain, seed_of
@@ -29,6 +30,8 @@ DENSE: dict[str, Any] = {"accept_sparse": False, "dtype": np.float64}
 class Model(Fitted, BaseEstimator):
     """An estimator around a model of the core."""
 
+    # What the catalogue and files call it.
+    _kind: ClassVar[str]
     # What rows are checked for besides; see `check_rows`.
     _row_checks: ClassVar[dict[str, Any]] = {}
     # dtype of targets, where it is not that of the rows.
@@ -67,6 +70,20 @@ class Model(Fitted, BaseEstimator):
         total = rows.shape[0] if total == -1 else total
         with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, total, unit) as report:
             return fit(*arguments, n_jobs=self.n_jobs, progress=report)
+
+    def _fitted(
+        self, on: Any, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None, kind: str | None = None, **told: Any
+    ) -> Any:
+        """The core's model of rows, on a map or a kernel."""
+        known = (self._plan(), self._n_classes(), getattr(self, "seed_", 0))
+        return self._learn(_bochner.fit, rows, kind or self._kind, on, rows, targets, weights, *known, **told)
+
+    def _plan(self) -> str:
+        """Parameters of the core's model, as JSON."""
+        raise NotImplementedError
+
+    def _n_classes(self) -> int | None:
+        return None
 
     def _ask(self, question: str, X: ArrayLike, *arguments: Any) -> Any:
         """What the fitted model of the core answers about rows."""
@@ -128,11 +145,14 @@ class FeatureModel(Model):
                 setattr(features, name, getattr(self, name))
         return features._adopt(drawn)
 
-    def _learn_on(self, features: FeatureTransformer, fit: Callable[..., Any], rows: Any, *arguments: Any) -> Self:
+    def _learn_on(self, features: FeatureTransformer, rows: Any, *arguments: Any, kind: str | None = None) -> Self:
         """The model that the core fits to features of rows."""
-        self.model_ = self._learn(fit, rows, features.map_, rows, *arguments)
+        self.model_ = self._fitted(features.map_, rows, *arguments, kind=kind)
         self.features_ = features
         return self
+
+    def _on(self) -> Any:
+        return self.features_.map_
 
     def _feature_seed(self, features: FeatureTransformer) -> int:
         return seed_of(self.random_state if features.random_state is None else features.random_state)
@@ -233,6 +253,9 @@ class Classification(ClassifierMixin, Model):
         numbers = np.searchsorted(self.classes_, labels).reshape(-1, 1).astype(self.dtype_)
         return rows.astype(self.dtype_, copy=False), numbers
 
+    def _n_classes(self) -> int | None:
+        return len(self.classes_)
+
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict labels.
 
@@ -311,9 +334,16 @@ class Accumulating(Model):
         """Draws features, and finds what depends on the first rows."""
         raise NotImplementedError
 
+    def _on(self) -> Any:
+        """The map or the kernel of `_begin`."""
+        raise NotImplementedError
+
     def _empty(self) -> Any:
         """Sums over no rows, for the features of `_begin`."""
-        raise NotImplementedError
+        shape = (self.n_features_in_, self.n_outputs_, self.dtype_.name)
+        return _bochner.Sums(
+            self._kind, self._on(), self._plan(), *shape, self._n_classes(), getattr(self, "seed_", 0)
+        )
 
     def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
         """Fits from scratch; no sums are kept."""
@@ -340,9 +370,6 @@ class Accumulating(Model):
     def _solved(self) -> Any:
         """The model of the sums."""
         return self.sums_.solve(self._plan(), n_jobs=self.n_jobs)
-
-    def _plan(self) -> str:
-        raise NotImplementedError
 
     def _add(self, rows: Any, targets: NDArray[Any], sample_weight: ArrayLike | None) -> Self:
         """Adds rows to the sums; the model is solved when it is asked for."""

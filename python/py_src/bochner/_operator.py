@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 
 from bochner import _bochner, _signatures
 from bochner._base import _sample
-from bochner._bochner import Map, OperatorModel, OperatorSums
+from bochner._bochner import Map
 from bochner._checks import plain, seed_of
 from bochner._models import AccumulatingClassification, Deciding, Regression, Solved
 from bochner.kernels import OperatorKernel
@@ -125,17 +125,17 @@ class _OperatorRidge(Solved):
 
     def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
         self._describe(rows)
-        self.model_ = self._learn(OperatorModel.fit, rows, rows, targets, weights, self._plan())
+        self.model_ = self._fitted(self._on(), rows, targets, weights)
         return self
 
     def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
         self._describe(rows)
         if self.kernel_.get("outputs") == "covariance":
             self.kernel_["outputs"] = self._covariance(targets)
-        self.n_outputs_ = self._codes(targets).shape[1]
+        self.n_outputs_ = targets.shape[1]
 
-    def _empty(self) -> OperatorSums:
-        return OperatorSums(self._plan(), self.n_features_in_, self.n_outputs_, self.dtype_.name)
+    def _on(self) -> str:
+        return json.dumps(self.kernel_)
 
     def _codes(self, targets: NDArray[Any]) -> NDArray[Any]:
         """What is regressed."""
@@ -150,16 +150,16 @@ class _OperatorRidge(Solved):
         if plan["n_components"] == 1:
             # A cosine comes with its sine.
             plan["n_components"] = 2
-        return json.dumps({**plan, "kernel": self.kernel_, "seed": self.seed_, **self._coded()})
+        return json.dumps(plan | self._coded())
 
     def _coded(self) -> dict[str, Any]:
-        """How many classes there are, and the code they have."""
-        return {"classes": None, "coding": None}
+        """The code that classes have."""
+        return {}
 
     @property
     def A_(self) -> NDArray[np.float64] | None:
         """ndarray of shape (n_targets, n_targets) or None: The output matrix of a decomposable kernel."""
-        matrix = json.loads(self._model().spec)["kernel"].get("matrix")
+        matrix = json.loads(self._model().description)["kernel"].get("matrix")
         return None if matrix is None else np.array(matrix)
 
 
@@ -183,6 +183,8 @@ class OperatorRidge(_signatures.OperatorRidgeModel, _OperatorRidge, Regression):
     >>> bool(abs(J - J.transpose(0, 2, 1)).max() < 1e-8)
     True
     """
+
+    _kind = "operator_ridge"
 
     def jacobian(self, X: ArrayLike) -> NDArray[np.float64]:
         """Derivatives of the fitted function, exactly.
@@ -214,6 +216,7 @@ class OperatorRidgeClassifier(
     True
     """
 
+    _kind = "operator_ridge_classifier"
     kernel = "decomposable"
 
     def _checked(self, X: ArrayLike, y: ArrayLike, **options: Any) -> tuple[Any, NDArray[Any]]:
@@ -224,7 +227,7 @@ class OperatorRidgeClassifier(
         return rows, numbers
 
     def _coded(self) -> dict[str, Any]:
-        return {"classes": len(self.classes_), "coding": self.coding}
+        return {"coding": self.coding}
 
     def _corners(self) -> NDArray[np.float64]:
         """The codes, one row per class."""
@@ -233,12 +236,6 @@ class OperatorRidgeClassifier(
 
     def _codes(self, targets: NDArray[Any]) -> NDArray[Any]:
         return self._corners()[targets[:, 0].astype(int)]
-
-    def _scores(self, X: ArrayLike) -> NDArray[Any]:
-        values = self._values(X)
-        if self.coding == "one_hot":
-            return values
-        return values @ simplex_codes(len(self.classes_)).T.astype(values.dtype)
 
     def _margin(self, values: NDArray[Any]) -> NDArray[Any]:
         return 0.5 * (values[:, 1] - values[:, 0])

@@ -1,4 +1,4 @@
-"""From the columns of a table to the rows of a model, as the command line does it."""
+"""The columns of a table on their way to the rows of a model, which the core makes as the command line does."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ class Preparation:
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Rows as the model takes them, in float64: from a table with these columns, or from all of them in order."""
-        parts = [self._numbers(column, cells) for column, cells in zip(self.columns, self._cells(X), strict=True)]
-        rows = np.ascontiguousarray(np.concatenate(parts, axis=1))
-        return _bochner.prepare(json.dumps(self.spec["steps"]), rows)
+        columns = [_column("words" in c["kind"], cells) for c, cells in zip(self.columns, self._cells(X), strict=True)]
+        return _bochner.prepare(json.dumps(self.spec), columns)
 
     def _cells(self, X: Any) -> list[NDArray[Any]]:
         known = getattr(X, "columns", None)
@@ -55,19 +54,24 @@ class Preparation:
             )
         return list(cells.T)
 
-    def _numbers(self, column: dict[str, Any], cells: NDArray[Any]) -> NDArray[np.float64]:
-        name, (kind, details) = column["name"], next(iter(column["kind"].items()))
-        if kind == "words":
-            words = details["values"]
-            given = np.array([str(cell) for cell in cells])
-            places = np.array([words.index(word) if word in words else -1 for word in given])
-            if (places < 0).any():
-                raise ValueError(f"column {name} holds {str(given[places < 0][0])!r}, which the model has not seen")
-            return np.eye(len(words))[places]
-        numbers = np.asarray(cells, dtype=np.float64).reshape(-1, 1)
-        fill = details.get("fill")
-        if fill is not None:
-            numbers = np.where(np.isnan(numbers), fill, numbers)
-        if not np.isfinite(numbers).all():
-            raise ValueError(f"Input X contains NaN or infinity in column {name}")
-        return numbers
+
+def _column(words: bool, cells: NDArray[Any]) -> Any:
+    """Cells as the core takes them: numbers with NaN, or words with None, for gaps."""
+    if cells.dtype == object:
+        cells = np.array([None if _is_gap(cell) else cell for cell in cells], dtype=object)
+    if cells.dtype.kind == "f" or not words:
+        try:
+            return np.ascontiguousarray(cells, dtype=np.float64)
+        except (TypeError, ValueError):
+            pass  # the core says which word is in the place of a number
+    return [None if cell is None else _word(cell) for cell in cells]
+
+
+def _is_gap(cell: Any) -> bool:
+    # pandas' own gap is neither equal to itself nor not.
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)
+
+
+def _word(cell: Any) -> str:
+    """As a table has it in text."""
+    return str(int(cell)) if isinstance(cell, (float, np.floating)) and cell.is_integer() else str(cell)

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from bochner import _signatures
 from bochner._base import FeatureTransformer
-from bochner._bochner import GpClassifierModel, GpRegressorModel, GpSums, LocalGpModel, Map, maximise_evidence
+from bochner._bochner import Map, maximize_evidence, validate
 from bochner._checks import RandomState, explained, plain, seed_of
 from bochner._models import (
     DENSE,
@@ -45,6 +45,7 @@ class FeatureGPRegressor(_signatures.GpRegressorModel, FeatureModel, Accumulatin
     True
     """
 
+    _kind = "gp_regressor"
     _learned = {
         "noise_": ("float", "Variance of the noise used."),
         "signal_": ("float", "Variance of the process used."),
@@ -53,17 +54,11 @@ class FeatureGPRegressor(_signatures.GpRegressorModel, FeatureModel, Accumulatin
 
     def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
         features = self._prepare(rows, targets)
-        return self._learn_on(features, GpRegressorModel.fit, rows, targets, weights, self._plan())
+        return self._learn_on(features, rows, targets, weights)
 
     def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
         self.features_ = self._prepare(rows, targets)
         self.n_outputs_ = targets.shape[1]
-
-    def _empty(self) -> GpSums:
-        return GpSums(self.features_.map_, self.n_outputs_, self.dtype_.name)
-
-    def _solved(self) -> GpRegressorModel:
-        return self.sums_.regressor(self._plan(), n_jobs=self.n_jobs)
 
     def _prepare(self, rows: Any, targets: NDArray[Any]) -> FeatureTransformer:
         """Features, and hyperparameters if they are to be searched for."""
@@ -71,12 +66,13 @@ class FeatureGPRegressor(_signatures.GpRegressorModel, FeatureModel, Accumulatin
         self.noise_, self.signal_, self.n_iter_ = self.noise, self.signal, 1
         if self._one_of("optimizer") is None:
             return features
-        plan = json.loads(self._plan()) | self._plain("max_rows", "max_iter", scales=self.length_scales)
-        plan["complex"] = features.map_.complex
+        plan = json.loads(self._plan()) | self._plain("max_rows", "max_iter", "length_scales")
         spec, steps = features.map_.spec, plan["max_iter"]
         with progress(self.verbose, f"{type(self).__name__} search", steps, unit="evaluations") as report:
             found = json.loads(
-                maximise_evidence(spec, rows, targets, json.dumps(plan), n_jobs=self.n_jobs, progress=report)
+                maximize_evidence(
+                    spec, rows, targets, json.dumps(plan), features.map_.complex, n_jobs=self.n_jobs, progress=report
+                )
             )
         self.noise_, self.signal_ = found["noise"], found["signal"]
         self.n_iter_ = max(1, int(found.get("evaluations", 1)))
@@ -134,6 +130,7 @@ class FeatureGPClassifier(_signatures.GpClassifierModel, FeatureModel, Probable,
     array(['inside', 'outside'], dtype='<U7')
     """
 
+    _kind = "gp_classifier"
     _learned = {
         "alpha_": ("float", "The value of alpha used."),
         "validation_losses_": (
@@ -146,14 +143,11 @@ class FeatureGPClassifier(_signatures.GpClassifierModel, FeatureModel, Probable,
         features, self.seed_ = self._draw(rows), seed_of(self.random_state)
         if not self._variational():
             self.alpha_ = self._choose(features, rows, targets, self.seed_)
-            return self._learn_on(features, GpClassifierModel.fit, rows, targets, weights, self._plan())
-        signal = 30.0 if self.signal is None else self.signal
-        known = {"signal": signal, "classes": len(self.classes_), "seed": self.seed_}
-        plan = json.dumps(self._plain("max_iter", "learning_rate", **known))
+            return self._learn_on(features, rows, targets, weights)
         # Batches are taken in the order of the rows, which must not be that of the labels.
         order = np.random.default_rng(self.seed_).permutation(rows.shape[0])
         weights = None if weights is None else weights[order]
-        return self._learn_on(features, GpClassifierModel.fit_variational, rows[order], targets[order], weights, plan)
+        return self._learn_on(features, rows[order], targets[order], weights, kind="svi_classifier")
 
     def _variational(self) -> bool:
         return self._one_of("inference") == "variational"
@@ -169,13 +163,8 @@ class FeatureGPClassifier(_signatures.GpClassifierModel, FeatureModel, Probable,
             raise ValueError(f"alpha must be one number where rows come in parts, got {len(alphas)} of them")
         self.features_ = self._draw(rows)
         self.seed_ = seed_of(self.random_state)
+        self.n_outputs_ = 1
         self.alpha_ = plain("alpha", self.alpha if np.ndim(self.alpha) == 0 else float(alphas[0]))
-
-    def _empty(self) -> GpSums:
-        return GpSums(self.features_.map_, 1, self.dtype_.name, len(self.classes_))
-
-    def _solved(self) -> GpClassifierModel:
-        return self.sums_.classifier(self._plan(), n_jobs=self.n_jobs)
 
     def _choose(self, features: FeatureTransformer, rows: Any, numbers: NDArray[Any], seed: int) -> Any:
         if np.ndim(self.alpha) == 0:
@@ -188,16 +177,15 @@ class FeatureGPClassifier(_signatures.GpClassifierModel, FeatureModel, Probable,
         )
         seen, held_out = ((rows[part], numbers[part]) for part in (train, test))
         with explained(self, ("X", rows)):
-            losses = GpClassifierModel.validate(
-                features.map_, *seen, *held_out, self._plan(alphas[0]), alphas, n_jobs=self.n_jobs
-            )
+            known = (self._plan(alphas[0]), alphas, len(self.classes_), seed)
+            losses = validate(features.map_, *seen, *held_out, *known, n_jobs=self.n_jobs)
         self.validation_losses_ = np.asarray(losses)
         return alphas[int(np.argmin(losses))]
 
     def _plan(self, alpha: Any = None) -> str:
-        alpha = self.alpha_ if alpha is None else alpha
-        known = {"alpha": alpha, "n_samples": self.n_draws, "classes": len(self.classes_), "seed": self.seed_}
-        return json.dumps(self._plain("signal", **known))
+        if self._variational():
+            return json.dumps(self._plain("signal", "max_iter", "learning_rate"))
+        return json.dumps(self._plain("signal", "n_draws", alpha=self.alpha_ if alpha is None else alpha))
 
     @property
     def log_marginal_likelihood_value_(self) -> float:
@@ -232,6 +220,7 @@ class LocalGPRegressor(_signatures.LocalGpModel, Regression):
     True
     """
 
+    _kind = "local_gp"
     _row_checks = DENSE
     _learned = {
         "centroids_": ("ndarray of shape (n_centroids, n_features)", "The centroids, the mean of the rows first."),
@@ -243,17 +232,22 @@ class LocalGPRegressor(_signatures.LocalGpModel, Regression):
         rows, targets = self._checked(X, y, ensure_min_samples=2)
         mean = targets.mean(axis=0) if self.normalize_y else np.zeros(targets.shape[1])
         self.target_units_ = (mean, np.ones_like(mean))
-        description = self._plain("n_components", "length_scale", "sketch", "weights", "max_degree")
+        self.seed_ = seed_of(self.random_state)
+        # All of the rows again for every centroid.
+        self.model_ = self._fitted(None, rows, targets - mean, None)
+        self.centroids_ = self.model_.centroids
+        self.spec_ = json.loads(self.model_.description)
+        return self
+
+    def _plan(self) -> str:
+        names = ("n_components", "length_scale", "sketch", "weights", "max_degree", "noise", "signal_variance")
+        plan = self._plain(*names, "threshold", "max_clusters")
         if self.n_components in (1, 2):
             # A constant and one column beside it are the least.
-            description |= {"n_components": 2, "weights": "real"}
-        spec = json.dumps({"seed": seed_of(self.random_state), **description})
-        numbers = (self.noise, self.signal_variance, self.threshold, self.max_clusters)
-        # All of the rows again for every centroid.
-        self.model_ = self._learn(LocalGpModel.fit, rows, spec, rows, targets - mean, *numbers)
-        self.centroids_ = self.model_.centroids
-        self.spec_ = json.loads(self.model_.spec)
-        return self
+            plan |= {"n_components": 2, "weights": "real"}
+        if plan["threshold"] == np.inf:
+            plan["threshold"] = None
+        return json.dumps(plan)
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Predictive mean, and standard deviation of the function where asked for.
@@ -265,9 +259,7 @@ class LocalGPRegressor(_signatures.LocalGpModel, Regression):
         std : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Standard deviations, the same for all targets; only if `return_std`.
         """
-        mean, variance = self._ask("predict", X)
-        mean = self._shaped(mean)
         if not return_std:
-            return mean
-        std = np.broadcast_to(np.sqrt(variance)[:, np.newaxis], (len(mean), len(self.target_units_[0])))
-        return mean, self._shaped(std.copy(), spread=True)
+            return super().predict(X)
+        mean, variance = self._ask("predict_with_variance", X)
+        return self._shaped(mean), self._shaped(np.sqrt(variance), spread=True)

@@ -8,7 +8,6 @@ from typing import Any, Self
 from numpy.typing import ArrayLike, NDArray
 
 from bochner import _signatures
-from bochner._bochner import RidgeModel, RidgeSums
 from bochner._models import AccumulatingClassification, Deciding, FeatureModel, Regression, Solved
 
 
@@ -16,21 +15,15 @@ class _FeatureRidge(_signatures.RidgeModel, FeatureModel, Solved):
     """What regression and classification share."""
 
     def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
-        return self._learn_on(self._draw(rows), RidgeModel.fit, rows, targets, weights, self._plan())
+        return self._learn_on(self._draw(rows), rows, targets, weights, self._plan())
 
     def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
         self.features_ = self._draw(rows)
         self.n_outputs_ = targets.shape[1]
 
-    def _empty(self) -> RidgeSums:
-        return RidgeSums(self.features_.map_, self.n_outputs_, self.dtype_.name, self._n_classes())
-
     def _plan(self) -> str:
         names = ("alpha", "solver", "fit_intercept", "tol", "max_iter", "memory_budget")
-        return json.dumps(self._plain(*names, classes=self._n_classes()))
-
-    def _n_classes(self) -> int | None:
-        return None
+        return json.dumps(self._plain(*names))
 
     @property
     def n_iter_(self) -> int:
@@ -55,6 +48,8 @@ class FeatureRidge(_FeatureRidge, Regression):
     True
     """
 
+    _kind = "ridge"
+
     def _each(self, values: NDArray[Any]) -> NDArray[Any]:
         return values if self.target_shape_ else values[0]
 
@@ -76,8 +71,7 @@ class FeatureRidgeClassifier(_FeatureRidge, Deciding, AccumulatingClassification
     True
     """
 
-    def _n_classes(self) -> int | None:
-        return len(self.classes_)
+    _kind = "ridge_classifier"
 
     def _each(self, values: NDArray[Any]) -> NDArray[Any]:
         return values if len(self.classes_) > 2 else values[-1:]

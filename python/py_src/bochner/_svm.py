@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from bochner import _signatures
-from bochner._bochner import SvmModel
 from bochner._checks import seed_of
 from bochner._models import Deciding, FeatureModel, Linear
 
@@ -33,6 +32,7 @@ class FeatureSVC(_signatures.SvmModel, FeatureModel, Linear, Deciding):
     True
     """
 
+    _kind = "svm"
     _learned = {"n_iter_": ("int", "Passes over the rows, of the problem with most.")}
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -41,9 +41,8 @@ class FeatureSVC(_signatures.SvmModel, FeatureModel, Linear, Deciding):
         weights = self._weights(rows, sample_weight)
         features = self._draw(rows)
         # A generator is asked once more; the same integer serves features and order of visits.
-        names = ("C", "loss", "tol", "max_iter", "fit_intercept", "intercept_scaling", "memory_budget")
-        plan = json.dumps(self._plain(*names, classes=len(self.classes_), seed=seed_of(self.random_state)))
-        self._learn_on(features, SvmModel.fit, rows, numbers, weights, plan)
+        self.seed_ = seed_of(self.random_state)
+        self._learn_on(features, rows, numbers, weights)
         reports = json.loads(self.model_.reports)
         self.n_iter_ = max(report["epochs"] for report in reports)
         if not all(report["converged"] for report in reports):
@@ -55,8 +54,9 @@ class FeatureSVC(_signatures.SvmModel, FeatureModel, Linear, Deciding):
             )
         return self
 
-    def _values(self, X: ArrayLike) -> NDArray[Any]:
-        return self._ask("decide", X)
+    def _plan(self) -> str:
+        names = ("C", "loss", "tol", "max_iter", "fit_intercept", "intercept_scaling", "memory_budget")
+        return json.dumps(self._plain(*names))
 
     def _of_reports(self, value: Any) -> NDArray[np.float64]:
         return np.array([value(report) for report in json.loads(self._model().reports)])

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from bochner import _signatures
-from bochner._bochner import ExactModel, ExactOperatorModel, KernelSvmModel
-from bochner._checks import plain, seed_of
+from bochner._checks import seed_of
 from bochner._models import DENSE, Classification, Model, Probable, Process, Regression
 from bochner.kernels import Decomposable, Gaussian, Kernel, OperatorKernel
 
@@ -23,7 +22,6 @@ __all__ = ["GPClassifier", "GPRegressor", "KernelRidge", "KernelSVC", "OperatorR
 
 
 class _Exact(Model):
-    _kind: ClassVar[str]
     _target_dtype = np.float64
 
     kernel: Kernel | None
@@ -39,12 +37,12 @@ class _Exact(Model):
 
     def _fit(self, kernel: str, rows: Any, targets: NDArray[Any]) -> Self:
         # As many again for every matrix that is factorised, or step that multiplies.
-        arguments = (self._kind, kernel, rows, targets, None, json.dumps(self._plan()))
-        self.model_ = self._learn(ExactModel.fit, rows, *arguments)
+        self.model_ = self._fitted(kernel, *self._wide(rows, targets), None)
         return self
 
-    def _plan(self) -> dict[str, Any]:
-        raise NotImplementedError
+    @staticmethod
+    def _wide(*arrays: Any) -> list[Any]:
+        return [array.astype(np.float64, copy=False) for array in arrays]
 
 
 class KernelRidge(_signatures.ExactKernelRidgeModel, _Exact, Regression):
@@ -60,10 +58,10 @@ class KernelRidge(_signatures.ExactKernelRidgeModel, _Exact, Regression):
     True
     """
 
-    _kind = "ridge"
+    _kind = "exact_kernel_ridge"
 
-    def _plan(self) -> dict[str, Any]:
-        return self._plain("alpha", "memory_budget")
+    def _plan(self) -> str:
+        return json.dumps(self._plain("alpha", "memory_budget"))
 
 
 class GPRegressor(_signatures.ExactGpRegressorModel, _Exact, Process):
@@ -79,10 +77,10 @@ class GPRegressor(_signatures.ExactGpRegressorModel, _Exact, Process):
     True
     """
 
-    _kind = "regressor"
+    _kind = "exact_gp_regressor"
 
-    def _plan(self) -> dict[str, Any]:
-        return self._plain("noise", "signal", "normalize_y")
+    def _plan(self) -> str:
+        return json.dumps(self._plain("noise", "signal", "normalize_y"))
 
 
 class GPClassifier(_signatures.ExactGpClassifierModel, _Exact, Probable):
@@ -98,11 +96,14 @@ class GPClassifier(_signatures.ExactGpClassifierModel, _Exact, Probable):
     array(['inside', 'outside'], dtype='<U7')
     """
 
-    _kind = "classifier"
+    _kind = "exact_gp_classifier"
 
-    def _plan(self) -> dict[str, Any]:
-        known = {"classes": len(self.classes_), "n_samples": self.n_draws, "seed": seed_of(self.random_state)}
-        return self._plain("alpha", "signal", **known)
+    def _fit(self, kernel: str, rows: Any, targets: NDArray[Any]) -> Self:
+        self.seed_ = seed_of(self.random_state)
+        return super()._fit(kernel, rows, targets)
+
+    def _plan(self) -> str:
+        return json.dumps(self._plain("alpha", "signal", "n_draws"))
 
 
 class KernelSVC(_signatures.KernelSvmModel, _Exact, Classification):
@@ -121,10 +122,13 @@ class KernelSVC(_signatures.KernelSvmModel, _Exact, Classification):
     array(['inside', 'outside'], dtype='<U7')
     """
 
+    _kind = "kernel_svm"
+
+    def _plan(self) -> str:
+        return json.dumps(self._plain("C", "tol", "max_iter", "memory_budget"))
+
     def _fit(self, kernel: str, rows: Any, targets: NDArray[Any]) -> Self:
-        plan = json.dumps(self._plain("C", "tol", "max_iter", "memory_budget"))
-        arguments = (kernel, rows, targets[:, 0].astype(int).tolist(), plan)
-        self.model_ = self._learn(KernelSvmModel.fit, rows, *arguments, total=None, unit="steps")
+        self.model_ = self._fitted(kernel, *self._wide(rows, targets), None, total=None, unit="steps")
         if not all(report["converged"] for report in self._reports()):
             warnings.warn(
                 f"no convergence after {self.n_iter_} steps; raise max_iter or tol", ConvergenceWarning, stacklevel=3
@@ -183,9 +187,6 @@ class KernelSVC(_signatures.KernelSvmModel, _Exact, Classification):
             sums[:, second] -= value
         return votes + sums / (3 * (np.abs(sums) + 1))
 
-    def _winners(self, values: NDArray[Any]) -> NDArray[Any]:
-        return self.classes_[values]
-
 
 class OperatorRidge(_signatures.ExactOperatorRidgeModel, Regression):
     """Ridge regression with a matrix-valued kernel and without features, for few rows.
@@ -203,6 +204,7 @@ class OperatorRidge(_signatures.ExactOperatorRidgeModel, Regression):
     True
     """
 
+    _kind = "exact_operator_ridge"
     _row_checks = DENSE
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -213,11 +215,13 @@ class OperatorRidge(_signatures.ExactOperatorRidgeModel, Regression):
             kernel = Decomposable(np.eye(targets.shape[1]), Gaussian())
         if not isinstance(kernel, OperatorKernel):
             raise TypeError(f"kernel must be an operator-valued kernel of bochner.kernels, got {type(kernel).__name__}")
-        arguments = (json.dumps(kernel._spec()), rows, targets, plain("alpha", self.alpha))
-        self.model_ = self._learn(ExactOperatorModel.fit, rows, *arguments)
+        self.model_ = self._fitted(json.dumps(kernel._spec()), rows, targets, None)
         return self
+
+    def _plan(self) -> str:
+        return json.dumps(self._plain("alpha"))
 
     @property
     def dual_coef_(self) -> NDArray[np.float64]:
         """ndarray of shape (n_samples, n_targets): Coefficients of the kernel at the rows."""
-        return self._model().dual
+        return self._model().coefficients

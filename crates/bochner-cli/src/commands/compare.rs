@@ -10,7 +10,7 @@ use bochner_table::progress::Progress;
 use bochner_report::Report;
 use crate::output_args::{FormatArgs, PlotsArgs};
 use bochner_report::table::{Cell, Table};
-use crate::target::{KernelArgs, SampleArgs};
+use crate::kernel_args::{KernelArgs, SampleArgs};
 use bochner_table::sample::{Kernel, Sampled, scaled};
 use bochner::plan::{Candidate, FieldSample, Measured, Sample, Trial};
 use bochner::random::Seed;
@@ -27,7 +27,7 @@ use std::path::PathBuf;
 Examples:
   bochner compare data.csv --target label --kernel gaussian
   bochner compare data.npy --kernel polynomial --features 256,1024 --out comparison --plots png
-  bochner compare train-images-idx3-ubyte.gz --kernel polynomial --degree 6 --report page.html
+  bochner compare train-images-idx3-ubyte.gz --kernel polynomial --set degree=6 --report page.html
   bochner compare wind.csv --target u,v --kernel divergence_free --out comparison   # a field")]
 pub(crate) struct Args {
     /// Numbers of features, separated by commas
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     if args.plots.plots.is_some() && args.out.is_none() {
         return Err(Failure::Usage("--plots: plots go into the folder of --out, and none is named".into()));
     }
-    args.kernel.check()?;
+    let request = args.kernel.request(context)?;
     args.out.as_deref().map_or(Ok(()), output::check_folder)?;
     args.report.as_deref().map_or(Ok(()), output::check_file)?;
     let results = args.out.as_ref().map(|folder| folder.join("results.json"));
@@ -88,8 +88,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
     output::check_apart(&outputs, &[args.sample.named()])?;
     let seed = Seed::new(context.global.seed);
-    let sampled = args.sample.read(context, &args.kernel, Preparation::Auto)?;
-    let (kernel, rows) = (args.kernel.resolve(&sampled, seed)?, sampled.rows.view());
+    let sampled = args.sample.read(context, &request, Preparation::Auto)?;
+    let (kernel, rows) = (request.resolve(&sampled, seed)?, sampled.rows.view());
     match &kernel {
         Kernel::Scalar(values) => compare(args, context, &kernel, &sampled, &Sample::new(values, rows)?),
         Kernel::Operator(values) => compare(args, context, &kernel, &sampled, &FieldSample::new(values, rows)?),

@@ -1,16 +1,19 @@
 use crate::cli::Context;
 use crate::fit_report;
+use crate::listed;
 use crate::map_args::MapArgs;
 use crate::output_args;
 use crate::source::{Columns, Text};
 use crate::values;
+use bochner::catalogue::Task;
+use bochner::model::kinds::RidgeSolverName;
 use bochner::words;
 use bochner_table::checkpoint::Checkpoint;
 use bochner_table::failure::Outcome;
-use bochner_table::fit::{self, CheckpointRequest, Fitted, Precision, Request, SolverName};
-use bochner_table::models::{self, Family};
+use bochner_table::fit::{self, CheckpointRequest, Precision, Request, Trained};
+use bochner_table::model::penalty_in_words;
 use bochner_table::output;
-use bochner_table::pipeline::{Preparation, Task};
+use bochner_table::pipeline::Preparation;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -47,11 +50,11 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     /// What is predicted [default: classes if the target holds words or few whole numbers]
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = listed::words::<Task>(Task::CHOICES))]
     task: Option<Task>,
     /// The kind of model [default: ridge, or operator for an operator-valued --kernel]
-    #[arg(long, value_enum)]
-    model: Option<Family>,
+    #[arg(long, value_parser = listed::models())]
+    model: Option<String>,
     /// What is done to rows first
     #[arg(long, value_enum, default_value = "auto")]
     preprocess: Preparation,
@@ -68,8 +71,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = values::parse_bytes)]
     memory: Option<u64>,
     /// How coefficients are computed
-    #[arg(long, value_enum, default_value = "auto")]
-    solver: SolverName,
+    #[arg(long, value_parser = listed::words::<RidgeSolverName>(RidgeSolverName::CHOICES), default_value = "auto")]
+    solver: RidgeSolverName,
     /// Precision of features and coefficients
     #[arg(long, value_enum, default_value = "single")]
     precision: Precision,
@@ -110,8 +113,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let request = args.request(context.global.seed);
     let largest = request.largest()?;
     let data = args.columns.open(&args.data, args.labels.as_deref(), &args.target, &args.text, largest)?;
-    let fitted = fit::fit(&request, &data, context)?;
-    let bytes = fitted.stored.to_bytes()?;
+    let fitted = fit::fit_data(&request, &data, context)?;
+    let bytes = fitted.model.model.to_bytes()?;
     output::write_whole(&out, &bytes)?;
     if let Some(path) = &args.report {
         let page = fit_report::page(&fitted, context).to_html();
@@ -170,7 +173,7 @@ impl Args {
         };
         Request {
             task: self.task,
-            model: self.model,
+            model: self.model.clone(),
             map: self.map.request(),
             preparation: self.preprocess,
             threshold: self.threshold,
@@ -186,8 +189,8 @@ impl Args {
     }
 }
 
-fn summary(fitted: &Fitted, context: &Context) -> String {
-    let Fitted { pipeline, choice, .. } = fitted;
+fn summary(fitted: &Trained, context: &Context) -> String {
+    let Trained { pipeline, choice, .. } = fitted;
     let targets: Vec<&str> = pipeline.schema.targets.iter().map(|c| c.name.as_str()).collect();
     let mut lines = vec![
         format!(
@@ -198,16 +201,16 @@ fn summary(fitted: &Fitted, context: &Context) -> String {
             targets.join(", "),
             if fitted.no_header { " (without a header: the first row is data)" } else { "" }
         ),
-        format!("  task          {}, because {}", fitted.kind.task.in_words(), fitted.reason),
+        format!("  task          {}, because {}", fitted.kind.task.name(), fitted.reason),
     ];
     if fitted.kind.task == Task::Classification {
-        let names: Vec<String> = pipeline.class_names().iter().map(models::plain).collect();
+        let names: Vec<String> = pipeline.class_names().iter().map(ToString::to_string).collect();
         lines.push(format!("  classes       {}", words::some_of(&names)));
     }
     for (i, words) in pipeline.in_words().iter().enumerate() {
         lines.push(format!("  {:<14}{words}", if i == 0 { "rows" } else { "" }));
     }
-    lines.push(format!("  model         {}", fitted.kind.words));
+    lines.push(format!("  model         {}", fitted.kind.entry.title));
     lines.push(format!("  map           {}", choice.description.in_words()));
     lines.extend(choice.map_reason.iter().map(|reason| format!("                {reason}")));
     if let Some(features) = fitted.features {
@@ -215,12 +218,12 @@ fn summary(fitted: &Fitted, context: &Context) -> String {
     }
     lines.extend(choice.length_scale_in_words().map(|words| format!("  length scale  {words}")));
     let why = choice.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
-    lines.push(format!("  {:<14}{}{why}", fitted.kind.parameter, words::significant(choice.penalty, 3)));
+    lines.push(format!("  {:<14}{}{why}", penalty_in_words(fitted.kind), words::significant(choice.penalty, 3)));
     if !choice.trials.is_empty() {
         lines.push(format!("  chosen on     {}", fitted.folds.in_words()));
     }
     lines.push(String::new());
-    let scored = fitted.answers.truth.nrows();
+    let scored = fitted.compared.truth.nrows();
     if fitted.figures.is_empty() {
         lines.push("There were too few rows to hold some out: nothing is known about how good the model is.".into());
     } else {
@@ -237,13 +240,13 @@ fn summary(fitted: &Fitted, context: &Context) -> String {
     lines.join("\n")
 }
 
-fn to_json(fitted: &Fitted, out: &std::path::Path, bytes: usize) -> serde_json::Value {
+fn to_json(fitted: &Trained, out: &std::path::Path, bytes: usize) -> serde_json::Value {
     json!({
         "data": fitted.data,
         "rows": fitted.rows,
         "task": fitted.kind.task,
         "reason": fitted.reason,
-        "model": fitted.kind.name,
+        "model": fitted.kind.entry.name,
         "map": fitted.choice.description,
         "map_reason": fitted.choice.map_reason,
         "median_distance": fitted.choice.median,
@@ -253,7 +256,7 @@ fn to_json(fitted: &Fitted, out: &std::path::Path, bytes: usize) -> serde_json::
         "limit": fitted.choice.limit,
         "trials": fitted.choice.trials,
         "held_out_rows": fitted.folds.judges(),
-        "scored_rows": fitted.answers.truth.nrows(),
+        "scored_rows": fitted.compared.truth.nrows(),
         "figures": fitted.figures,
         "fitted_to_all_rows": fitted.all_rows,
         "file": out.display().to_string(),

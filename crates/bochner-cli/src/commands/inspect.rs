@@ -1,11 +1,11 @@
 use crate::cli::Context;
-use bochner_table::failure::Outcome;
+use bochner::feature::Description;
+use bochner_table::failure::{Failure, Outcome};
+use bochner::catalogue::Task;
 use bochner::words;
-use bochner_table::models::Model;
-use bochner_table::pipeline::Task;
+use bochner_table::fit::{TRAINING, Training};
+use bochner_table::model::{TableModel, penalty_in_words};
 use bochner_table::read::Kind;
-use bochner_table::score::Figure;
-use serde_json::json;
 use std::path::PathBuf;
 
 /// Explain a model file in words
@@ -26,33 +26,30 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
-    let model = Model::load(&args.model)?;
-    let header = &model.stored.header;
+    let TableModel { model, pipeline } = &TableModel::load(&args.model)?;
+    let (header, kind) = (model.header(), model.kind());
     let bytes = std::fs::metadata(&args.model).map(|m| m.len()).unwrap_or(0);
     if args.json {
-        let value = json!({
-            "kind": header.kind, "dtype": header.dtype, "input_dim": header.input_dim, "map": header.map,
-            "preprocessing": header.preprocessing, "classes": header.classes, "extra": header.extra, "bytes": bytes,
-        });
+        let mut value = serde_json::to_value(header).map_err(|e| Failure::Failed(e.to_string()))?;
+        value["bytes"] = bytes.into();
         return context.print(&format!("{value:#}\n"));
     }
-    let description = model.description()?;
-    let training = &header.extra["training"];
-    let task = model.kind.task.in_words();
-    let of = if model.kind.words.contains(task) { String::new() } else { format!(" for {task}") };
+    let training: Training = model.attachment(TRAINING)?.unwrap_or_default();
+    let (task, title) = (kind.task.name(), kind.entry.title);
+    let of = if title.contains(task) { String::new() } else { format!(" for {task}") };
     let mut lines = vec![format!(
         "{}: {}{of}, {}",
         context.bold(&args.model.display().to_string()),
-        model.kind.words,
+        title,
         words::bytes(bytes)
     )];
     let mut add = |what: &str, words: String| lines.push(format!("  {what:<14}{words}"));
-    match &model.pipeline {
+    match pipeline {
         Some(pipeline) => {
             let targets: Vec<&str> = pipeline.schema.targets.iter().map(|c| c.name.as_str()).collect();
             add("predicts", targets.join(", "));
-            if model.kind.task == Task::Classification {
-                let names = model.class_names();
+            if kind.task == Task::Classification {
+                let names: Vec<String> = model.classes().into_iter().flatten().map(ToString::to_string).collect();
                 add("classes", format!("{}: {}", names.len(), words::some_of(&names)));
             }
             let categories = pipeline.schema.inputs.iter().filter(|c| matches!(c.kind, Kind::Words { .. })).count();
@@ -65,29 +62,30 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         }
         None => add("from", format!("{}, as they are", words::things(header.input_dim, "column"))),
     }
-    match description.features(header.input_dim)? {
+    let description = model.description();
+    let features = description.map_or(Ok(None), |description| description.features(header.input_dim))?;
+    let in_words = description.map_or_else(|| "of its own".into(), Description::in_words);
+    match features {
         Some(features) => {
-            add("map", format!("{}, drawn again from its seed", description.in_words()));
+            add("map", format!("{in_words}, drawn again from its seed"));
             add("features", format!("{} of type {}", words::count(features), header.dtype));
         }
-        None => add("map", description.in_words()),
+        None => add("map", in_words),
     }
-    if let Some(scale) = description.length_scale() {
+    if let Some(scale) = description.and_then(Description::length_scale) {
         add("length scale", words::significant(scale, 4));
     }
-    if let Some(penalty) = training["penalty"].as_f64() {
-        add(model.kind.parameter, words::significant(penalty, 3));
+    if let Some(penalty) = training.penalty {
+        add(penalty_in_words(kind), words::significant(penalty, 3));
     }
-    for (i, words) in model.fitted.in_words().into_iter().enumerate() {
+    for (i, words) in model.in_words().into_iter().enumerate() {
         add(if i == 0 { "solved" } else { "" }, words);
     }
-    if let Some(rows) = training["rows"].as_u64() {
-        add("trained on", words::things(rows as usize, "row"));
+    if let Some(rows) = training.rows {
+        add("trained on", words::things(rows, "row"));
     }
-    let figures: Vec<Figure> = serde_json::from_value(training["figures"].clone()).unwrap_or_default();
-    for (i, figure) in figures.iter().enumerate() {
-        let rows = training["scored_rows"].as_u64().unwrap_or(0);
-        let on = if i == 0 { format!(", on {} held-out rows", words::count(rows as usize)) } else { String::new() };
+    for (i, figure) in training.figures.iter().enumerate() {
+        let on = if i == 0 { format!(", on {} held-out rows", words::count(training.scored_rows)) } else { String::new() };
         add(if i == 0 { "scored" } else { "" }, format!("{}{on}", figure.in_words()));
     }
     context.print(&format!("{}\n", lines.join("\n")))

@@ -9,9 +9,9 @@ use crate::progress::Bar;
 use bochner_table::progress::Progress;
 use crate::output_args::{self, FormatArgs};
 use bochner_report::table::{Cell, Table};
-use crate::target::{KernelArgs, KernelName, SampleArgs};
-use bochner_table::sample::{Kernel, Sampled, scaled};
-use bochner::kernel::AnyKernel;
+use crate::kernel_args::{KernelArgs, SampleArgs};
+use bochner_table::sample::{Kernel, KernelRequest, Sampled, scaled};
+use bochner::kernel::{AnyKernel, Gaussian};
 use bochner::plan::{FieldSample, Measured, Plan, Request, Sample, Trial};
 use bochner::preprocess::{Basis, Shape, SparseTransform, sparsity_at_energy};
 use bochner::random::Seed;
@@ -30,8 +30,8 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   bochner plan data.csv --target label --error 0.05
-  bochner plan train-images-idx3-ubyte.gz --kernel polynomial --degree 3 --error 2%
-  bochner plan data.npy --kernel matern --nu 2.5 --error 0.1 --json | jq .maps
+  bochner plan train-images-idx3-ubyte.gz --kernel polynomial --set degree=3 --error 2%
+  bochner plan data.npy --kernel matern --set nu=2.5 --error 0.1 --json | jq .maps
   bochner plan data.npy --error 0.05 --plot costs.png
   bochner plan wind.csv --target u,v --kernel helmholtz --set curl_free=0.3 --error 0.1
   bochner plan train-images-idx3-ubyte.gz --sparse --error 0.1 --energy 99%")]
@@ -95,14 +95,14 @@ fn parse_error(text: &str) -> Result<f64, String> {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let seed = Seed::new(context.global.seed);
-    args.kernel.check()?;
+    let request = args.kernel.request(context)?;
     args.plot.as_deref().map_or(Ok(()), output_args::check_plot)?;
     args.plot.iter().try_for_each(|path| output::check_apart(&[("--plot", path)], &[args.sample.named()]))?;
     if args.sparse {
-        return sparse(args, context, seed);
+        return sparse(args, context, &request, seed);
     }
-    let sampled = args.sample.read(context, &args.kernel, Preparation::Auto)?;
-    let (kernel, rows) = (args.kernel.resolve(&sampled, seed)?, sampled.rows.view());
+    let sampled = args.sample.read(context, &request, Preparation::Auto)?;
+    let (kernel, rows) = (request.resolve(&sampled, seed)?, sampled.rows.view());
     match &kernel {
         Kernel::Scalar(values) => plan(args, context, &kernel, &sampled, &Sample::new(values, rows)?),
         Kernel::Operator(values) => plan(args, context, &kernel, &sampled, &FieldSample::new(values, rows)?),
@@ -155,13 +155,13 @@ fn guessed_shape(sampled: &Sampled) -> Shape {
     if !sampled.table && side * side == d && side >= 8 { Shape::Image { height: side, width: side } } else { Shape::Line }
 }
 
-fn sparse(args: &Args, context: &Context, seed: Seed) -> Outcome {
-    if args.kernel.kernel != KernelName::Gaussian {
+fn sparse(args: &Args, context: &Context, request: &KernelRequest, seed: Seed) -> Outcome {
+    if request.entry.name != Gaussian::ENTRY.name {
         return Err(Failure::Usage("--sparse: the bounds are those of the Gaussian kernel".into()));
     }
     // Centred pixels are not sparse any more.
-    let sampled = args.sample.read(context, &args.kernel, Preparation::None)?;
-    let kernel = args.kernel.resolve(&sampled, seed)?;
+    let sampled = args.sample.read(context, request, Preparation::None)?;
+    let kernel = request.resolve(&sampled, seed)?;
     let Kernel::Scalar(AnyKernel::Gaussian(gaussian)) = &kernel else {
         return Err(Failure::Failed("expected the Gaussian kernel".into()));
     };

@@ -3,7 +3,7 @@ use crate::source::Text;
 use bochner::random::Seed;
 use bochner::words;
 use bochner_table::failure::{Failure, Outcome};
-use bochner_table::models::{self, Model};
+use bochner_table::model::{self, TableModel};
 use bochner_table::output;
 use bochner_table::predict::{self, Columns, Fill, NewCells, Predicted, Use};
 use bochner_table::read::{Data, Unknown};
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let inputs: Vec<_> = inputs.into_iter().chain(labels).collect();
     args.out.iter().try_for_each(|out| output::check_apart(&[("--out", out)], &inputs))?;
     check_order(args)?;
-    let model = Model::load(&args.model)?;
+    let model = TableModel::load(&args.model)?;
     let cells = NewCells { fill: args.impute, drop: false, unknown: args.words.unknown_words };
     let options = args.text.options();
     let data = predict::open(&model, &args.data, args.labels.as_deref(), options, args.score, cells)?;
@@ -91,17 +91,17 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         columns: Columns { deviations: args.std, probabilities: args.probabilities },
         scored: args.score,
     };
-    let Predicted { rows, answers } = predict::predict(&model, &data, purpose, context)?;
+    let Predicted { rows, compared } = predict::predict(&model, &data, purpose, context)?;
     tell_unknown_words(&data, context);
     if let (Some(path), false) = (&args.out, context.global.quiet || args.json) {
         context.print(&format!("Wrote {} predictions to {}\n", words::count(rows), path.display()))?;
     }
-    let Some(answers) = answers else { return Ok(()) };
+    let Some(compared) = compared else { return Ok(()) };
     let names: Vec<String> = data.schema().targets.iter().map(|c| c.name.clone()).collect();
-    let figures = answers.figures(Seed::new(context.global.seed), &names);
+    let figures = compared.figures(Seed::new(context.global.seed), &names);
     if args.json {
         let value = json!({
-            "data": data.input().name, "model": args.model.display().to_string(), "task": model.kind.task,
+            "data": data.input().name, "model": args.model.display().to_string(), "task": model.task(),
             "rows": rows, "figures": figures, "file": args.out.as_ref().map(|path| path.display().to_string()),
         });
         return context.print(&format!("{value:#}\n"));
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
 
 /// Refuses the data before the model, which is easily written.
 fn check_order(args: &Args) -> Outcome {
-    let is_model = |path: &Path| path.is_file() && models::head(path).is_ok_and(|head| models::is_file(&head));
+    let is_model = |path: &Path| path.is_file() && model::head(path).is_ok_and(|head| model::is_file(&head));
     if args.model.is_file() && !is_model(&args.model) && is_model(&args.data) {
         let (first, second) = (args.model.display(), args.data.display());
         let message = format!("{first} is not a model file of bochner, but {second} is; the model comes first");

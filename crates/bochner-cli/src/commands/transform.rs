@@ -3,9 +3,8 @@ use crate::commands::predict::{self, WordsArgs};
 use crate::map_args::MapArgs;
 use crate::source::{Columns, Text};
 use bochner::words;
-use bochner_table::description::Description;
 use bochner_table::failure::{Failure, Outcome};
-use bochner_table::models::Model;
+use bochner_table::model::TableModel;
 use bochner_table::output;
 use bochner_table::pipeline::Preparation;
 use bochner_table::predict::{Fill, NewCells, open};
@@ -60,7 +59,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let inputs: Vec<_> = std::iter::once(("the data file", args.data.as_path())).chain(model).collect();
     args.out.iter().try_for_each(|out| output::check_apart(&[("--out", out)], &inputs))?;
     let (data, transform) = match &args.model {
-        Some(path) => from_model(args, &Model::load(path)?)?,
+        Some(path) => from_model(args, &TableModel::load(path)?)?,
         None => from_options(args, context)?,
     };
     let out = args.out.as_deref();
@@ -71,7 +70,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     predict::tell_unknown_words(&data, context);
     if let (Some(path), false) = (&args.out, context.global.quiet) {
         let (rows, columns) = (words::count(rows), words::count(columns));
-        let map = Description::Map(transform.spec).in_words();
+        let map = transform.spec.in_words();
         context.print(&format!("Wrote {rows} rows of {columns} {map} to {}\n", path.display()))?;
     }
     if args.out.is_none() && rows == 0 {
@@ -80,7 +79,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     Ok(())
 }
 
-fn from_model(args: &Args, model: &Model) -> Outcome<(Data, Transform)> {
+fn from_model(args: &Args, model: &TableModel) -> Outcome<(Data, Transform)> {
     let missing = args.columns.missing();
     let fill = match missing {
         Missing::Mean => Some(Fill::Mean),

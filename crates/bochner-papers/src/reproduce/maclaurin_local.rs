@@ -112,7 +112,7 @@ impl Hyper {
             Ok((value(x)?, gradient))
         };
         let lbfgs = Lbfgs { max_evaluations: 25, gradient_tolerance: 1e-4, decrease_tolerance: 1e-7, memory: 10 };
-        Ok(hyper(&lbfgs.minimise(&mut objective, &start.1, &bounds)?.point))
+        Ok(hyper(&lbfgs.minimize(&mut objective, &start.1, &bounds)?.point))
     }
 
     /// Searched on some rows, or remembered.

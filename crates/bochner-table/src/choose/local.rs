@@ -1,10 +1,9 @@
 //! Length scale and penalty of a local process: those of a ridge regression are only where the search begins.
 
 use super::{Choice, Constraints, Fold, RATE, Trial, are_too_few, mean_losses, most_centroids, spread};
-use crate::description::Description;
 use crate::failure::Outcome;
 use crate::score::smallest;
-use bochner::feature::{MaclaurinSpec, Spec};
+use bochner::feature::{Description, MaclaurinSpec, Spec};
 use bochner::model::LocalGp;
 use bochner::preprocess::LengthScale;
 use bochner::scalar::Real;
@@ -64,7 +63,7 @@ pub(super) fn local<R: Real>(constraints: &Constraints, folds: &[Fold<R>], mut c
     };
     let mut factor = 1.0;
     if !are_too_few(folds) {
-        let fixed = constraints.map.contains_key("length_scale");
+        let fixed = constraints.scale.is_some();
         let trials = climb(if fixed { 1 } else { TRIALS }, attempt)?;
         if let Some((best_factor, best)) = trials.iter().min_by(|(_, a), (_, b)| a.loss.total_cmp(&b.loss)) {
             factor = *best_factor;

@@ -7,7 +7,6 @@ use bochner::kernel::{AnyKernel, Gaussian};
 use bochner::plan::Sample;
 use bochner::variance::Weights;
 use ndarray::{ArrayView2, s};
-use serde_json::{Map, Value};
 
 /// Rows whose pairs decide: errors of kernel matrices of more differ by a percent or so.
 const RANKED_ROWS: usize = 300;
@@ -21,8 +20,8 @@ const PER_PAIR: f64 = 500.0;
 pub(super) struct Ranked {
     /// As `bochner plan` calls it.
     pub(super) name: String,
-    /// As the command line would describe it, without length scale and number of features.
-    pub(super) map: Map<String, Value>,
+    /// With another length scale and number of features to be asked for.
+    pub(super) spec: Spec,
     /// Relative Frobenius error of the kernel matrix.
     pub(super) error: f64,
     /// Of drawing it and of transforming all rows.
@@ -58,25 +57,14 @@ pub(super) fn rank(
         let operations = operations(&spec, rows.ncols(), total_rows);
         let Ok((error, _)) = sample.predict(&spec) else { continue };
         if error.is_finite() && operations <= seconds * RATE {
-            let map = described(&candidate.spec, seed);
-            ranked.push(Ranked { name: candidate.name, map, error, operations });
+            let spec = candidate.spec.redrawn(features, seed);
+            ranked.push(Ranked { name: candidate.name, spec, error, operations });
         }
     }
     ranked.sort_by(|a, b| a.error.total_cmp(&b.error));
     let close = ranked.iter().take_while(|r| r.error <= CLOSE * ranked[0].error).count();
     ranked[..close].sort_by(|a, b| a.operations.total_cmp(&b.operations));
     Ok(ranked)
-}
-
-/// A candidate's description without what is decided elsewhere.
-fn described(spec: &Spec, seed: u64) -> Map<String, Value> {
-    let value = serde_json::to_value(spec).unwrap_or_default();
-    let mut map = value.as_object().cloned().unwrap_or_default();
-    for decided in ["n_components", "length_scale", "resolved"] {
-        map.remove(decided);
-    }
-    map.insert("seed".into(), seed.into());
-    map
 }
 
 /// The planner's name of the Fourier features of a Gaussian kernel.
@@ -147,11 +135,8 @@ mod tests {
         let rows = rows(120, 5);
         let ranked = rank(1.0, rows.view(), 64, 9, 120, 1.0).unwrap();
         assert!(ranked.len() >= 6, "{ranked:?}");
-        for Ranked { name, mut map, .. } in ranked {
-            map.insert("n_components".into(), 64.into());
-            map.insert("length_scale".into(), 1.0.into());
-            let spec: Spec = serde_json::from_value(Value::Object(map)).unwrap();
-            let spec = spec.resolve(rows.view()).unwrap();
+        for Ranked { name, spec, .. } in ranked {
+            let spec = spec.with("length_scale", 1.0.into()).unwrap().resolve(rows.view()).unwrap();
             let text = serde_json::to_string(&spec).unwrap();
             let again: Spec = serde_json::from_str(&text).unwrap();
             let features =

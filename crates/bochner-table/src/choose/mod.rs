@@ -13,14 +13,15 @@ pub(crate) use folds::Fold;
 pub use folds::Folds;
 pub(crate) use refine::refine;
 
-use crate::description::{Description, OperatorRequest, spec_from};
 use crate::failure::{Failure, Outcome, with_remedy};
-use crate::models::Job;
-use crate::pipeline::{Part, Pipeline, Task};
+use crate::job::Job;
+use crate::map_request::OperatorRequest;
+use crate::pipeline::{Part, Pipeline};
 use crate::progress::Progress;
 use crate::score::smallest;
 use bochner::accumulate::Gram;
-use bochner::feature::{Describe, FeatureMap, Spec};
+use bochner::catalogue::{Task, Value};
+use bochner::feature::{Describe, Description, FeatureMap, Spec};
 use bochner::model::Predict;
 use bochner::preprocess::median_distance;
 use bochner::random::Seed;
@@ -33,13 +34,16 @@ use maps::Ranked;
 use ndarray::{Array2, ArrayView2, s};
 use refine::{ALPHAS, REFINED_FEATURES};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// What the user has decided, and limits on the rest.
 #[derive(Debug, Clone)]
 pub(crate) struct Constraints {
-    /// Description of the map without a number of features.
-    pub(crate) map: serde_json::Map<String, Value>,
+    /// The map, but for its number of features and perhaps its length scale.
+    pub(crate) spec: Spec,
+    /// The length scale asked for.
+    pub(crate) scale: Option<Value>,
+    /// The same map with lower degrees, which is to be tried too.
+    pub(crate) lower_degrees: Option<Spec>,
     /// Whether another map of the same kernel, the Gaussian one, may take its place.
     pub(crate) any_map: bool,
     pub(crate) features: Option<usize>,
@@ -144,18 +148,19 @@ pub(crate) fn bytes<R: Real>(d: usize, outputs: usize) -> u64 {
 const LARGEST_FACTORS: usize = 1 << 28;
 
 impl Constraints {
-    fn spec(&self, features: usize, length_scale: Option<Value>) -> Outcome<Spec> {
-        let mut map = self.map.clone();
-        map.insert("n_components".into(), features.into());
-        if let Some(scale) = length_scale {
-            map.insert("length_scale".into(), scale);
-        }
-        spec_from(map)
+    fn spec(&self, features: usize, length_scale: Option<Value>) -> Result<Spec> {
+        let spec = self.spec.with("n_components", features.into())?;
+        length_scale.map_or(Ok(spec.clone()), |scale| spec.with("length_scale", scale))
+    }
+
+    /// Whether the length scale is to be the median distance of two rows.
+    fn asks_for_median(&self) -> bool {
+        self.scale == Some("median".into())
     }
 
     /// The median distance of two rows, where the map has a length scale that nobody has decided.
     fn median(&self, features: usize, sample: ArrayView2<'_, f64>) -> Outcome<Option<f64>> {
-        if self.map.get("length_scale").is_some_and(|v| !v.is_string()) {
+        if self.scale.is_some() && !self.asks_for_median() {
             return Ok(None);
         }
         let remedied = |error: Error| match error {
@@ -167,8 +172,8 @@ impl Constraints {
         if self.operator.is_some() {
             return median_distance(sample, self.seed, 1000).map(Some).map_err(remedied);
         }
-        let probe = self.spec(features, None)?;
-        if !serde_json::to_value(&probe).is_ok_and(|v| v.get("length_scale").is_some()) {
+        let has = self.spec.entry().parameter("length_scale");
+        if !has.is_ok_and(|parameter| parameter.applies(|name| self.spec.get(name))) {
             return Ok(None);
         }
         match self.spec(features, Some("median".into())) {
@@ -180,14 +185,14 @@ impl Constraints {
 
     /// Features that the map has at most for rows of `columns` columns, where there is such a number.
     fn most_of_map(&self, columns: usize) -> Option<usize> {
-        (self.map.get("map")? == "ortho_projection").then_some(columns)
+        matches!(self.spec, Spec::OrthoProjection(_)).then_some(columns)
     }
 
     /// What so many features and this length scale make.
     fn describe(&self, features: usize, scale: Option<f64>, sample: ArrayView2<'_, f64>) -> Outcome<Description> {
         match &self.operator {
             Some(operator) => {
-                let scale = scale.or_else(|| self.map.get("length_scale")?.as_f64());
+                let scale = scale.or_else(|| self.scale.as_ref()?.number());
                 Ok(Description::Operator(operator.spec(features, scale.unwrap_or(1.0))?))
             }
             None => Ok(Description::Map(self.spec(features, scale.map(Value::from))?.resolve(sample)?)),
@@ -222,7 +227,10 @@ impl Constraints {
 
 /// Trials there may be, for a bar.
 pub(crate) fn steps(constraints: &Constraints) -> u64 {
-    FACTORS.len() as u64 + if constraints.features.is_some() { 1 } else { 4 } + u64::from(constraints.any_map)
+    FACTORS.len() as u64
+        + if constraints.features.is_some() { 1 } else { 4 }
+        + u64::from(constraints.any_map)
+        + u64::from(constraints.lower_degrees.is_some())
 }
 
 /// Chooses what was not decided; folds are parts of a sample.
@@ -244,10 +252,7 @@ pub(crate) fn choose<R: Real>(
         folds,
         progress,
         sample: train.rows.slice(s![..train.rows.nrows().min(2000), ..]).mapv(Real::to_f64),
-        maps: vec![(
-            constraints.map.get("map").and_then(Value::as_str).unwrap_or("fourier").to_owned(),
-            constraints.map.clone(),
-        )],
+        maps: vec![(constraints.spec.entry().name.to_owned(), constraints.spec.clone())],
         trials: Vec::new(),
         rankings: Vec::new(),
         spent: 0.0,
@@ -257,15 +262,22 @@ pub(crate) fn choose<R: Real>(
         Constraints::shrunk(FIRST, |features| search.now(features) + search.later(features) <= constraints.budget);
     let first = asked.unwrap_or(affordable.min(most));
     let median = constraints.median(first, search.sample.view())?;
-    let asked_median = constraints.map.get("length_scale").is_some_and(Value::is_string);
+    let asked_median = constraints.asks_for_median();
+    let lower = constraints.lower_degrees.as_ref().map(|spec| {
+        search.maps.push((format!("{} with lower degrees", spec.entry().name), spec.clone()));
+        search.maps.len() - 1
+    });
     let limit_of_map = || format!("the map has no more for {} columns", words::count(columns));
     let as_asked = || match constraints.features == asked {
         true => "asked for".to_owned(),
         false => limit_of_map(),
     };
     let too_few = are_too_few(folds);
-    let nothing_left =
-        constraints.penalty.is_some() && asked.is_some() && (median.is_none() || asked_median) && !constraints.any_map;
+    let nothing_left = constraints.penalty.is_some()
+        && asked.is_some()
+        && (median.is_none() || asked_median)
+        && !constraints.any_map
+        && lower.is_none();
     if too_few || nothing_left {
         let description = search.describe(0, first, median)?;
         let penalty = match constraints.penalty {
@@ -316,11 +328,17 @@ pub(crate) fn choose<R: Real>(
     let (winner, limit) = match asked {
         Some(features) => {
             search.attempt(0, features, scale)?;
-            search.challenge(0, features, scale)?;
+            match lower {
+                Some(lower) => search.attempt(lower, features, scale).map(drop)?,
+                None => search.challenge(0, features, scale).map(drop)?,
+            }
             (search.best_of(|t| t.features == features && t.length_scale == scale)?.clone(), as_asked())
         }
         None => {
-            let mut map = search.challenge(0, small, scale)?;
+            let mut map = match lower {
+                Some(lower) => search.better(0, lower, small, scale)?,
+                None => search.challenge(0, small, scale)?,
+            };
             let mut features = first;
             let mut last = f64::INFINITY;
             // The most features that the budget allows to all rows: length scales may have been tried with more.
@@ -441,7 +459,7 @@ struct Search<'a, R: Real> {
     /// Rows that descriptions are resolved with.
     sample: Array2<f64>,
     /// Names and descriptions; the first one is what the constraints say.
-    maps: Vec<(String, serde_json::Map<String, Value>)>,
+    maps: Vec<(String, Spec)>,
     trials: Vec<Tried>,
     /// Numbers of features and length scales for which the planner was asked.
     rankings: Vec<(usize, f64, Vec<Ranked>)>,
@@ -473,12 +491,12 @@ impl<R: Real> Search<'_, R> {
         if map == 0 {
             return self.constraints.describe(features, scale, self.sample.view());
         }
-        let constraints = Constraints { map: self.maps[map].1.clone(), ..self.constraints.clone() };
+        let constraints = Constraints { spec: self.maps[map].1.clone(), ..self.constraints.clone() };
         constraints.describe(features, scale.or_else(|| self.given_scale()), self.sample.view())
     }
 
     fn given_scale(&self) -> Option<f64> {
-        self.constraints.map.get("length_scale")?.as_f64()
+        self.constraints.scale.as_ref()?.number()
     }
 
     /// The planner's name of a map, where it may be exchanged for another; `fourier` stands for one of three.
@@ -549,7 +567,7 @@ impl<R: Real> Search<'_, R> {
         let other = match self.maps.iter().position(|(known, _)| *known == favourite.name) {
             Some(known) => known,
             None => {
-                self.maps.push((favourite.name, favourite.map));
+                self.maps.push((favourite.name, favourite.spec));
                 self.maps.len() - 1
             }
         };
@@ -557,6 +575,11 @@ impl<R: Real> Search<'_, R> {
         if self.spent + unknown * self.now(features) + self.later(features) > self.constraints.budget {
             return Ok(map);
         }
+        self.better(map, other, features, scale)
+    }
+
+    /// The one of two maps whose loss is smaller.
+    fn better(&mut self, map: usize, other: usize, features: usize, scale: Option<f64>) -> Outcome<usize> {
         let mine = self.attempt(map, features, scale)?.unwrap_or(f64::INFINITY);
         let theirs = self.attempt(other, features, scale)?.unwrap_or(f64::INFINITY);
         Ok(if theirs < mine { other } else { map })
@@ -589,6 +612,17 @@ impl<R: Real> Search<'_, R> {
     fn reason(&mut self, winner: &Tried) -> Option<String> {
         let (features, scale) = (winner.features, winner.length_scale);
         let error = |error: f64| format!("{} %", words::significant(100.0 * error, 2));
+        if self.constraints.lower_degrees.is_some() {
+            let others = self.trials.iter().filter(|t| t.map != winner.map && t.length_scale == scale);
+            let other = others.min_by_key(|t| t.features.abs_diff(features))?;
+            let at = match other.features == features {
+                true => String::new(),
+                false => format!(" with {} features", words::count(other.features)),
+            };
+            let (mine, theirs) = (&winner.trial.map, &other.trial.map);
+            let losses = (error(winner.loss), error(other.loss));
+            return Some(format!("{mine}: held-out loss {} ({theirs}: {}{at})", losses.0, losses.1));
+        }
         let ranked = self.ranking(features, scale)?.to_vec();
         let mine = ranked.iter().find(|r| r.name == winner.trial.map)?;
         let judged = self.trials.iter().find(|t| {
@@ -794,7 +828,9 @@ mod tests {
 
     fn constraints(rows: usize, factors: usize) -> Constraints {
         Constraints {
-            map: serde_json::Map::new(),
+            spec: Spec::named("fourier").unwrap(),
+            scale: None,
+            lower_degrees: None,
             any_map: false,
             features: None,
             penalty: None,

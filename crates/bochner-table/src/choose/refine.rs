@@ -2,12 +2,11 @@
 
 use super::local::local;
 use super::{Choice, Constraints, Fold, trial_job};
-use crate::description::Description;
 use crate::failure::{Failure, Outcome};
-use crate::models::{self, Family, Kind};
-use crate::pipeline::{Part, Pipeline, Task};
+use crate::pipeline::{Part, Pipeline};
 use crate::score::smallest;
-use bochner::feature::{Describe, FourierKernel, Spec};
+use bochner::catalogue::ModelEntry;
+use bochner::feature::{Describe, Description, FourierKernel, Spec};
 use bochner::kernel::{AnyKernel, Gaussian, Laplacian, Matern};
 use bochner::metrics::class_negative_log_likelihood;
 use bochner::model::Fit;
@@ -25,35 +24,38 @@ const FEW_PENALTIES: [f64; 4] = [5.0, 0.5, 0.05, 0.005];
 const REFINED_ROWS: usize = 4000;
 pub(super) const REFINED_FEATURES: usize = 1024;
 
+/// Kinds of models with a search of their own.
+const GP: &str = "gp_classifier";
+const SVI: &str = "svi_classifier";
+
 /// Turns what suits a ridge regression into what suits a model of another kind, with a search of its own for the parameter
 /// that the two do not share.
 pub(crate) fn refine<R: Real>(
-    kind: &Kind,
+    kind: &ModelEntry,
     constraints: &Constraints,
     asked: Option<f64>,
     pipeline: &Pipeline,
     folds: &[Fold<R>],
     mut choice: Choice,
 ) -> Outcome<Choice> {
-    match kind.option {
-        Family::LocalGp => return local(constraints, folds, choice),
-        Family::KernelSvm => choice.description = Description::Kernel(exact_kernel(&choice.description)?),
-        Family::Gp if kind.task == Task::Classification => {}
-        Family::Svi => {}
+    match kind.entry.name {
+        "local_gp" => return local(constraints, folds, choice),
+        "kernel_svm" => choice.description = Description::Kernel(exact_kernel(&choice.description)?),
+        GP | SVI => {}
         _ => return Ok(choice),
     }
-    let values: Vec<f64> = match (asked, kind.option) {
+    let values: Vec<f64> = match (asked, kind.entry.name) {
         (Some(value), _) => {
             choice.penalty = value;
             return Ok(choice);
         }
-        (None, Family::Gp) => ALPHAS.to_vec(),
-        (None, Family::Svi) => FEW_PENALTIES.iter().map(|p| 0.2 * p).collect(),
+        (None, GP) => ALPHAS.to_vec(),
+        (None, SVI) => FEW_PENALTIES.iter().map(|p| 0.2 * p).collect(),
         (None, _) => FEW_PENALTIES.to_vec(),
     };
     let Fold { train, held_out } = &folds[0];
     if held_out.rows.nrows() < 10 || train.rows.nrows() < 10 {
-        choice.penalty = if kind.option == Family::Gp { 0.01 } else { 0.1 };
+        choice.penalty = if kind.entry.name == GP { 0.01 } else { 0.1 };
         return Ok(choice);
     }
     let part = |part: &Part<R>, rows: usize| {
@@ -72,18 +74,18 @@ pub(crate) fn refine<R: Real>(
     let truth: Vec<usize> = labels.iter().map(|c| Real::to_f64(*c) as usize).collect();
     let mut source = InMemory::new(rows.view(), targets.view())?;
     let mut losses = Vec::new();
-    let what = match kind.option {
-        Family::Gp => {
+    let what = match kind.entry.name {
+        GP => {
             let job = trial_job(constraints, pipeline, &smaller, values[0]);
-            let process = models::gp_classifier::<R>(&job, rows.ncols())?;
+            let process = job.gp_classifier::<R>(rows.ncols())?;
             let mut held = InMemory::new(held.view(), labels.view())?;
             losses.extend(process.validate(&values, &mut source, &mut held, &mut job.context()?)?.losses);
             "mean negative log likelihood"
         }
-        Family::Svi => {
+        SVI => {
             for &penalty in &values {
                 let job = trial_job(constraints, pipeline, &smaller, penalty);
-                let model = models::svi::<R>(&job, rows.ncols())?.fit_stream(&mut source, &mut job.context()?)?;
+                let model = job.svi::<R>(rows.ncols())?.fit_stream(&mut source, &mut job.context()?)?;
                 losses.push(class_negative_log_likelihood(&truth, model.probabilities(held.view())?.view())?);
             }
             "mean negative log likelihood"
@@ -92,7 +94,7 @@ pub(crate) fn refine<R: Real>(
             let (rows, targets) = (rows.mapv(Real::to_f64), targets.mapv(Real::to_f64));
             for &penalty in &values {
                 let job = trial_job(constraints, pipeline, &smaller, penalty);
-                let model = models::kernel_svm(&job, rows.view(), targets.view())?;
+                let model = job.kernel_svm(rows.view(), targets.view())?;
                 let found = model.predict_classes(held.mapv(Real::to_f64).view())?;
                 let wrong = found.iter().zip(&truth).filter(|(a, b)| a != b).count();
                 losses.push(wrong as f64 / truth.len() as f64);

@@ -891,7 +891,7 @@ const TENS: [[f64; 17]; 2] = [
 ];
 
 /// Cells that stand for nothing, as spreadsheets, R and pandas write them.
-fn is_missing(field: &[u8]) -> bool {
+pub(super) fn is_missing(field: &[u8]) -> bool {
     field.len() <= 4 && {
         let lower = field.to_ascii_lowercase();
         matches!(&lower[..], b"" | b"?" | b"na" | b"n/a" | b"nan" | b"null" | b"none" | b"-nan" | b"#n/a")

@@ -13,6 +13,7 @@
 //! Contents decide, not the file's name.
 
 mod ahead;
+mod cells;
 mod chunks;
 mod columns;
 mod csv;
@@ -28,6 +29,7 @@ mod parquet;
 mod schema;
 mod words;
 
+pub use cells::Cells;
 pub use fault::Fault;
 pub use input::Input;
 pub use schema::{Column, Kind, Largest, Missing, Schema, Selection, Unknown};

@@ -1,7 +1,7 @@
 use super::{Describe, FeatureMap, FourierSpec, MapKind, OperatorSpec, Spec};
 use crate::error::{Error, Result};
 use crate::kernel::{AnyKernel, OperatorKernel};
-use crate::parameter::{Entry, Role, Value};
+use crate::parameter::Value;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 /// What a model is made of besides what it has learned, as files write it: a map, features of an operator-valued kernel, or
@@ -131,16 +131,16 @@ impl Description {
         match self {
             Description::Map(spec) => spec.in_words(),
             Description::Operator(spec) => {
-                let details = operator_in_words(&spec.kernel);
+                let details = spec.kernel.parts_in_words();
                 format!("operator-valued {} ({})", FourierSpec::ENTRY.title, details.join(", "))
             }
             Description::OperatorKernel(kernel) => {
-                let mut details = operator_in_words(kernel);
+                let mut details = kernel.parts_in_words();
                 let name = details.remove(0);
                 format!("none: the exact {name}{}", in_brackets(&details))
             }
             Description::Kernel(kernel) => {
-                let details = in_brackets(&numbers_in_words(kernel));
+                let details = in_brackets(&kernel.numbers_in_words());
                 format!("none: the exact {} kernel{details}", kernel.entry().title)
             }
         }
@@ -149,36 +149,6 @@ impl Description {
 
 fn in_brackets(details: &[String]) -> String {
     if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) }
-}
-
-/// `nu 2.5`, and so on for every number but the length scale.
-fn numbers_in_words(kernel: &AnyKernel) -> Vec<String> {
-    let Value::Parts(parts) = Value::of(kernel) else { return Vec::new() };
-    let said = kernel.entry().parameters.iter().filter(|p| p.role == Role::Kernel && p.name != "length_scale");
-    said.filter_map(|p| {
-        let value = parts.get(p.name).filter(|value| value.number().is_some())?;
-        Some(format!("{} {}", p.name.replace('_', " "), super::spec::short(value)))
-    })
-    .collect()
-}
-
-/// The kernel itself, then its parts.
-fn operator_in_words(kernel: &OperatorKernel) -> Vec<String> {
-    let parts = match Value::of(kernel) {
-        Value::Parts(parts) => parts,
-        _ => Default::default(),
-    };
-    let entry: Option<&Entry> =
-        parts.get("kernel").and_then(|name| OperatorKernel::entry_named(&name.to_string()).ok());
-    let mut words = vec![format!("{} kernel", entry.map_or("operator-valued", |entry| entry.title))];
-    if let Some(share) = parts.get("curl_free").and_then(Value::number) {
-        words.push(format!("{:.0} % curl-free", 100.0 * share));
-    }
-    if let Some((base, _)) = kernel.decomposed() {
-        words.push(format!("{} base", base.entry().title));
-        words.extend(numbers_in_words(base));
-    }
-    words
 }
 
 #[cfg(test)]

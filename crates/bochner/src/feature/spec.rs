@@ -449,7 +449,7 @@ impl Spec {
                     Some(format!("{} kernel", AnyKernel::entry_named(word).map_or(word.as_str(), |entry| entry.title)))
                 }
                 (_, Value::None | Value::List(_) | Value::Parts(_)) => None,
-                (Role::Kernel, value) => Some(format!("{name} {}", short(value))),
+                (Role::Kernel, value) => Some(format!("{name} {}", value.short())),
                 (Role::Draw, Value::Word(word)) if value != parameter.default() => Some(word.replace('_', " ")),
                 _ => None,
             }
@@ -457,15 +457,6 @@ impl Spec {
         let said: Vec<String> = said.collect();
         let title = self.entry().title;
         if said.is_empty() { title.to_owned() } else { format!("{title} ({})", said.join(", ")) }
-    }
-}
-
-/// Round numbers as they were given, others with four digits.
-pub(super) fn short(value: &Value) -> String {
-    match value.number() {
-        Some(number) if number.to_string().len() > 6 => format!("{number:.4}"),
-        Some(number) => number.to_string(),
-        None => value.to_string(),
     }
 }
 

@@ -3,7 +3,7 @@ use super::{
     SpectralKernel, Spherical,
 };
 use crate::error::{Error, Result};
-use crate::parameter::{Entry, Value};
+use crate::parameter::{Entry, Role, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -98,6 +98,32 @@ impl AnyKernel {
             _ => None,
         };
         Self::entry_named(&name.unwrap_or_default()).expect("every kernel is listed under the name it is written by")
+    }
+
+    /// `Matern kernel, nu 2.5, length scale 0.7`: the kernel and all its numbers.
+    pub fn in_words(&self) -> String {
+        let mut words = vec![format!("{} kernel", self.entry().title)];
+        words.extend(self.numbers_in_words());
+        let written = Value::of(self);
+        if let Value::Parts(parts) = &written
+            && let Some(scale) = parts.get("length_scale").and_then(Value::number)
+        {
+            words.push(format!("length scale {}", crate::words::significant(scale, 4)));
+        }
+        words.join(", ")
+    }
+
+    /// `nu 2.5`, and so on for every number but the length scale.
+    pub(crate) fn numbers_in_words(&self) -> Vec<String> {
+        let Value::Parts(parts) = Value::of(self) else { return Vec::new() };
+        let said = self.entry().parameters.iter().filter(|p| p.role == Role::Kernel && p.name != "length_scale");
+        said.filter_map(|p| {
+            // A compressive kernel is written with both of its dimensions.
+            let written = if p.name == "compressed_dim" { "output_dim" } else { p.name };
+            let value = parts.get(written).filter(|value| value.number().is_some())?;
+            Some(format!("{} {}", p.name.replace('_', " "), value.short()))
+        })
+        .collect()
     }
 
     /// The kernel as one with Fourier features from random radii, where it is one.

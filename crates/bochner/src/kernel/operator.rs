@@ -1,11 +1,13 @@
 use super::{AnyKernel, Gaussian, Kernel, Laplacian, Matern, OutputMatrix, distance_sq, kernel_matrix};
 use crate::error::{Error, Result, check_dim, check_non_negative, check_positive};
-use crate::parameter::{Choice, Domain, Entry, Parameter, parameters};
+use crate::parameter::{Choice, Domain, Entry, Parameter, Value, parameters};
 use crate::rows::check_finite;
 use crate::scalar::Real;
+use crate::words;
 use ndarray::{Array2, Array4, ArrayView2, Axis};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Kernels whose values are matrices: what makes several outputs one function.
 ///
@@ -167,6 +169,77 @@ impl OperatorKernel {
             let known: Vec<&str> = Self::KINDS.iter().map(|entry| entry.name).collect();
             Error::parameter("kernel", format!("one of {}", known.join(", ")), name)
         })
+    }
+
+    /// The kernel of this name, with defaults for all that is not given; `related` says how the outputs of a decomposable
+    /// kernel are related where no matrix is given, and how many there are.
+    ///
+    /// # Errors
+    /// No such kernel or parameter, or a value outside its domain: told with what there is.
+    ///
+    /// ```
+    /// use bochner::kernel::OperatorKernel;
+    /// let kernel = OperatorKernel::named("helmholtz", &[("curl_free", 0.3.into())], || Ok(ndarray::array![[1.0]]))?;
+    /// assert_eq!(kernel, OperatorKernel::helmholtz(1.0, 0.3)?);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    pub fn named(
+        name: &str,
+        given: &[(&str, Value)],
+        related: impl FnOnce() -> Result<Array2<f64>>,
+    ) -> Result<OperatorKernel> {
+        let entry = Self::entry_named(name)?;
+        for (name, value) in given {
+            entry.parameter(name)?.check(value)?;
+        }
+        let value = |wanted: &str| given.iter().rev().find(|(name, _)| *name == wanted).map(|(_, value)| value.clone());
+        let known = entry.parameters.iter().map(|p| (p.name, value(p.name).unwrap_or_else(|| p.default())));
+        let mut parts: BTreeMap<&str, Value> = known.collect();
+        if let Some(matrix) = parts.remove("matrix") {
+            let base = parts["base"].to_string();
+            let own = given.iter().filter(|(name, _)| !["base", "matrix"].contains(name));
+            let base = AnyKernel::named(&base, 1, &own.cloned().collect::<Vec<_>>())?;
+            let matrix = match matrix {
+                Value::None => OutputMatrix::new(related()?.view())?,
+                Value::Word(_) => OutputMatrix::identity(related()?.nrows())?,
+                rows => serde_json::to_value(rows)
+                    .and_then(serde_json::from_value)
+                    .map_err(|e| Error::parameter("matrix", "positive semi-definite", e))?,
+            };
+            return Self::decomposable(base, matrix);
+        }
+        parts.insert("kernel", entry.name.into());
+        let written = serde_json::to_value(parts).and_then(serde_json::from_value);
+        written.map_err(|error| Error::Format { what: "description of a kernel", detail: error.to_string() })
+    }
+
+    /// `Helmholtz kernel, 30 % curl-free, length scale 0.7`: the kernel and all its numbers.
+    pub fn in_words(&self) -> String {
+        match &self.kind {
+            Kind::Decomposable { base, outputs } => {
+                format!("decomposable kernel of {} on a {}", words::things(outputs.len(), "output"), base.in_words())
+            }
+            Kind::Field(field) => {
+                let scale = words::significant(field.length_scale, 4);
+                format!("{}, length scale {scale}", self.parts_in_words().join(", "))
+            }
+        }
+    }
+
+    /// The kernel itself, then its parts, but for the length scale.
+    pub(crate) fn parts_in_words(&self) -> Vec<String> {
+        match &self.kind {
+            Kind::Decomposable { base, .. } => {
+                let mut words = vec!["decomposable kernel".to_owned(), format!("{} base", base.entry().title)];
+                words.extend(base.numbers_in_words());
+                words
+            }
+            Kind::Field(Field { div_free: 0.0, .. }) => vec!["curl-free kernel".into()],
+            Kind::Field(Field { curl_free: 0.0, .. }) => vec!["divergence-free kernel".into()],
+            Kind::Field(Field { curl_free, .. }) => {
+                vec!["Helmholtz kernel".into(), format!("{:.0} % curl-free", 100.0 * curl_free)]
+            }
+        }
     }
 
     /// `k(x - z) A`.

@@ -105,6 +105,7 @@ pub(super) const RIDGE: ModelEntry = ModelEntry {
     option: "exact-ridge",
     task: Task::Regression,
     answers: Answers::VALUES,
+    only_double: true,
     load: load::<KernelRidgeModel, KernelRidgeModel>,
 };
 
@@ -119,6 +120,7 @@ pub(super) const REGRESSION: ModelEntry = ModelEntry {
     option: "exact-gp",
     task: Task::Regression,
     answers: Answers::DEVIATIONS,
+    only_double: true,
     load: load::<ExactGpRegressorModel, ExactGpRegressorModel>,
 };
 
@@ -133,6 +135,7 @@ pub(super) const CLASSIFICATION: ModelEntry = ModelEntry {
     option: "exact-gp",
     task: Task::Classification,
     answers: Answers::PROBABILITIES,
+    only_double: true,
     load: load::<ExactGpClassifierModel, ExactGpClassifierModel>,
 };
 
@@ -147,6 +150,7 @@ pub(super) const OPERATOR: ModelEntry = ModelEntry {
     option: "exact-operator",
     task: Task::Regression,
     answers: Answers::VALUES,
+    only_double: true,
     load: load::<ExactOperatorRidgeModel, ExactOperatorRidgeModel>,
 };
 

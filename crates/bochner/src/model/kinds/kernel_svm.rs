@@ -54,6 +54,7 @@ pub(super) const ENTRY: ModelEntry = ModelEntry {
     option: "kernel-svm",
     task: Task::Classification,
     answers: Answers::VALUES,
+    only_double: true,
     load: load::<KernelSvmModel<AnyKernel>, KernelSvmModel<AnyKernel>>,
 };
 

@@ -50,6 +50,7 @@ pub(super) const ENTRY: ModelEntry = ModelEntry {
     option: "local-gp",
     task: Task::Regression,
     answers: Answers::DEVIATIONS,
+    only_double: true,
     load: load::<LocalGpModel, LocalGpModel>,
 };
 

@@ -23,6 +23,7 @@ use crate::parameter::{Entry, words};
 use crate::persist::{Stored, malformed};
 use crate::scalar::Real;
 use crate::solve::SolveReport;
+use crate::words::count;
 use ndarray::{Array2, ArrayView2};
 use std::sync::Arc;
 
@@ -80,6 +81,8 @@ pub struct ModelEntry {
     pub task: Task,
     /// What it can answer.
     pub answers: Answers,
+    /// Whether all its arithmetic is in double precision.
+    pub only_double: bool,
     pub(crate) load: fn(&Stored) -> Result<Arc<dyn Fitted>>,
 }
 
@@ -141,18 +144,6 @@ fn load_complex<S: Load, D: Load, CS: Load, CD: Load>(stored: &Stored) -> Result
 
 fn answers<M: Predict>(model: &M, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
     Ok(model.predict(rows.mapv(M::Real::from_f64).view())?.mapv(Real::to_f64))
-}
-
-/// `12,345`.
-fn count(n: usize) -> String {
-    let digits = n.to_string();
-    digits.chars().enumerate().fold(String::new(), |mut text, (i, digit)| {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-        text
-    })
 }
 
 /// Sentences about a linear system that was solved.

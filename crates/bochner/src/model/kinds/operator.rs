@@ -118,6 +118,7 @@ pub(super) const REGRESSION: ModelEntry = ModelEntry {
     option: "operator",
     task: Task::Regression,
     answers: Answers::VALUES,
+    only_double: false,
     load: load::<OperatorRidgeModel<f32>, OperatorRidgeModel<f64>>,
 };
 
@@ -132,6 +133,7 @@ pub(super) const CLASSIFICATION: ModelEntry = ModelEntry {
     option: "operator",
     task: Task::Classification,
     answers: Answers::VALUES,
+    only_double: false,
     load: load::<OperatorRidgeClassifierModel<f32>, OperatorRidgeClassifierModel<f64>>,
 };
 

@@ -107,6 +107,7 @@ pub(super) const REGRESSION: ModelEntry = ModelEntry {
     option: "gp",
     task: Task::Regression,
     answers: Answers::DEVIATIONS,
+    only_double: false,
     load: load_complex::<
         GpRegressorModel<DynMap<f32>>,
         GpRegressorModel<DynMap<f64>>,
@@ -126,6 +127,7 @@ pub(super) const CLASSIFICATION: ModelEntry = ModelEntry {
     option: "gp",
     task: Task::Classification,
     answers: Answers::PROBABILITIES,
+    only_double: false,
     load: load_complex::<
         GpClassifierModel<DynMap<f32>>,
         GpClassifierModel<DynMap<f64>>,

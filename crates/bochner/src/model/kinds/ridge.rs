@@ -91,6 +91,7 @@ pub(super) const REGRESSION: ModelEntry = ModelEntry {
     option: "ridge",
     task: Task::Regression,
     answers: Answers::VALUES,
+    only_double: false,
     load: load::<RidgeModel<DynMap<f32>>, RidgeModel<DynMap<f64>>>,
 };
 

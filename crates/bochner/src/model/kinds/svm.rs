@@ -62,6 +62,7 @@ pub(super) const ENTRY: ModelEntry = ModelEntry {
     option: "svm",
     task: Task::Classification,
     answers: Answers::VALUES,
+    only_double: false,
     load: load::<SvmModel<DynMap<f32>>, SvmModel<DynMap<f64>>>,
 };
 

@@ -1,0 +1,170 @@
+//! A model with what is done to the columns of a table before it sees them.
+
+use crate::failure::{Failure, Outcome};
+use crate::pipeline::Pipeline;
+use bochner::catalogue::{ModelEntry, Task};
+use bochner::{Error, Model, Result};
+use ndarray::{Array2, ArrayView2};
+use std::io::Read;
+use std::path::Path;
+
+/// Bytes by which a file of this program is told from others.
+const HEAD: u64 = 64;
+
+/// The first bytes of a file.
+///
+/// # Errors
+/// What the operating system says.
+pub fn head(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(HEAD).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether a file begins like one that bochner writes; a damaged one does so too.
+pub fn is_file(head: &[u8]) -> bool {
+    let length = head.first_chunk().map_or(u64::MAX, |bytes| u64::from_le_bytes(*bytes));
+    let begins = length < 1 << 32 && head.get(8) == Some(&b'{');
+    begins || head.windows(12).take(HEAD as usize).any(|word| word == b"__metadata__")
+}
+
+/// Why a file that is not one of this program cannot be used as a model.
+fn not_a_model(name: &str, head: &[u8]) -> String {
+    let known: [&[u8]; 5] = [b"PAR1", b"\x93NUMPY", b"PK\x03\x04", b"\x1f\x8b", b"\0\0\x08"];
+    // A letter may be cut at the end.
+    let text = std::str::from_utf8(head).map_or_else(|e| e.error_len().is_none(), |t| !t.contains('\0'));
+    let why = match head {
+        [] => ": it is empty",
+        _ if text || known.iter().any(|start| head.starts_with(start)) => {
+            ": it looks like data, from which bochner fit makes a model"
+        }
+        _ => "",
+    };
+    format!("{name} is not a model file of bochner{why}")
+}
+
+/// What `--alpha` sets for a kind of model, as people say it.
+pub fn penalty_in_words(kind: &ModelEntry) -> &'static str {
+    if kind.entry.name.ends_with("gp_classifier") { "alpha" } else { "penalty" }
+}
+
+/// Where files keep the [`Pipeline`].
+const PREPROCESSING: &str = "preprocessing";
+
+/// A model and the way from the columns of a table to its rows.
+#[derive(Debug, Clone)]
+pub struct TableModel {
+    /// Predicts prepared rows.
+    pub model: Model,
+    /// `None` for a model that was saved without one, by another door than the command line.
+    pub pipeline: Option<Pipeline>,
+}
+
+impl TableModel {
+    /// A fitted model with the pipeline of its rows.
+    ///
+    /// # Errors
+    /// What cannot be written.
+    pub fn new(mut model: Model, pipeline: Pipeline) -> Result<Self> {
+        model.attach(PREPROCESSING, &pipeline)?;
+        Self::of(model)
+    }
+
+    /// A model with the pipeline of its file, if it has one.
+    ///
+    /// # Errors
+    /// A pipeline that cannot be read, or belongs to another model.
+    pub fn of(model: Model) -> Result<Self> {
+        let wrong = |detail: String| Error::Format { what: "model file", detail };
+        let pipeline: Option<Pipeline> = model.attachment(PREPROCESSING)?;
+        if let Some(pipeline) = &pipeline {
+            let (found, expected) = (pipeline.schema.input_dim(), model.input_dim());
+            if found != expected {
+                return Err(wrong(format!("its columns make rows of {found} numbers, its map takes {expected}")));
+            }
+            let broken = match model.kind().task {
+                Task::Regression => pipeline.targets.len() != pipeline.schema.targets.len(),
+                Task::Classification => {
+                    let classes = model.classes().map_or(0, <[_]>::len);
+                    classes != pipeline.labels.len() || pipeline.schema.targets.len() != 1
+                }
+            };
+            if broken || pipeline.targets.iter().any(|t| !(t.scale.is_finite() && t.mean.is_finite())) {
+                return Err(wrong("its targets or classes do not fit together".into()));
+            }
+        }
+        Ok(TableModel { model, pipeline })
+    }
+
+    /// Reads a model file; what is wrong with it is told with its name.
+    ///
+    /// # Errors
+    /// Files that cannot be read, are damaged, or are no models.
+    pub fn load(path: impl AsRef<Path>) -> Outcome<Self> {
+        let path = path.as_ref();
+        let told = |e: &dyn std::fmt::Display| Failure::Failed(format!("{}: {e}", path.display()));
+        let bytes = std::fs::read(path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => told(&"there is no such file"),
+            _ => told(&e),
+        })?;
+        if !is_file(&bytes) {
+            let head = &bytes[..bytes.len().min(HEAD as usize)];
+            return Err(Failure::Failed(not_a_model(&path.display().to_string(), head)));
+        }
+        Model::from_bytes(&bytes).and_then(Self::of).map_err(|e| told(&e))
+    }
+
+    /// Writes a model file, whole or not at all.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.model.save(path)
+    }
+
+    /// What it learns.
+    pub fn task(&self) -> Task {
+        self.model.kind().task
+    }
+
+    /// Names of the classes as text.
+    pub fn class_names(&self) -> Vec<String> {
+        self.model.classes().into_iter().flatten().map(ToString::to_string).collect()
+    }
+
+    /// Predictions for rows as the file has them: numbers of classes, or targets in their own units.
+    ///
+    /// # Errors
+    /// Rows of another length, and NaN or infinities in them.
+    pub fn predict(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let mut rows = rows.to_owned();
+        if let Some(pipeline) = &self.pipeline {
+            pipeline.apply(rows.view_mut())?;
+        }
+        self.predict_prepared(rows.view())
+    }
+
+    /// The same for rows that the pipeline has changed already.
+    pub(crate) fn predict_prepared(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        if self.task() == Task::Classification {
+            let classes = self.model.predict_classes(rows)?;
+            return Ok(Array2::from_shape_fn((classes.len(), 1), |(i, _)| classes[i] as f64));
+        }
+        let mut values = self.model.predict(rows)?;
+        let scales = self.pipeline.iter().flat_map(|p| &p.targets);
+        for (mut column, scale) in values.columns_mut().into_iter().zip(scales) {
+            column.mapv_inplace(|v| scale.mean + scale.scale * v);
+        }
+        Ok(values)
+    }
+
+    /// Standard deviations of observations in their own units, for rows that the pipeline has changed already.
+    pub(crate) fn deviations_prepared(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        let mut deviations = self.model.deviations(rows)?;
+        let scales = self.pipeline.iter().flat_map(|p| &p.targets);
+        for (mut column, scale) in deviations.columns_mut().into_iter().zip(scales) {
+            column.mapv_inplace(|v| v * scale.scale);
+        }
+        Ok(deviations)
+    }
+}

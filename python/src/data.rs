@@ -1,0 +1,135 @@
+//! Rows, targets and weights as a source of blocks.
+
+use crate::arrays::{Precision, Rows, Table, Vector, View};
+use crate::features::Drawable;
+use bochner::Result;
+use bochner::rows::{InMemory, RowBlock, RowSource};
+use bochner::scalar::Real;
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, s};
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+/// Rows between two looks for signals; accumulators collect as many anyway.
+const BLOCK_ROWS: usize = 1024;
+
+/// A precision that models are fitted in.
+pub(crate) trait Modelled: Drawable {
+    fn table<'a, 'py>(rows: &'a Rows<'py>) -> Option<&'a Table<'py, Self>>;
+    fn vector<'a, 'py>(vector: &'a Vector<'py>) -> Option<&'a PyReadonlyArray1<'py, Self>>;
+}
+
+macro_rules! modelled {
+    ($real:ident, $variant:ident) => {
+        impl Modelled for $real {
+            fn table<'a, 'py>(rows: &'a Rows<'py>) -> Option<&'a Table<'py, $real>> {
+                if let Rows::$variant(table) = rows { Some(table) } else { None }
+            }
+            fn vector<'a, 'py>(vector: &'a Vector<'py>) -> Option<&'a PyReadonlyArray1<'py, $real>> {
+                if let Vector::$variant(vector) = vector { Some(vector) } else { None }
+            }
+        }
+    };
+}
+modelled!(f32, Single);
+modelled!(f64, Double);
+
+/// Runs the body with `$data` the rows, targets and weights in their precision `$R`.
+macro_rules! with_data {
+    ($x:expr, $targets:expr, $weights:expr, |$data:ident: $R:ident| $body:expr) => {
+        match &$x {
+            $crate::arrays::Rows::Single(_) => {
+                #[allow(dead_code)]
+                type $R = f32;
+                let $data = $crate::data::Data::<f32>::new(&$x, &$targets, $weights.as_ref())?;
+                $body
+            }
+            $crate::arrays::Rows::Double(_) => {
+                #[allow(dead_code)]
+                type $R = f64;
+                let $data = $crate::data::Data::<f64>::new(&$x, &$targets, $weights.as_ref())?;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_data;
+
+/// Rows, targets and weights in one precision; a source of blocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Data<'a, R> {
+    rows: View<'a, R>,
+    targets: ArrayView2<'a, R>,
+    weights: Option<ArrayView1<'a, R>>,
+}
+
+impl<'a, R: Modelled> Data<'a, R> {
+    pub(crate) fn new(x: &'a Rows<'_>, targets: &'a Rows<'_>, weights: Option<&'a Vector<'_>>) -> PyResult<Self> {
+        let one_precision = || PyTypeError::new_err("rows, targets and weights must be arrays of one dtype");
+        let targets = match R::table(targets) {
+            Some(Table::Dense(targets)) => targets.as_array(),
+            _ => return Err(one_precision()),
+        };
+        let weights = match weights {
+            Some(weights) => Some(R::vector(weights).ok_or_else(one_precision)?.as_array()),
+            None => None,
+        };
+        let rows = R::table(x).ok_or_else(one_precision)?.view()?;
+        if targets.nrows() != rows.nrows() || weights.is_some_and(|weights| weights.len() != rows.nrows()) {
+            return Err(PyValueError::new_err("rows, targets and weights must be of one length"));
+        }
+        Ok(Data { rows, targets, weights })
+    }
+
+    /// All of it in double precision.
+    pub(crate) fn wide(&self) -> Result<Wide> {
+        let weights = self.weights.map(|weights| weights.mapv(Real::to_f64));
+        Ok(Wide { rows: self.rows.wide()?, targets: self.targets.mapv(Real::to_f64), weights })
+    }
+}
+
+/// Dense rows, targets and weights in double precision.
+pub(crate) struct Wide {
+    pub(crate) rows: Array2<f64>,
+    pub(crate) targets: Array2<f64>,
+    weights: Option<Array1<f64>>,
+}
+
+impl Wide {
+    pub(crate) fn source(&self) -> Result<InMemory<'_, f64>> {
+        let source = InMemory::new(self.rows.view(), self.targets.view())?;
+        match &self.weights {
+            Some(weights) => source.with_weights(weights.view()),
+            None => Ok(source),
+        }
+    }
+}
+
+impl<R: Precision> RowSource<R> for Data<'_, R> {
+    fn input_dim(&self) -> usize {
+        self.rows.ncols()
+    }
+
+    fn target_dim(&self) -> usize {
+        self.targets.ncols()
+    }
+
+    fn len_hint(&self) -> Option<usize> {
+        Some(self.rows.nrows())
+    }
+
+    fn for_each_block(&mut self, visit: &mut dyn FnMut(RowBlock<'_, R>) -> Result<()>) -> Result<()> {
+        let n = self.rows.nrows();
+        let step = BLOCK_ROWS.min(self.rows.most_rows());
+        let mut buffer = Vec::new();
+        for start in (0..n).step_by(step) {
+            let window = start..(start + step).min(n);
+            visit(RowBlock {
+                rows: self.rows.rows(window.clone(), &mut buffer)?,
+                targets: self.targets.slice(s![window.clone(), ..]),
+                weights: self.weights.as_ref().map(|weights| weights.slice(s![window])),
+            })?;
+        }
+        Ok(())
+    }
+}
