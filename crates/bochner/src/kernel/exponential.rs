@@ -1,4 +1,4 @@
-use super::{AnyKernel, DotProductKernel, Kernel, dot};
+use super::{AnyKernel, DotProductKernel, Kernel};
 use crate::error::{Result, check_positive};
 use crate::parameter::Domain;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// assert!((k.evaluate(&[1.0, 3.0], &[1.0, 1.0]) - 1f64.exp()).abs() < 1e-14);
 /// # Ok::<(), bochner::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(try_from = "Parameters")]
 pub struct Exponential {
     length_scale: f64,
@@ -43,11 +43,6 @@ impl Exponential {
         Exponential::new(libm::sqrt(libm::sqrt(dim as f64)))
     }
 
-    /// `ℓ`.
-    pub fn length_scale(&self) -> f64 {
-        self.length_scale
-    }
-
     #[inline(always)]
     fn of(&self, dot: f64) -> f64 {
         libm::exp(dot / self.length_scale / self.length_scale)
@@ -58,20 +53,8 @@ impl Kernel for Exponential {
     fn description(&self) -> Option<AnyKernel> {
         Some((*self).into())
     }
-    fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
-        self.of(dot(x, y))
-    }
 
-    fn of_products(&self, dot: f64, _x_norm_sq: f64, _y_norm_sq: f64) -> Option<f64> {
-        Some(self.of(dot))
-    }
-
-    fn map_products(&self, dots: &mut [f64], _x_norm_sq: f64, _y_norms_sq: &[f64]) -> bool {
-        for dot in dots {
-            *dot = self.of(*dot);
-        }
-        true
-    }
+    values_of!(dot);
 }
 
 impl DotProductKernel for Exponential {

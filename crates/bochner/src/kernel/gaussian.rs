@@ -1,4 +1,4 @@
-use super::{AnyKernel, Kernel, SpectralKernel, distance_sq};
+use super::{AnyKernel, Kernel, SpectralKernel};
 use crate::error::{Result, check_positive};
 use crate::parameter::Domain;
 use crate::random::Stream;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// assert!((k.evaluate(&[1.0, 3.0], &[1.0, 1.0]) - (-0.5f64).exp()).abs() < 1e-15);
 /// # Ok::<(), bochner::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(try_from = "Parameters")]
 pub struct Gaussian {
     length_scale: f64,
@@ -35,11 +35,6 @@ impl Gaussian {
         Ok(Gaussian { length_scale })
     }
 
-    /// `ℓ`.
-    pub fn length_scale(&self) -> f64 {
-        self.length_scale
-    }
-
     #[inline(always)]
     fn of(&self, distance_sq: f64) -> f64 {
         // Divided twice: ℓ² may underflow or overflow where the quotient does not.
@@ -51,20 +46,8 @@ impl Kernel for Gaussian {
     fn description(&self) -> Option<AnyKernel> {
         Some((*self).into())
     }
-    fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
-        self.of(distance_sq(x, y))
-    }
 
-    fn of_distance_sq(&self, distance_sq: f64) -> Option<f64> {
-        Some(self.of(distance_sq))
-    }
-
-    fn map_distances_sq(&self, distances_sq: &mut [f64]) -> bool {
-        for entry in distances_sq {
-            *entry = self.of(*entry);
-        }
-        true
-    }
+    values_of!(distance_sq);
 }
 
 impl SpectralKernel for Gaussian {

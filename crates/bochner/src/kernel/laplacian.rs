@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// assert!((Laplacian::new(1.0, 1)?.evaluate(&x, &y) - (-7f64).exp()).abs() < 1e-15);
 /// # Ok::<(), bochner::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(try_from = "Parameters")]
 pub struct Laplacian {
     length_scale: f64,
@@ -41,20 +41,10 @@ impl Laplacian {
         Ok(Laplacian { length_scale, norm })
     }
 
-    /// `ℓ`.
-    pub fn length_scale(&self) -> f64 {
-        self.length_scale
-    }
-
     /// The Matérn kernel of smoothness 1/2 it is for norm 2; with norm 1 frequencies are independent Cauchy variables per
     /// coordinate, which no scale mixture gives.
     pub fn matern(&self) -> Option<Matern> {
         (self.norm == 2).then(|| Matern::new(0.5, self.length_scale).expect("checked on construction"))
-    }
-
-    /// 1 or 2.
-    pub fn norm(&self) -> u8 {
-        self.norm
     }
 }
 

@@ -37,12 +37,6 @@ kernel_entry! {
     length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
 }
 
-impl PartialEq for Matern {
-    fn eq(&self, other: &Self) -> bool {
-        (self.nu, self.length_scale) == (other.nu, other.length_scale)
-    }
-}
-
 impl Matern {
     /// The kernel of smoothness `nu` and length scale `ℓ`.
     ///
@@ -52,16 +46,6 @@ impl Matern {
         check_positive("nu", nu)?;
         check_positive("length_scale", length_scale)?;
         Ok(Matern { nu, length_scale, table: Arc::default() })
-    }
-
-    /// `ν`.
-    pub fn nu(&self) -> f64 {
-        self.nu
-    }
-
-    /// `ℓ`.
-    pub fn length_scale(&self) -> f64 {
-        self.length_scale
     }
 
     #[inline(always)]

@@ -16,8 +16,8 @@
 //! A kernel with parameters inside is a value, [`AnyKernel`] is one of them; [`kernel_matrix`] evaluates it on all pairs of two
 //! sets of rows.
 
-/// Declares what a scalar kernel is called and takes: its entry in the catalogue, its defaults, and how files are read. The
-/// parameters stand in the order of `new`.
+/// Declares what a scalar kernel is called and takes: its entry in the catalogue, its defaults, how files are read, equality
+/// and access to its parameters. The parameters stand in the order of `new`.
 macro_rules! kernel_entry {
     ($(#[doc = $about:literal])+ $kernel:ident = $name:literal, $title:literal;
      $($(#[doc = $sentence:literal])+ $field:ident: $type:ty = $default:expr, $domain:expr, $role:ident;)*) => {
@@ -40,7 +40,18 @@ macro_rules! kernel_entry {
             }
         }
 
+        impl PartialEq for $kernel {
+            fn eq(&self, other: &Self) -> bool {
+                ($(self.$field,)*) == ($(other.$field,)*)
+            }
+        }
+
         impl $kernel {
+            $($(#[doc = $sentence])+
+            pub fn $field(&self) -> $type {
+                self.$field
+            })*
+
             /// What every door knows of this kernel.
             pub const ENTRY: $crate::parameter::Entry = $crate::parameter::Entry {
                 name: $name,
@@ -51,6 +62,33 @@ macro_rules! kernel_entry {
                     $($(#[doc = $sentence])+ $field: $type = $default, $domain, $role;)*
                 },
             };
+        }
+    };
+}
+
+/// The values of a kernel that is a function `of` the inner product or of the squared distance.
+macro_rules! values_of {
+    (dot) => {
+        fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
+            self.of($crate::kernel::dot(x, y))
+        }
+
+        fn of_products(&self, dot: f64, _x_norm_sq: f64, _y_norm_sq: f64) -> Option<f64> {
+            Some(self.of(dot))
+        }
+
+        fn map_products(&self, dots: &mut [f64], _x_norm_sq: f64, _y_norms_sq: &[f64]) -> bool {
+            dots.iter_mut().for_each(|dot| *dot = self.of(*dot));
+            true
+        }
+    };
+    (distance_sq) => {
+        fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
+            self.of($crate::kernel::distance_sq(x, y))
+        }
+
+        fn of_distance_sq(&self, distance_sq: f64) -> Option<f64> {
+            Some(self.of(distance_sq))
         }
     };
 }

@@ -41,12 +41,6 @@ kernel_entry! {
     bias: f64 = 0.0, Domain::NON_NEGATIVE, Kernel;
 }
 
-impl PartialEq for Optical {
-    fn eq(&self, other: &Self) -> bool {
-        (self.exponent, self.bias) == (other.exponent, other.bias)
-    }
-}
-
 /// Even exponents up to this one are evaluated as polynomials in `t` and `N`.
 const LARGEST_POLYNOMIAL: f64 = 20.0;
 
@@ -64,16 +58,6 @@ impl Optical {
     fn with(exponent: f64, bias: f64) -> Self {
         let factor = gamma(0.5 * exponent + 1.0);
         Optical { exponent, bias, at_right_angle: factor * factor, table: Arc::default() }
-    }
-
-    /// `m`.
-    pub fn exponent(&self) -> f64 {
-        self.exponent
-    }
-
-    /// `ν`.
-    pub fn bias(&self) -> f64 {
-        self.bias
     }
 
     /// The kernel of twice the exponent: `Var = (k_{2m} − k_m²)/D`.

@@ -1,4 +1,4 @@
-use super::{AnyKernel, DotProductKernel, Kernel, dot, powu};
+use super::{AnyKernel, DotProductKernel, Kernel, powu};
 use crate::error::{Result, check_non_negative};
 use crate::parameter::Domain;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(k.evaluate(&[1.0, 2.0], &[3.0, -0.5]), 8.0);
 /// # Ok::<(), bochner::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(try_from = "Parameters")]
 pub struct Polynomial {
     degree: u32,
@@ -48,19 +48,9 @@ impl Polynomial {
         Polynomial { degree, gamma: 1.0, coef0: 0.0 }
     }
 
-    /// `p`.
-    pub fn degree(&self) -> u32 {
-        self.degree
-    }
-
-    /// `γ`.
-    pub fn gamma(&self) -> f64 {
-        self.gamma
-    }
-
-    /// `ν`.
-    pub fn coef0(&self) -> f64 {
-        self.coef0
+    #[inline(always)]
+    fn of(&self, dot: f64) -> f64 {
+        powu(self.gamma * dot + self.coef0, self.degree)
     }
 }
 
@@ -68,20 +58,8 @@ impl Kernel for Polynomial {
     fn description(&self) -> Option<AnyKernel> {
         Some((*self).into())
     }
-    fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
-        powu(self.gamma * dot(x, y) + self.coef0, self.degree)
-    }
 
-    fn of_products(&self, dot: f64, _x_norm_sq: f64, _y_norm_sq: f64) -> Option<f64> {
-        Some(powu(self.gamma * dot + self.coef0, self.degree))
-    }
-
-    fn map_products(&self, dots: &mut [f64], _x_norm_sq: f64, _y_norms_sq: &[f64]) -> bool {
-        for dot in dots {
-            *dot = powu(self.gamma * *dot + self.coef0, self.degree);
-        }
-        true
-    }
+    values_of!(dot);
 }
 
 impl DotProductKernel for Polynomial {

@@ -1,4 +1,4 @@
-use super::{DotProductKernel, Kernel, dot};
+use super::{DotProductKernel, Kernel};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -58,20 +58,7 @@ impl PowerSeries {
 }
 
 impl Kernel for PowerSeries {
-    fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
-        self.of(dot(x, y))
-    }
-
-    fn of_products(&self, dot: f64, _x_norm_sq: f64, _y_norm_sq: f64) -> Option<f64> {
-        Some(self.of(dot))
-    }
-
-    fn map_products(&self, dots: &mut [f64], _x_norm_sq: f64, _y_norms_sq: &[f64]) -> bool {
-        for dot in dots {
-            *dot = self.of(*dot);
-        }
-        true
-    }
+    values_of!(dot);
 }
 
 impl DotProductKernel for PowerSeries {

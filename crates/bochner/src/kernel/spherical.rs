@@ -1,4 +1,4 @@
-use super::{AnyKernel, Kernel, Polynomial, distance_sq, powu};
+use super::{AnyKernel, Kernel, Polynomial, powu};
 use crate::error::{Error, Result};
 use crate::parameter::Domain;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// assert!((k.evaluate(&x, &y) - k.polynomial().evaluate(&x, &y)).abs() < 1e-15);
 /// # Ok::<(), bochner::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(try_from = "Parameters")]
 pub struct Spherical {
     degree: u32,
@@ -42,16 +42,6 @@ impl Spherical {
         Ok(Spherical { degree, a })
     }
 
-    /// `p`.
-    pub fn degree(&self) -> u32 {
-        self.degree
-    }
-
-    /// `A`.
-    pub fn a(&self) -> f64 {
-        self.a
-    }
-
     /// The polynomial kernel it is on unit rows.
     pub fn polynomial(&self) -> Polynomial {
         let gamma = 2.0 / (self.a * self.a);
@@ -68,11 +58,6 @@ impl Kernel for Spherical {
     fn description(&self) -> Option<AnyKernel> {
         Some((*self).into())
     }
-    fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
-        self.of(distance_sq(x, y))
-    }
 
-    fn of_distance_sq(&self, distance_sq: f64) -> Option<f64> {
-        Some(self.of(distance_sq))
-    }
+    values_of!(distance_sq);
 }

@@ -1,4 +1,4 @@
-use super::{Answers, Load, ModelEntry, Task, compared, load, process_in_words};
+use super::{Answers, Load, ModelEntry, compared, load, process_in_words};
 use crate::context::Context;
 use crate::error::{Error, Result, check_dim};
 use crate::feature::Description;
@@ -7,7 +7,7 @@ use crate::model::exact::{
     ExactGpClassifier, ExactGpClassifierModel, ExactGpRegressor, ExactGpRegressorModel, KernelRidge, KernelRidgeModel,
 };
 use crate::model::{ExactOperatorRidgeModel, Fit, Fitted, Predict};
-use crate::parameter::{Domain, Entry, description};
+use crate::parameter::{Domain, description};
 use crate::persist::{Header, Stored, Tensor, malformed};
 use crate::random::Seed;
 use crate::rows::InMemory;
@@ -69,11 +69,7 @@ impl KernelRidgeSpec {
     /// Parameters out of range, named.
     pub fn on(&self, kernel: Arc<dyn Kernel>) -> Result<KernelRidge> {
         self.check_parameters()?;
-        let ridge = KernelRidge::new(kernel, self.alpha)?;
-        match self.memory_budget {
-            Some(bytes) => ridge.with_memory_budget(bytes),
-            None => Ok(ridge),
-        }
+        KernelRidge::new(kernel, self.alpha)
     }
 }
 
@@ -94,65 +90,48 @@ const GP_REGRESSOR: &str = "exact_gp_regressor";
 const GP_CLASSIFIER: &str = "exact_gp_classifier";
 const OPERATOR_RIDGE: &str = "exact_operator_ridge";
 
-pub(super) const RIDGE: ModelEntry = ModelEntry {
-    entry: Entry {
-        name: KERNEL_RIDGE,
-        aliases: &[],
-        title: "exact kernel ridge regression",
-        about: "What ridge regression on features approximates, for some thousands of rows.",
-        parameters: KernelRidgeSpec::PARAMETERS,
-    },
-    option: "exact-ridge",
-    task: Task::Regression,
-    answers: Answers::VALUES,
-    only_double: true,
-    load: load::<KernelRidgeModel, KernelRidgeModel>,
-};
+pub(super) const RIDGE: ModelEntry = ModelEntry::new(
+    KERNEL_RIDGE,
+    "exact kernel ridge regression",
+    "What ridge regression on features approximates, for some thousands of rows.",
+    "exact-ridge",
+    KernelRidgeSpec::PARAMETERS,
+    load::<KernelRidgeModel, KernelRidgeModel>,
+)
+.in_double();
 
-pub(super) const REGRESSION: ModelEntry = ModelEntry {
-    entry: Entry {
-        name: GP_REGRESSOR,
-        aliases: &[],
-        title: "exact Gaussian process regression",
-        about: "What Gaussian process regression on features approximates, for some thousands of rows.",
-        parameters: ExactGpRegressorSpec::PARAMETERS,
-    },
-    option: "exact-gp",
-    task: Task::Regression,
-    answers: Answers::DEVIATIONS,
-    only_double: true,
-    load: load::<ExactGpRegressorModel, ExactGpRegressorModel>,
-};
+pub(super) const REGRESSION: ModelEntry = ModelEntry::new(
+    GP_REGRESSOR,
+    "exact Gaussian process regression",
+    "What Gaussian process regression on features approximates, for some thousands of rows.",
+    "exact-gp",
+    ExactGpRegressorSpec::PARAMETERS,
+    load::<ExactGpRegressorModel, ExactGpRegressorModel>,
+)
+.answering(Answers::DEVIATIONS)
+.in_double();
 
-pub(super) const CLASSIFICATION: ModelEntry = ModelEntry {
-    entry: Entry {
-        name: GP_CLASSIFIER,
-        aliases: &[],
-        title: "exact Gaussian process classification",
-        about: "What Gaussian process classification on features approximates, for some thousands of rows.",
-        parameters: ExactGpClassifierSpec::PARAMETERS,
-    },
-    option: "exact-gp",
-    task: Task::Classification,
-    answers: Answers::PROBABILITIES,
-    only_double: true,
-    load: load::<ExactGpClassifierModel, ExactGpClassifierModel>,
-};
+pub(super) const CLASSIFICATION: ModelEntry = ModelEntry::new(
+    GP_CLASSIFIER,
+    "exact Gaussian process classification",
+    "What Gaussian process classification on features approximates, for some thousands of rows.",
+    "exact-gp",
+    ExactGpClassifierSpec::PARAMETERS,
+    load::<ExactGpClassifierModel, ExactGpClassifierModel>,
+)
+.classification()
+.answering(Answers::PROBABILITIES)
+.in_double();
 
-pub(super) const OPERATOR: ModelEntry = ModelEntry {
-    entry: Entry {
-        name: OPERATOR_RIDGE,
-        aliases: &[],
-        title: "exact ridge regression with an operator-valued kernel",
-        about: "What operator-valued features approximate, for some hundreds of rows.",
-        parameters: ExactOperatorRidgeSpec::PARAMETERS,
-    },
-    option: "exact-operator",
-    task: Task::Regression,
-    answers: Answers::VALUES,
-    only_double: true,
-    load: load::<ExactOperatorRidgeModel, ExactOperatorRidgeModel>,
-};
+pub(super) const OPERATOR: ModelEntry = ModelEntry::new(
+    OPERATOR_RIDGE,
+    "exact ridge regression with an operator-valued kernel",
+    "What operator-valued features approximate, for some hundreds of rows.",
+    "exact-operator",
+    ExactOperatorRidgeSpec::PARAMETERS,
+    load::<ExactOperatorRidgeModel, ExactOperatorRidgeModel>,
+)
+.in_double();
 
 fn matrix(values: ArrayView2<'_, f64>) -> Result<Tensor> {
     Tensor::of(vec![values.nrows(), values.ncols()], values.iter().copied())
@@ -171,21 +150,8 @@ fn data(stored: &Stored, targets: &str) -> Result<Data> {
 }
 
 impl Fitted for KernelRidgeModel {
-    fn kind(&self) -> &'static str {
-        KERNEL_RIDGE
-    }
-
-    fn description(&self) -> Option<Description> {
-        self.kernel().description().map(Description::Kernel)
-    }
-
-    fn dims(&self) -> (usize, usize) {
-        (self.input_dim(), self.output_dim())
-    }
-
-    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        self.predict(rows)
-    }
+    on_kernel!(KERNEL_RIDGE);
+    regresses!(Predict::predict);
 
     fn sentences(&self) -> Vec<String> {
         compared(self.rows().nrows(), self.report())
@@ -214,13 +180,7 @@ impl Fitted for ExactOperatorRidgeModel {
         Some(self.kernel().clone().into())
     }
 
-    fn dims(&self) -> (usize, usize) {
-        (self.input_dim(), self.output_dim())
-    }
-
-    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        self.predict(rows)
-    }
+    regresses!(Predict::predict);
 
     fn sentences(&self) -> Vec<String> {
         compared(self.rows().nrows(), self.report())
@@ -247,21 +207,8 @@ impl Load for ExactOperatorRidgeModel {
 
 /// A file has rows and targets; the factor, which would take `n²/2` numbers, is computed again when it is read.
 impl Fitted for ExactGpRegressorModel {
-    fn kind(&self) -> &'static str {
-        GP_REGRESSOR
-    }
-
-    fn description(&self) -> Option<Description> {
-        self.kernel().description().map(Description::Kernel)
-    }
-
-    fn dims(&self) -> (usize, usize) {
-        (self.input_dim(), self.output_dim())
-    }
-
-    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        self.predict(rows)
-    }
+    on_kernel!(GP_REGRESSOR);
+    regresses!(Predict::predict);
 
     fn variances(&self, rows: ArrayView2<'_, f64>) -> Result<(Array2<f64>, Vec<f64>)> {
         Ok((self.predict_with_variance(rows)?.1, self.observation_variances()))
@@ -300,29 +247,8 @@ impl Load for ExactGpRegressorModel {
 
 /// As [`ExactGpRegressorModel`].
 impl Fitted for ExactGpClassifierModel {
-    fn kind(&self) -> &'static str {
-        GP_CLASSIFIER
-    }
-
-    fn description(&self) -> Option<Description> {
-        self.kernel().description().map(Description::Kernel)
-    }
-
-    fn dims(&self) -> (usize, usize) {
-        (self.input_dim(), self.classes())
-    }
-
-    fn class_count(&self) -> Option<usize> {
-        Some(self.classes())
-    }
-
-    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        self.probabilities(rows)
-    }
-
-    fn is_probabilistic(&self) -> bool {
-        true
-    }
+    on_kernel!(GP_CLASSIFIER);
+    gives_probabilities!(self, rows => self.probabilities(rows));
 
     fn sentences(&self) -> Vec<String> {
         vec![format!("one process per class, {} in all, solved again from the rows in the file", self.classes())]

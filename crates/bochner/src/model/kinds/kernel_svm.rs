@@ -1,9 +1,8 @@
-use super::{Answers, Load, ModelEntry, Task, count, load};
+use super::{Load, ModelEntry, count, load};
 use crate::error::{Result, check_dim};
-use crate::feature::Description;
 use crate::kernel::{AnyKernel, Kernel};
 use crate::model::{Fitted, KernelSvm, KernelSvmModel};
-use crate::parameter::{Domain, Entry, description};
+use crate::parameter::{Domain, description};
 use crate::persist::{Header, Stored, Tensor};
 use ndarray::{Array2, ArrayView2};
 
@@ -30,12 +29,9 @@ impl KernelSvmSpec {
     /// Parameters out of range, named.
     pub fn on<K: Kernel + Clone>(&self, kernel: K) -> Result<KernelSvm<K>> {
         self.check_parameters()?;
-        let mut svm = KernelSvm::new(kernel, self.C)?.with_tolerance(self.tol)?;
-        if let Some(steps) = self.max_iter {
-            svm = svm.with_max_steps(steps)?;
-        }
-        match self.memory_budget {
-            Some(bytes) => svm.with_memory_budget(bytes),
+        let svm = KernelSvm::new(kernel, self.C)?.with_tolerance(self.tol)?;
+        match self.max_iter {
+            Some(steps) => svm.with_max_steps(steps),
             None => Ok(svm),
         }
     }
@@ -43,29 +39,19 @@ impl KernelSvmSpec {
 
 pub(crate) const KIND: &str = "kernel_svm";
 
-pub(super) const ENTRY: ModelEntry = ModelEntry {
-    entry: Entry {
-        name: KIND,
-        aliases: &[],
-        title: "exact kernel support vector machine",
-        about: "A support vector machine with the exact kernel, one class against another, for some thousands of rows.",
-        parameters: KernelSvmSpec::PARAMETERS,
-    },
-    option: "kernel-svm",
-    task: Task::Classification,
-    answers: Answers::VALUES,
-    only_double: true,
-    load: load::<KernelSvmModel<AnyKernel>, KernelSvmModel<AnyKernel>>,
-};
+pub(super) const ENTRY: ModelEntry = ModelEntry::new(
+    KIND,
+    "exact kernel support vector machine",
+    "A support vector machine with the exact kernel, one class against another, for some thousands of rows.",
+    "kernel-svm",
+    KernelSvmSpec::PARAMETERS,
+    load::<KernelSvmModel<AnyKernel>, KernelSvmModel<AnyKernel>>,
+)
+.classification()
+.in_double();
 
 impl<K: Kernel + 'static> Fitted for KernelSvmModel<K> {
-    fn kind(&self) -> &'static str {
-        KIND
-    }
-
-    fn description(&self) -> Option<Description> {
-        self.kernel().description().map(Description::Kernel)
-    }
+    on_kernel!(KIND);
 
     fn dims(&self) -> (usize, usize) {
         (self.support_vectors().ncols(), self.classes())

@@ -1,9 +1,9 @@
-use super::{Answers, Load, ModelEntry, Task, count, load};
+use super::{Answers, Load, ModelEntry, count, load};
 use crate::error::{Result, check_dim};
 use crate::feature::{Description, DynMap, FeatureMap, MAX_DEGREE, SketchKind, Spec};
 use crate::linalg::Cholesky;
 use crate::model::{Fitted, Local, LocalGpModel, Predict};
-use crate::parameter::{Domain, Entry, description};
+use crate::parameter::{Domain, description};
 use crate::persist::{Header, Stored, Tensor, malformed, triangle};
 use crate::preprocess::LengthScale;
 use crate::variance::Weights;
@@ -39,20 +39,9 @@ description! {
 
 const KIND: &str = "local_gp";
 
-pub(super) const ENTRY: ModelEntry = ModelEntry {
-    entry: Entry {
-        name: KIND,
-        aliases: &[],
-        title: "Gaussian process regression around many centres",
-        about: "A Gaussian process with features around the nearest of many centres, for numbers that change over short distances.",
-        parameters: LocalGpSpec::PARAMETERS,
-    },
-    option: "local-gp",
-    task: Task::Regression,
-    answers: Answers::DEVIATIONS,
-    only_double: true,
-    load: load::<LocalGpModel, LocalGpModel>,
-};
+pub(super) const ENTRY: ModelEntry = ModelEntry::new(KIND, "Gaussian process regression around many centres", "A Gaussian process with features around the nearest of many centres, for numbers that change over short distances.", "local-gp", LocalGpSpec::PARAMETERS, load::<LocalGpModel, LocalGpModel>)
+.answering(Answers::DEVIATIONS)
+.in_double();
 
 impl Fitted for LocalGpModel {
     fn kind(&self) -> &'static str {
@@ -63,13 +52,7 @@ impl Fitted for LocalGpModel {
         Some(Description::Map(self.spec().clone().into()))
     }
 
-    fn dims(&self) -> (usize, usize) {
-        (self.input_dim(), self.output_dim())
-    }
-
-    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        self.predict(rows)
-    }
+    regresses!(Predict::predict);
 
     fn variances(&self, rows: ArrayView2<'_, f64>) -> Result<(Array2<f64>, Vec<f64>)> {
         let (mean, variance) = self.predict_with_variance(rows)?;

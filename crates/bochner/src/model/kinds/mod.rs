@@ -1,5 +1,76 @@
 //! The kinds of models that files hold, one line each; beside every kind its parameters, its answers and its file.
 
+/// What models on a map `M` say of it.
+macro_rules! on_map {
+    ($kind:ident) => {
+        fn kind(&self) -> &'static str {
+            $kind
+        }
+
+        fn description(&self) -> Option<crate::feature::Description> {
+            self.map().description().cloned().map(crate::feature::Description::Map)
+        }
+
+        fn precision(&self) -> &'static str {
+            <M::Real as crate::scalar::Real>::NAME
+        }
+    };
+}
+
+/// What models with an exact kernel say of it.
+macro_rules! on_kernel {
+    ($kind:ident) => {
+        fn kind(&self) -> &'static str {
+            $kind
+        }
+
+        fn description(&self) -> Option<crate::feature::Description> {
+            self.kernel().description().map(crate::feature::Description::Kernel)
+        }
+    };
+}
+
+/// One number per target.
+macro_rules! regresses {
+    ($values:path) => {
+        fn dims(&self) -> (usize, usize) {
+            (crate::model::Predict::input_dim(self), crate::model::Predict::output_dim(self))
+        }
+
+        fn values(&self, rows: ndarray::ArrayView2<'_, f64>) -> crate::error::Result<ndarray::Array2<f64>> {
+            $values(self, rows)
+        }
+    };
+}
+
+/// One number per class.
+macro_rules! classifies {
+    () => {
+        fn dims(&self) -> (usize, usize) {
+            (crate::model::Predict::input_dim(self), self.classes())
+        }
+
+        fn class_count(&self) -> Option<usize> {
+            Some(self.classes())
+        }
+    };
+}
+
+/// The same, where the numbers are probabilities.
+macro_rules! gives_probabilities {
+    ($self:ident, $rows:ident => $values:expr) => {
+        classifies!();
+
+        fn values(&$self, $rows: ndarray::ArrayView2<'_, f64>) -> crate::error::Result<ndarray::Array2<f64>> {
+            $values
+        }
+
+        fn is_probabilistic(&self) -> bool {
+            true
+        }
+    };
+}
+
 mod exact;
 mod kernel_svm;
 mod local_gp;
@@ -19,7 +90,7 @@ pub use svm::SvmSpec;
 
 use super::{Fitted, Predict};
 use crate::error::{Error, Result};
-use crate::parameter::{Entry, words};
+use crate::parameter::{Entry, Parameter, words};
 use crate::persist::{Stored, malformed};
 use crate::scalar::Real;
 use crate::solve::SolveReport;
@@ -83,10 +154,37 @@ pub struct ModelEntry {
     pub answers: Answers,
     /// Whether all its arithmetic is in double precision.
     pub only_double: bool,
-    pub(crate) load: fn(&Stored) -> Result<Arc<dyn Fitted>>,
+    pub(crate) load: Loader,
 }
 
+type Loader = fn(&Stored) -> Result<Arc<dyn Fitted>>;
+
 impl ModelEntry {
+    /// A regression that answers values.
+    const fn new(
+        name: &'static str,
+        title: &'static str,
+        about: &'static str,
+        option: &'static str,
+        parameters: &'static [Parameter],
+        load: Loader,
+    ) -> Self {
+        let entry = Entry { name, aliases: &[], title, about, parameters };
+        ModelEntry { entry, option, task: Task::Regression, answers: Answers::VALUES, only_double: false, load }
+    }
+
+    const fn classification(self) -> Self {
+        ModelEntry { task: Task::Classification, ..self }
+    }
+
+    const fn in_double(self) -> Self {
+        ModelEntry { only_double: true, ..self }
+    }
+
+    const fn answering(self, answers: Answers) -> Self {
+        ModelEntry { answers, ..self }
+    }
+
     /// The kind that files call `name`.
     ///
     /// # Errors

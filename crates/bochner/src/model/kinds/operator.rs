@@ -1,10 +1,10 @@
 use super::ridge::{read, write};
-use super::{Answers, Load, ModelEntry, Task, answers, load, solver_in_words};
+use super::{Load, ModelEntry, answers, load, solver_in_words};
 use crate::error::Result;
 use crate::feature::{Description, Directions};
 use crate::kernel::OperatorKernel;
-use crate::model::{Fitted, OperatorRidgeClassifierModel, OperatorRidgeModel, OperatorSolver, Predict};
-use crate::parameter::{Choice, Domain, Entry, Value, description, words};
+use crate::model::{Fitted, OperatorRidgeClassifierModel, OperatorRidgeModel, OperatorSolver};
+use crate::parameter::{Choice, Domain, Value, description, words};
 use crate::persist::{Header, Stored};
 use crate::rows::Coding;
 use crate::scalar::Real;
@@ -34,8 +34,9 @@ impl From<OperatorSolverName> for OperatorSolver {
             OperatorSolverName::Auto => OperatorSolver::Auto,
             OperatorSolverName::Stein => OperatorSolver::Stein,
             OperatorSolverName::Cholesky => OperatorSolver::Cholesky,
-            OperatorSolverName::ConjugateGradients => OperatorSolver::ConjugateGradients(Default::default()),
-            OperatorSolverName::Lbfgs => OperatorSolver::Lbfgs(Default::default()),
+            OperatorSolverName::ConjugateGradients | OperatorSolverName::Lbfgs => {
+                OperatorSolver::ConjugateGradients(Default::default())
+            }
             OperatorSolverName::StochasticGradient => OperatorSolver::StochasticGradient(Default::default()),
         }
     }
@@ -107,35 +108,24 @@ description! {
 const RIDGE: &str = "operator_ridge";
 const CLASSIFIER: &str = "operator_ridge_classifier";
 
-pub(super) const REGRESSION: ModelEntry = ModelEntry {
-    entry: Entry {
-        name: RIDGE,
-        aliases: &[],
-        title: "ridge regression with an operator-valued kernel",
-        about: "Ridge regression of several targets that are one function, such as a vector field.",
-        parameters: OperatorRidgeSpec::PARAMETERS,
-    },
-    option: "operator",
-    task: Task::Regression,
-    answers: Answers::VALUES,
-    only_double: false,
-    load: load::<OperatorRidgeModel<f32>, OperatorRidgeModel<f64>>,
-};
+pub(super) const REGRESSION: ModelEntry = ModelEntry::new(
+    RIDGE,
+    "ridge regression with an operator-valued kernel",
+    "Ridge regression of several targets that are one function, such as a vector field.",
+    "operator",
+    OperatorRidgeSpec::PARAMETERS,
+    load::<OperatorRidgeModel<f32>, OperatorRidgeModel<f64>>,
+);
 
-pub(super) const CLASSIFICATION: ModelEntry = ModelEntry {
-    entry: Entry {
-        name: CLASSIFIER,
-        aliases: &[],
-        title: "classification by regression of codes",
-        about: "Ridge regression of codes of classes with a decomposable kernel; the class of the nearest code wins.",
-        parameters: OperatorRidgeClassifierSpec::PARAMETERS,
-    },
-    option: "operator",
-    task: Task::Classification,
-    answers: Answers::VALUES,
-    only_double: false,
-    load: load::<OperatorRidgeClassifierModel<f32>, OperatorRidgeClassifierModel<f64>>,
-};
+pub(super) const CLASSIFICATION: ModelEntry = ModelEntry::new(
+    CLASSIFIER,
+    "classification by regression of codes",
+    "Ridge regression of codes of classes with a decomposable kernel; the class of the nearest code wins.",
+    "operator",
+    OperatorRidgeClassifierSpec::PARAMETERS,
+    load::<OperatorRidgeClassifierModel<f32>, OperatorRidgeClassifierModel<f64>>,
+)
+.classification();
 
 fn stored<R: Real>(kind: &str, model: &OperatorRidgeModel<R>) -> Result<Stored> {
     let features = model.features();
@@ -155,13 +145,7 @@ impl<R: Real> Fitted for OperatorRidgeModel<R> {
         R::NAME
     }
 
-    fn dims(&self) -> (usize, usize) {
-        (self.input_dim(), self.output_dim())
-    }
-
-    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        answers(self, rows)
-    }
+    regresses!(answers);
 
     fn sentences(&self) -> Vec<String> {
         solver_in_words(self.report())
@@ -193,13 +177,7 @@ impl<R: Real> Fitted for OperatorRidgeClassifierModel<R> {
         R::NAME
     }
 
-    fn dims(&self) -> (usize, usize) {
-        (self.input_dim(), self.classes())
-    }
-
-    fn class_count(&self) -> Option<usize> {
-        Some(self.classes())
-    }
+    classifies!();
 
     fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         Ok(self.scores(rows.mapv(R::from_f64).view())?.mapv(Real::to_f64))

@@ -1,11 +1,10 @@
-use super::{Answers, Load, ModelEntry, Task, answers, load, load_complex, process_in_words};
+use super::{Answers, Load, ModelEntry, answers, load, load_complex, process_in_words};
 use crate::error::{Result, check_dim};
-use crate::feature::{Description, DynComplexMap, DynMap, FeatureMap};
+use crate::feature::{DynComplexMap, DynMap, FeatureMap};
 use crate::linalg::Cholesky;
 use crate::model::evidence::Wide;
 use crate::model::{
-    ClassifierParts, Fitted, GpClassifierModel, GpParts, GpRegressor, GpRegressorModel, Predict, SviClassifierModel,
-    SviParts,
+    ClassifierParts, Fitted, GpClassifierModel, GpParts, GpRegressor, GpRegressorModel, SviClassifierModel, SviParts,
 };
 use crate::parameter::{Domain, Entry, Value, description, words};
 use crate::persist::{
@@ -96,45 +95,36 @@ const REGRESSOR: &str = "gp_regressor";
 const CLASSIFIER: &str = "gp_classifier";
 const SVI: &str = "svi_classifier";
 
-pub(super) const REGRESSION: ModelEntry = ModelEntry {
-    entry: Entry {
-        name: REGRESSOR,
-        aliases: &[],
-        title: "Gaussian process regression",
-        about: "A Gaussian process on the features, seen through noise: predictions that know how sure they are.",
-        parameters: GpRegressorSpec::PARAMETERS,
-    },
-    option: "gp",
-    task: Task::Regression,
-    answers: Answers::DEVIATIONS,
-    only_double: false,
-    load: load_complex::<
+pub(super) const REGRESSION: ModelEntry = ModelEntry::new(
+    REGRESSOR,
+    "Gaussian process regression",
+    "A Gaussian process on the features, seen through noise: predictions that know how sure they are.",
+    "gp",
+    GpRegressorSpec::PARAMETERS,
+    load_complex::<
         GpRegressorModel<DynMap<f32>>,
         GpRegressorModel<DynMap<f64>>,
         GpRegressorModel<DynComplexMap<f32>>,
         GpRegressorModel<DynComplexMap<f64>>,
     >,
-};
+)
+.answering(Answers::DEVIATIONS);
 
-pub(super) const CLASSIFICATION: ModelEntry = ModelEntry {
-    entry: Entry {
-        name: CLASSIFIER,
-        aliases: &[],
-        title: "Gaussian process classification",
-        about: "A Gaussian process for every class, on labels transformed to numbers: probabilities in one pass.",
-        parameters: GpClassifierSpec::PARAMETERS,
-    },
-    option: "gp",
-    task: Task::Classification,
-    answers: Answers::PROBABILITIES,
-    only_double: false,
-    load: load_complex::<
+pub(super) const CLASSIFICATION: ModelEntry = ModelEntry::new(
+    CLASSIFIER,
+    "Gaussian process classification",
+    "A Gaussian process for every class, on labels transformed to numbers: probabilities in one pass.",
+    "gp",
+    GpClassifierSpec::PARAMETERS,
+    load_complex::<
         GpClassifierModel<DynMap<f32>>,
         GpClassifierModel<DynMap<f64>>,
         GpClassifierModel<DynComplexMap<f32>>,
         GpClassifierModel<DynComplexMap<f64>>,
     >,
-};
+)
+.classification()
+.answering(Answers::PROBABILITIES);
 
 pub(super) const VARIATIONAL: ModelEntry = ModelEntry {
     entry: Entry {
@@ -193,25 +183,8 @@ fn coefficients_tensor<W: Scalar<Real = f64>>(coefficients: &Array2<W>) -> Resul
 }
 
 impl<M: FeatureMap + 'static> Fitted for GpRegressorModel<M> {
-    fn kind(&self) -> &'static str {
-        REGRESSOR
-    }
-
-    fn description(&self) -> Option<Description> {
-        self.map().description().cloned().map(Description::Map)
-    }
-
-    fn precision(&self) -> &'static str {
-        M::Real::NAME
-    }
-
-    fn dims(&self) -> (usize, usize) {
-        (self.input_dim(), self.output_dim())
-    }
-
-    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        answers(self, rows)
-    }
+    on_map!(REGRESSOR);
+    regresses!(answers);
 
     fn variances(&self, rows: ArrayView2<'_, f64>) -> Result<(Array2<f64>, Vec<f64>)> {
         let (_, variance) = self.predict_with_variance(rows.mapv(M::Real::from_f64).view())?;
@@ -245,33 +218,8 @@ impl<M: Drawable + 'static> Load for GpRegressorModel<M> {
 }
 
 impl<M: FeatureMap + 'static> Fitted for GpClassifierModel<M> {
-    fn kind(&self) -> &'static str {
-        CLASSIFIER
-    }
-
-    fn description(&self) -> Option<Description> {
-        self.map().description().cloned().map(Description::Map)
-    }
-
-    fn precision(&self) -> &'static str {
-        M::Real::NAME
-    }
-
-    fn dims(&self) -> (usize, usize) {
-        (self.input_dim(), self.classes())
-    }
-
-    fn class_count(&self) -> Option<usize> {
-        Some(self.classes())
-    }
-
-    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        self.probabilities(rows.mapv(M::Real::from_f64).view())
-    }
-
-    fn is_probabilistic(&self) -> bool {
-        true
-    }
+    on_map!(CLASSIFIER);
+    gives_probabilities!(self, rows => self.probabilities(rows.mapv(M::Real::from_f64).view()));
 
     fn sentences(&self) -> Vec<String> {
         vec![format!("one process per class on Dirichlet targets with alpha {}", self.alpha())]
@@ -307,33 +255,8 @@ impl<M: Drawable + 'static> Load for GpClassifierModel<M> {
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R> + 'static> Fitted for SviClassifierModel<M> {
-    fn kind(&self) -> &'static str {
-        SVI
-    }
-
-    fn description(&self) -> Option<Description> {
-        self.map().description().cloned().map(Description::Map)
-    }
-
-    fn precision(&self) -> &'static str {
-        M::Real::NAME
-    }
-
-    fn dims(&self) -> (usize, usize) {
-        (self.input_dim(), self.classes())
-    }
-
-    fn class_count(&self) -> Option<usize> {
-        Some(self.classes())
-    }
-
-    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        self.probabilities(rows.mapv(M::Real::from_f64).view())
-    }
-
-    fn is_probabilistic(&self) -> bool {
-        true
-    }
+    on_map!(SVI);
+    gives_probabilities!(self, rows => self.probabilities(rows.mapv(M::Real::from_f64).view()));
 
     fn sentences(&self) -> Vec<String> {
         vec![format!("the logarithm of the evidence is at least {:.1}", self.bound())]

@@ -1,7 +1,7 @@
-use super::{Answers, Load, ModelEntry, Task, answers, load, solver_in_words};
+use super::{Load, ModelEntry, Task, answers, load, solver_in_words};
 use crate::error::{Result, check_dim};
 use crate::feature::{Description, DynMap, FeatureMap};
-use crate::model::{Fitted, Predict, Ridge, RidgeClassifierModel, RidgeModel};
+use crate::model::{Fitted, Ridge, RidgeClassifierModel, RidgeModel};
 use crate::parameter::{Domain, Entry, description, words};
 use crate::persist::{Drawable, Header, Stored, Tensor};
 use crate::scalar::Real;
@@ -69,31 +69,21 @@ impl RidgeSpec {
     /// Parameters out of range, named.
     pub fn on<R: Real, M: FeatureMap<Real = R, Output = R>>(&self, map: M) -> Result<Ridge<M>> {
         self.check_parameters()?;
-        let ridge = Ridge::new(map, self.alpha)?.with_intercept(self.fit_intercept).with_solver(self.solver());
-        match self.memory_budget {
-            Some(bytes) => ridge.with_memory_budget(bytes),
-            None => Ok(ridge),
-        }
+        Ok(Ridge::new(map, self.alpha)?.with_intercept(self.fit_intercept).with_solver(self.solver()))
     }
 }
 
 const RIDGE: &str = "ridge";
 const CLASSIFIER: &str = "ridge_classifier";
 
-pub(super) const REGRESSION: ModelEntry = ModelEntry {
-    entry: Entry {
-        name: RIDGE,
-        aliases: &[],
-        title: "ridge regression",
-        about: "A linear function of the features: kernel ridge regression at the cost of a linear model.",
-        parameters: RidgeSpec::PARAMETERS,
-    },
-    option: "ridge",
-    task: Task::Regression,
-    answers: Answers::VALUES,
-    only_double: false,
-    load: load::<RidgeModel<DynMap<f32>>, RidgeModel<DynMap<f64>>>,
-};
+pub(super) const REGRESSION: ModelEntry = ModelEntry::new(
+    RIDGE,
+    "ridge regression",
+    "A linear function of the features: kernel ridge regression at the cost of a linear model.",
+    "ridge",
+    RidgeSpec::PARAMETERS,
+    load::<RidgeModel<DynMap<f32>>, RidgeModel<DynMap<f64>>>,
+);
 
 pub(super) const CLASSIFICATION: ModelEntry = ModelEntry {
     entry: Entry {
@@ -125,25 +115,8 @@ pub(super) fn read<R: Real, M: FeatureMap<Real = R, Output = R>>(stored: &Stored
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R> + 'static> Fitted for RidgeModel<M> {
-    fn kind(&self) -> &'static str {
-        RIDGE
-    }
-
-    fn description(&self) -> Option<Description> {
-        self.map().description().cloned().map(Description::Map)
-    }
-
-    fn precision(&self) -> &'static str {
-        R::NAME
-    }
-
-    fn dims(&self) -> (usize, usize) {
-        (self.input_dim(), self.output_dim())
-    }
-
-    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        answers(self, rows)
-    }
+    on_map!(RIDGE);
+    regresses!(answers);
 
     fn sentences(&self) -> Vec<String> {
         solver_in_words(self.report())

@@ -1,8 +1,8 @@
-use super::{Answers, Load, ModelEntry, Task, load};
+use super::{Load, ModelEntry, load};
 use crate::error::Result;
-use crate::feature::{Description, DynMap, FeatureMap};
-use crate::model::{Fitted, Predict, Svm, SvmModel};
-use crate::parameter::{Domain, Entry, description};
+use crate::feature::{DynMap, FeatureMap};
+use crate::model::{Fitted, Svm, SvmModel};
+use crate::parameter::{Domain, description};
 use crate::persist::{Drawable, Header, Stored, Tensor};
 use crate::scalar::Real;
 use crate::solve::Hinge;
@@ -37,55 +37,29 @@ impl SvmSpec {
     /// Parameters out of range, named.
     pub fn on<R: Real, M: FeatureMap<Real = R, Output = R>>(&self, map: M) -> Result<Svm<M>> {
         self.check_parameters()?;
-        let svm = Svm::new(map, self.C)?
+        Svm::new(map, self.C)?
             .with_loss(self.loss)
             .with_tolerance(self.tol)?
             .with_max_epochs(self.max_iter)?
-            .with_intercept(self.fit_intercept.then_some(self.intercept_scaling))?;
-        match self.memory_budget {
-            Some(bytes) => svm.with_memory_budget(bytes),
-            None => Ok(svm),
-        }
+            .with_intercept(self.fit_intercept.then_some(self.intercept_scaling))
     }
 }
 
 const SVM: &str = "svm";
 
-pub(super) const ENTRY: ModelEntry = ModelEntry {
-    entry: Entry {
-        name: SVM,
-        aliases: &[],
-        title: "support vector machine",
-        about: "A linear machine on the features, one class against the rest: a kernel machine at the cost of a linear one.",
-        parameters: SvmSpec::PARAMETERS,
-    },
-    option: "svm",
-    task: Task::Classification,
-    answers: Answers::VALUES,
-    only_double: false,
-    load: load::<SvmModel<DynMap<f32>>, SvmModel<DynMap<f64>>>,
-};
+pub(super) const ENTRY: ModelEntry = ModelEntry::new(
+    SVM,
+    "support vector machine",
+    "A linear machine on the features, one class against the rest: a kernel machine at the cost of a linear one.",
+    "svm",
+    SvmSpec::PARAMETERS,
+    load::<SvmModel<DynMap<f32>>, SvmModel<DynMap<f64>>>,
+)
+.classification();
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R> + 'static> Fitted for SvmModel<M> {
-    fn kind(&self) -> &'static str {
-        SVM
-    }
-
-    fn description(&self) -> Option<Description> {
-        self.map().description().cloned().map(Description::Map)
-    }
-
-    fn precision(&self) -> &'static str {
-        R::NAME
-    }
-
-    fn dims(&self) -> (usize, usize) {
-        (self.input_dim(), self.classes())
-    }
-
-    fn class_count(&self) -> Option<usize> {
-        Some(self.classes())
-    }
+    on_map!(SVM);
+    classifies!();
 
     /// Two classes share one machine: its value is that of the second class, and minus that of the first.
     fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
