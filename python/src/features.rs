@@ -102,11 +102,6 @@ impl Map {
         }
     }
 
-    /// Number of features of [`real`](Self::real).
-    pub(crate) fn real_output_dim(&self) -> usize {
-        if self.complex { 2 * self.output_dim } else { self.output_dim }
-    }
-
     /// [`drawn`](Self::drawn), without the interpreter lock while drawing.
     pub(crate) fn ready<R: Drawable>(&self, py: Python<'_>, n_jobs: Option<i64>) -> PyResult<&Drawn<R>> {
         match R::place(self).get() {

@@ -13,7 +13,7 @@ use bochner::feature::{DynMap, FeatureMap, MaclaurinSpec, Spec};
 use bochner::kernel::{AnyKernel, OperatorKernel};
 use bochner::model::exact::{ExactGpClassifier, ExactGpRegressor, KernelRidge};
 use bochner::model::kinds::{
-    ExactGpClassifierSpec, ExactGpRegressorSpec, ExactOperatorRidgeSpec, GpClassifierSpec, GpRegressorSpec, HingeName,
+    ExactGpClassifierSpec, ExactGpRegressorSpec, ExactOperatorRidgeSpec, GpClassifierSpec, GpRegressorSpec,
     KernelRidgeSpec, KernelSvmSpec, LengthScaleSearch, LocalGpSpec, RidgeSolverName, RidgeSpec, SvmSpec,
 };
 use bochner::model::{
@@ -22,7 +22,7 @@ use bochner::model::{
 };
 use bochner::random::Seed;
 use bochner::rows::RowSource;
-use bochner::solve::{ConjugateGradients, Hinge, Solver, StochasticGradient};
+use bochner::solve::{ConjugateGradients, Solver, StochasticGradient};
 use bochner::tune::{EvidenceSearch, Scales};
 use bochner::{Context, Error, Result};
 use pyo3::exceptions::PyTypeError;
@@ -177,12 +177,8 @@ impl Request {
 
     fn svm<R: Modelled>(&self, map: DynMap<R>) -> Result<(Svm<DynMap<R>>, Option<u64>)> {
         let spec: SvmSpec = self.spec()?;
-        let loss = match spec.loss {
-            HingeName::Hinge => Hinge::Hinge,
-            HingeName::SquaredHinge => Hinge::SquaredHinge,
-        };
         let svm = Svm::new(map, spec.C)?
-            .with_loss(loss)
+            .with_loss(spec.loss)
             .with_tolerance(spec.tol)?
             .with_max_epochs(spec.max_iter)?
             .with_intercept(spec.fit_intercept.then_some(spec.intercept_scaling))?

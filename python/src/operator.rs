@@ -8,7 +8,7 @@ use crate::fit::Request;
 use bochner::accumulate::Gram;
 use bochner::feature::{Directions, OperatorSpec};
 use bochner::kernel::{AnyKernel, OperatorKernel, OutputMatrix};
-use bochner::model::kinds::{CodingName, OperatorRidgeClassifierSpec, OperatorRidgeSpec, OperatorSolverName};
+use bochner::model::kinds::{OperatorRidgeClassifierSpec, OperatorRidgeSpec};
 use bochner::model::{
     Fit, Model, OperatorRidge, OperatorRidgeClassifierModel, OperatorRidgeModel, OperatorSolver, target_covariance,
 };
@@ -97,28 +97,14 @@ impl Parameters {
             Some(_) => parts!(request.spec::<OperatorRidgeClassifierSpec>()?),
             None => parts!(request.spec::<OperatorRidgeSpec>()?),
         };
-        let solver = match solver {
-            OperatorSolverName::Auto => OperatorSolver::Auto,
-            OperatorSolverName::Stein => OperatorSolver::Stein,
-            OperatorSolverName::Cholesky => OperatorSolver::Cholesky,
-            OperatorSolverName::ConjugateGradients => OperatorSolver::ConjugateGradients(Default::default()),
-            OperatorSolverName::Lbfgs => OperatorSolver::Lbfgs(Default::default()),
-            OperatorSolverName::StochasticGradient => OperatorSolver::StochasticGradient(Default::default()),
-        };
-        Ok(Parameters { n_components, projection, alpha, fit_intercept, solver })
+        Ok(Parameters { n_components, projection, alpha, fit_intercept, solver: solver.into() })
     }
 }
 
 /// How many classes, and the code they have, where targets are their numbers.
 pub(crate) fn coding(request: &Request) -> Result<Option<(usize, Coding)>> {
     let Some(classes) = request.classes else { return Ok(None) };
-    Ok(Some((
-        classes,
-        match request.spec::<OperatorRidgeClassifierSpec>()?.coding {
-            CodingName::Simplex => Coding::Simplex,
-            CodingName::OneHot => Coding::OneHot,
-        },
-    )))
+    Ok(Some((classes, request.spec::<OperatorRidgeClassifierSpec>()?.coding)))
 }
 
 /// Runs `work` on a source of targets: the given ones, or codes of classes.
