@@ -2,8 +2,10 @@
 
 use bochner::catalogue::{self, Choice, Entry, Value};
 use bochner_table::fit;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
+use clap::{Arg, Command};
 use serde::de::DeserializeOwned;
+use std::ffi::OsStr;
 
 /// A name with its sentence; hyphens may stand for underscores, and earlier names for later ones.
 fn value(name: &'static str, about: &'static str, aliases: &[&'static str]) -> PossibleValue {
@@ -18,24 +20,39 @@ pub(crate) fn hyphened(name: &'static str) -> &'static str {
     if name.contains('_') { name.replace('_', "-").leak() } else { name }
 }
 
-fn entries<'a>(entries: impl Iterator<Item = &'a Entry>) -> PossibleValuesParser {
-    PossibleValuesParser::new(entries.map(|entry| value(entry.name, entry.about, entry.aliases)).collect::<Vec<_>>())
+/// Names that help, manual and completions list; what is none of them the library refuses, with all there are.
+#[derive(Debug, Clone)]
+pub(crate) struct Names(Vec<PossibleValue>);
+
+impl TypedValueParser for Names {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, option: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, option, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().cloned()))
+    }
+}
+
+fn entries<'a>(entries: impl Iterator<Item = &'a Entry>) -> Names {
+    Names(entries.map(|entry| value(entry.name, entry.about, entry.aliases)).collect())
 }
 
 /// Kinds of maps.
-pub(crate) fn maps() -> PossibleValuesParser {
+pub(crate) fn maps() -> Names {
     entries(catalogue::maps())
 }
 
 /// Kernels, those with matrices as values last.
-pub(crate) fn kernels() -> PossibleValuesParser {
+pub(crate) fn kernels() -> Names {
     entries(catalogue::kernels().chain(catalogue::operator_kernels()))
 }
 
 /// Models that `fit` makes.
-pub(crate) fn models() -> PossibleValuesParser {
-    let models = fit::models().map(|kind| value(kind.option, kind.entry.about, &[]));
-    PossibleValuesParser::new(models.collect::<Vec<_>>())
+pub(crate) fn models() -> Names {
+    Names(fit::models().map(|kind| value(kind.option, kind.entry.about, &[])).collect())
 }
 
 /// One of several words.

@@ -1,53 +1,10 @@
 //! What `fit` chooses where nothing was decided: maps, numbers of features, length scales, and what it says about them.
 
+mod common;
+
+use common::Folder;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("bochner-choice-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        Folder(folder)
-    }
-
-    fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
-        std::fs::write(self.0.join(name), contents).unwrap();
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_bochner")).args(arguments).current_dir(&self.0).output().unwrap()
-    }
-
-    /// Standard output of a run that must succeed.
-    fn good(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn json(&self, arguments: &[&str]) -> serde_json::Value {
-        serde_json::from_str(&self.good(&[arguments, &["--json"]].concat())).unwrap()
-    }
-
-    /// The one sentence of a run that must fail.
-    fn bad(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        assert!(!output.status.success(), "{arguments:?}");
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(message.trim_end().lines().count(), 1, "{message}");
-        message
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use std::path::Path;
 
 /// A sequence without structure, from 0 to 1.
 fn noise(i: usize, j: usize) -> f64 {
@@ -85,7 +42,7 @@ fn predicted(folder: &Folder, model: &str, data: &str) -> String {
 
 #[test]
 fn the_map_with_the_least_predicted_error_is_chosen_unless_it_loses_on_rows_held_out() {
-    let folder = Folder::new("map");
+    let folder = Folder::new("choice-map");
     folder.write("smooth.csv", smooth(400));
     let fit = ["fit", "smooth.csv", "--target", "y"];
     let told = folder.json(&fit);
@@ -107,7 +64,7 @@ fn the_map_with_the_least_predicted_error_is_chosen_unless_it_loses_on_rows_held
     // A model is coefficients and a description, and draws its map again.
     assert!(told["bytes"].as_u64().unwrap() < 20_000, "{}", told["bytes"]);
     let text = folder.good(&fit);
-    assert!(text.contains(&format!("  map           {better} features (gaussian kernel")), "{text}");
+    assert!(text.contains(&format!("  map           {better} features (Gaussian kernel")), "{text}");
     assert!(text.contains(&format!("                {reason}\n")), "{text}");
     let first = predicted(&folder, "smooth.bochner", "smooth.csv");
     assert_eq!(first.lines().count(), 401);
@@ -115,12 +72,12 @@ fn the_map_with_the_least_predicted_error_is_chosen_unless_it_loses_on_rows_held
     let bytes = std::fs::read(folder.0.join("smooth.bochner")).unwrap();
     folder.good(&[&fit[..], &["--threads", "1", "--out", "again.bochner"]].concat());
     assert!(bytes == std::fs::read(folder.0.join("again.bochner")).unwrap());
-    assert!(folder.good(&["inspect", "smooth.bochner"]).contains(&format!("{better} features (gaussian kernel")));
+    assert!(folder.good(&["inspect", "smooth.bochner"]).contains(&format!("{better} features (Gaussian kernel")));
 }
 
 #[test]
 fn a_map_that_is_named_stays() {
-    let folder = Folder::new("named");
+    let folder = Folder::new("choice-named");
     folder.write("smooth.csv", smooth(300));
     for more in [&["--map", "fourier"][..], &["--set", "projection=gaussian"], &["--kernel", "matern"]] {
         let told = folder.json(&[&["fit", "smooth.csv", "--target", "y", "--features", "64"], more].concat());
@@ -140,7 +97,7 @@ fn a_map_that_is_named_stays() {
 
 #[test]
 fn every_family_takes_the_map_that_was_chosen() {
-    let folder = Folder::new("families");
+    let folder = Folder::new("choice-families");
     let mut classes = String::from("a,b,c,d,y\n");
     for line in smooth(300).lines().skip(1) {
         let (rest, y) = line.rsplit_once(',').unwrap();
@@ -160,7 +117,7 @@ fn every_family_takes_the_map_that_was_chosen() {
 
 #[test]
 fn length_scales_are_said_as_multiples_of_the_median_distance() {
-    let folder = Folder::new("scale");
+    let folder = Folder::new("choice-scale");
     folder.write("smooth.csv", smooth(200));
     let fit = ["fit", "smooth.csv", "--target", "y", "--features", "64"];
     let told = folder.json(&fit);
@@ -180,7 +137,7 @@ fn length_scales_are_said_as_multiples_of_the_median_distance() {
 
 #[test]
 fn rows_that_are_mostly_equal_have_a_length_scale_of_those_that_differ() {
-    let folder = Folder::new("equal");
+    let folder = Folder::new("choice-equal");
     folder.write("words.csv", words(200));
     let told = folder.json(&["fit", "words.csv", "--target", "weight"]);
     assert!(told["figures"][0]["value"].as_f64().unwrap() > 0.9, "{told:#}");
@@ -195,7 +152,7 @@ fn rows_that_are_mostly_equal_have_a_length_scale_of_those_that_differ() {
 
 #[test]
 fn a_candidate_that_cannot_be_solved_does_not_end_the_choice() {
-    let folder = Folder::new("unsolvable");
+    let folder = Folder::new("choice-unsolvable");
     // Two words per row: features of long length scales are nearly the same for all rows.
     let mut text = String::from("brand,city,price\n");
     for i in 0..500 {
@@ -211,7 +168,7 @@ fn a_candidate_that_cannot_be_solved_does_not_end_the_choice() {
 
 #[test]
 fn a_projection_has_no_more_features_than_rows_have_columns() {
-    let folder = Folder::new("projection");
+    let folder = Folder::new("choice-projection");
     folder.write("smooth.csv", smooth(120));
     for (more, features) in [(&[][..], 4), (&["--features", "256"], 4), (&["--features", "3"], 3)] {
         let fit = [&["fit", "smooth.csv", "--target", "y", "--map", "ortho_projection"], more].concat();
@@ -227,7 +184,7 @@ fn a_projection_has_no_more_features_than_rows_have_columns() {
 
 #[test]
 fn the_reason_for_a_number_of_features_is_about_the_number_chosen() {
-    let folder = Folder::new("reason");
+    let folder = Folder::new("choice-reason");
     folder.write("smooth.csv", smooth(400));
     for seed in ["0", "1", "2", "3", "4"] {
         let told = folder.json(&["fit", "smooth.csv", "--target", "y", "--seed", seed]);
@@ -242,20 +199,20 @@ fn the_reason_for_a_number_of_features_is_about_the_number_chosen() {
 
 #[test]
 fn parameters_that_make_the_kernel_are_said() {
-    let folder = Folder::new("parameters");
+    let folder = Folder::new("choice-parameters");
     folder.write("smooth.csv", smooth(120));
     for (more, words) in [
-        (&["--map", "polynomial"][..], "polynomial features (degree 2, gamma 1, coef0 0, tensor srht)"),
-        (&["--kernel", "polynomial"], "polynomial features (degree 3, gamma 1, coef0 1, tensor srht)"),
-        (&["--map", "optical"], "optical features (exponent 2, bias 0, "),
-        (&["--kernel", "optical"], "optical features (exponent 2, bias 1, "),
-        (&["--kernel", "matern", "--set", "nu=2.5"], "fourier features (matern kernel, nu 2.5, orthogonal)"),
-        (&["--kernel", "laplacian"], "fourier features (laplacian kernel, norm 2, orthogonal)"),
-        (&["--map", "spherical", "--preprocess", "unit", "--set", "a=4"], "spherical features (degree 3, a 4, "),
-        (&["--map", "maclaurin"], "maclaurin features (gaussian kernel, tensor srht)"),
+        (&["--map", "polynomial"][..], "polynomial sketches (degree 2, gamma 1, coef0 0)"),
+        (&["--kernel", "polynomial"], "polynomial sketches (degree 3, gamma 1, coef0 1)"),
+        (&["--map", "optical"], "optical features (exponent 2, bias 0"),
+        (&["--kernel", "optical"], "optical features (exponent 2, bias 1"),
+        (&["--kernel", "matern", "--set", "nu=2.5"], "Fourier features (Matern kernel, nu 2.5, orthogonal)"),
+        (&["--kernel", "laplacian"], "Fourier features (Laplacian kernel, norm 2, orthogonal)"),
+        (&["--map", "spherical", "--preprocess", "unit", "--set", "a=4"], "spherical features (degree 3, a 4"),
+        (&["--map", "maclaurin"], "Maclaurin features (Gaussian kernel"),
         (
             &["--map", "maclaurin", "--kernel", "polynomial"],
-            "maclaurin features (polynomial kernel, degree 3, gamma 1, coef0 1, tensor srht)",
+            "Maclaurin features (polynomial kernel, degree 3, gamma 1, coef0 1",
         ),
     ] {
         let fit = [&["fit", "smooth.csv", "--target", "y", "--features", "32"], more].concat();
@@ -268,28 +225,28 @@ fn parameters_that_make_the_kernel_are_said() {
 
 #[test]
 fn a_sentence_names_the_option_that_is_to_blame() {
-    let folder = Folder::new("options");
+    let folder = Folder::new("choice-options");
     folder.write("smooth.csv", smooth(60));
-    let expected = "expected a positive number, a list with one for each column as in [0.5,2], or median";
+    let expected = "must be a positive finite number, a list of positive finite numbers or median";
     for (more, parts) in [
         (&["--length-scale", "abc"][..], &["--length-scale abc: ", expected][..]),
         (&["--length-scale", "0"], &["--length-scale 0: ", expected]),
         (&["--length-scale", "-1"], &["--length-scale -1: ", expected]),
-        (&["--map", "foo"], &["--map foo: there is no such map; these are fourier, maclaurin, polynomial"]),
-        (&["--map", "fourier", "--kernel", "foo"], &["--kernel foo: unknown variant"]),
+        (&["--map", "foo"], &["--map foo: there is no such map; these are fourier, polynomial, positive"]),
+        (&["--map", "fourier", "--kernel", "foo"], &["--kernel foo: there is no such kernel; these are gaussian, "]),
         (
             &["--map", "optical", "--kernel", "gaussian"],
             &["--kernel gaussian: optical features have a kernel of their own"],
         ),
         (
             &["--map", "polynomial", "--length-scale", "2"],
-            &["--length-scale 2: polynomial features have no length scale"],
+            &["--length-scale 2: polynomial sketches have no length scale"],
         ),
-        (&["--set", "colour=1"], &["--set colour=1: unknown field `colour`, expected one of"]),
-        (&["--set", "projection=round"], &["--set projection=round: unknown variant `round`, expected one of"]),
+        (&["--set", "colour=1"], &["--set colour=1: Fourier features have no parameter colour; theirs are"]),
+        (&["--set", "projection=round"], &["--set projection=round: projection must be one of"]),
         (
             &["--model", "kernel-svm", "--kernel", "polynomial"],
-            &["--kernel polynomial: --model kernel-svm has gaussian, laplacian and matern"],
+            &["--kernel polynomial: --model kernel-svm has gaussian, laplacian, matern"],
         ),
         (&["--model", "kernel-svm", "--map", "optical"], &["--map optical: --model kernel-svm", "leave --map out"]),
         (&["--model", "operator", "--kernel", "polynomial"], &["--kernel polynomial is not an operator-valued kernel"]),

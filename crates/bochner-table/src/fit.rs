@@ -13,7 +13,7 @@ use crate::progress::{Unwatched, Watch};
 use crate::read::{Data, Element, Input, Largest, Missing, Options, Selection};
 use crate::score::{Compared, Figure};
 use bochner::Model;
-use bochner::catalogue::{ModelEntry, Task};
+use bochner::catalogue::{ModelEntry, Task, Value};
 use bochner::feature::Spec;
 use bochner::model::kinds::RidgeSolverName;
 use bochner::random::Seed;
@@ -249,17 +249,17 @@ impl Request {
         }
     }
 
-    fn constraints(&self, rows: usize) -> Outcome<Constraints> {
+    fn constraints(&self, rows: usize, is_operator: bool) -> Outcome<Constraints> {
         // Of an operator-valued kernel only the length scale is read here.
-        let Described { spec, scale } = match self.map.operator_kernel() {
-            None => self.map.describe(self.seed)?,
-            Some(_) => Described { spec: Spec::for_kernel("gaussian")?, scale: self.map.length_scale_of_operator()? },
+        let Described { spec, scale } = match is_operator {
+            false => self.map.describe(self.seed)?,
+            true => Described { spec: Spec::for_kernel("gaussian")?, scale: self.map.length_scale_of_operator()? },
         };
         Ok(Constraints {
             lower_degrees: self.map.with_lower_degrees(&spec)?,
             spec,
             scale,
-            any_map: self.map.any_map(),
+            any_map: self.map.any_map() && !is_operator,
             features: self.map.features,
             penalty: self.penalty,
             budget: self.budget,
@@ -328,7 +328,7 @@ fn train<R: Element>(
     let kind =
         kind.ok_or_else(|| Failure::Usage(format!("there is no {} with --model {}", task.name(), family.option)))?;
     let split = Split::new(scan.sample.numbers.len());
-    let mut constraints = request.constraints(scan.rows)?;
+    let mut constraints = request.constraints(scan.rows, family.option == OPERATOR)?;
     let mut preparation = request.map.preparation(request.preparation)?;
     if family.option == OPERATOR {
         let targets = scan.sample.targets.slice(s![split.scored.., ..]);
@@ -469,11 +469,17 @@ fn make_choice<R: Real>(
                 "--model local-gp has Maclaurin features of the gaussian kernel; leave --map and --kernel out";
             return Err(Failure::Usage(message.into()));
         }
-        search.spec = match search.scale.as_ref().filter(|scale| **scale != "median".into()) {
-            Some(scale) => Spec::named("fourier")?.with("length_scale", scale.clone())?,
-            None => Spec::named("fourier")?,
+        // What both maps have is searched for with Fourier features.
+        let alike = |name: &str| {
+            let with = |spec: Spec, name: &str| spec.with(name, constraints.spec.get(name).unwrap_or(Value::None));
+            with(with(Spec::named(name)?, "length_scale")?, "seed")
+        };
+        if matches!(spec, Spec::Maclaurin(_)) {
+            if *spec != alike("maclaurin")? {
+                return Err(Failure::Usage("--set: --model local-gp chooses the parameters of its map".into()));
+            }
+            search.spec = alike("fourier")?;
         }
-        .with("seed", constraints.seed.number().into())?;
     }
     let choice = choose::choose(&search, pipeline, kind.task, &folds, &*progress)?;
     choose::refine(kind, constraints, constraints.penalty.filter(|_| own_parameter), pipeline, &folds, choice)

@@ -12,6 +12,26 @@
 //! | [`predict`], [`transform`] | new rows through a model; rows as random features |
 //! | [`progress`], [`interrupt`], [`output`], [`failure`] | signs of life, a clean stop, files written whole or not at all, what goes wrong |
 
+//!
+//! ```
+//! use bochner_table::fit::Request;
+//! # let folder = std::env::temp_dir().join(format!("bochner-table-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder)?;
+//! # let file = folder.join("houses.csv");
+//! # let rows = (0..120).map(|i| (i % 12, ["oak", "ash"][i % 2], 10 + (i * i) % 7 + 3 * (i % 12)));
+//! # let text: String = rows.map(|(age, wood, price)| format!("{age},{wood},{price}.5\n")).collect();
+//! # std::fs::write(&file, format!("age,wood,price\n{text}"))?;
+//! let trained = bochner_table::fit(&file, "price", &Request { budget: 1.0, ..Request::default() })?;
+//! println!("{}", trained.figures[0].in_words()); // on rows that had no part in the fit
+//! trained.model.save(folder.join("houses.bochner"))?;
+//!
+//! let model = bochner_table::model::TableModel::load(folder.join("houses.bochner"))?;
+//! let two = ndarray::array![[3.0, 1.0, 0.0], [4.0, 0.0, 1.0]]; // age, and a column for each word
+//! assert_eq!(model.predict(two.view())?.dim(), (2, 1));
+//! # std::fs::remove_dir_all(folder)?;
+//! # Ok::<(), bochner_table::failure::Failure>(())
+//! ```
+
 pub mod checkpoint;
 pub mod choose;
 pub mod failure;
@@ -30,6 +50,8 @@ pub mod sample;
 pub mod score;
 pub mod transform;
 pub mod write;
+
+pub use fit::fit;
 
 /// Reads the bytes of a model file as `predict` does, and predicts a row of zeros: what fuzzing calls.
 ///

@@ -76,7 +76,10 @@ impl MapRequest {
             let kernel = self.kernel.as_deref().unwrap_or("gaussian");
             return Ok(Spec::for_kernel(kernel_entry(kernel)?.name)?);
         };
-        let spec = Spec::named(map).map_err(blamed(format!("--map {map}")))?;
+        let spec = Spec::named(map).map_err(|_| {
+            let known = catalogue::maps().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+            Failure::Usage(format!("--map {map}: there is no such map; these are {known}"))
+        })?;
         let Some(kernel) = &self.kernel else { return Ok(spec) };
         let name = kernel_entry(kernel)?.name;
         if spec.entry().parameter("kernel").is_ok() {

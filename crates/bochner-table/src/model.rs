@@ -137,11 +137,29 @@ impl TableModel {
     /// # Errors
     /// Rows of another length, and NaN or infinities in them.
     pub fn predict(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.predict_prepared(self.prepared(rows)?.view())
+    }
+
+    /// Standard deviations of observations, noise included, in the units of the targets.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict), and for models that have none.
+    pub fn deviations(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.deviations_prepared(self.prepared(rows)?.view())
+    }
+
+    /// Probabilities of the classes, one column each.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict), and for models that have none.
+    pub fn probabilities(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.model.probabilities(self.prepared(rows)?.view())
+    }
+
+    fn prepared(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         let mut rows = rows.to_owned();
-        if let Some(pipeline) = &self.pipeline {
-            pipeline.apply(rows.view_mut())?;
-        }
-        self.predict_prepared(rows.view())
+        self.pipeline.iter().try_for_each(|pipeline| pipeline.apply(rows.view_mut()))?;
+        Ok(rows)
     }
 
     /// The same for rows that the pipeline has changed already.
