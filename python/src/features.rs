@@ -102,11 +102,6 @@ impl Map {
         }
     }
 
-    /// Number of features of [`real`](Self::real).
-    pub(crate) fn real_output_dim(&self) -> usize {
-        if self.complex { 2 * self.output_dim } else { self.output_dim }
-    }
-
     /// A quantity of all pairs of rows, computed in double precision.
     fn pairwise<'py>(
         &self,
