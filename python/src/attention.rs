@@ -1,9 +1,10 @@
 //! Attention through features, exact attention, and what the fit of spherical features has reached.
 
 use crate::arrays::{Rows, View, in_precision, to_numpy};
+use crate::data::Modelled;
 use crate::detached::detached;
-use crate::errors::to_python;
-use crate::features::{Drawable, Map};
+use crate::errors::{parse, to_python};
+use crate::features::Map;
 use bochner::attention;
 use bochner::feature::Spec;
 use bochner::{Error, Result};
@@ -11,48 +12,17 @@ use ndarray::{Array2, ArrayView2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-fn dense<'a, R: Drawable>(view: &View<'a, R>) -> Result<ArrayView2<'a, R>> {
+fn dense<'a, R: Modelled>(view: &View<'a, R>) -> Result<ArrayView2<'a, R>> {
     match view {
         View::Dense(array) => Ok(*array),
         View::Sparse { .. } => Err(Error::Unsupported { what: "sparse rows", reason: "attention is dense".into() }),
     }
 }
 
-/// Runs the body with three arrays of one precision.
-macro_rules! three {
-    ($q:expr, $k:expr, $v:expr, |$a:ident, $b:ident, $c:ident: $R:ident| $body:expr) => {
-        match (&$q, &$k, &$v) {
-            (Rows::Single(_), Rows::Single(_), Rows::Single(_))
-            | (Rows::Double(_), Rows::Double(_), Rows::Double(_)) => {
-                in_precision!($q, |$a: $R| {
-                    let ($b, $c) = ($R::table(&$k)?, $R::table(&$v)?);
-                    $body
-                })
-            }
-            _ => Err(PyTypeError::new_err("q, k and v must have one dtype")),
-        }
-    };
+/// The array in the precision of the queries.
+fn alike<'a, R: Modelled>(rows: &'a Rows<'_>) -> PyResult<View<'a, R>> {
+    R::table(rows).ok_or_else(|| PyTypeError::new_err("q, k and v must have one dtype"))?.view()
 }
-
-/// A precision that [`Rows`] may have.
-trait Chosen: Drawable {
-    fn table<'a>(rows: &'a Rows<'_>) -> PyResult<View<'a, Self>>;
-}
-
-macro_rules! chosen {
-    ($t:ident, $variant:ident) => {
-        impl Chosen for $t {
-            fn table<'a>(rows: &'a Rows<'_>) -> PyResult<View<'a, $t>> {
-                match rows {
-                    Rows::$variant(table) => table.view(),
-                    _ => Err(PyTypeError::new_err("q, k and v must have one dtype")),
-                }
-            }
-        }
-    };
-}
-chosen!(f32, Single);
-chosen!(f64, Double);
 
 /// Attention with weights `<phi(q), phi(k)>`, in time linear in the number of rows.
 #[pyfunction]
@@ -67,7 +37,8 @@ fn linear_attention<'py>(
     n_jobs: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let map = map.get();
-    three!(q, k, v, |q, k, v: R| {
+    in_precision!(q, |q: R| {
+        let (k, v) = (alike::<R>(&k)?, alike::<R>(&v)?);
         let out: Array2<R> = detached(py, n_jobs, None, |_| {
             let map = map.real::<R>()?;
             attention::linear_attention(dense(&q)?, dense(&k)?, dense(&v)?, map.as_ref(), causal)
@@ -87,7 +58,8 @@ fn softmax_attention<'py>(
     causal: bool,
     n_jobs: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    three!(q, k, v, |q, k, v: R| {
+    in_precision!(q, |q: R| {
+        let (k, v) = (alike::<R>(&k)?, alike::<R>(&v)?);
         let out: Array2<R> =
             detached(py, n_jobs, None, |_| attention::softmax_attention(dense(&q)?, dense(&k)?, dense(&v)?, causal))?;
         Ok(to_numpy(py, out))
@@ -97,8 +69,7 @@ fn softmax_attention<'py>(
 /// Largest and root mean squared difference between the kernel and the mean of spherical features.
 #[pyfunction]
 fn spherical_bias(py: Python<'_>, spec: &str, input_dim: usize) -> PyResult<(f64, f64)> {
-    let spec: Spec = serde_json::from_str(spec).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let Spec::Spherical(spec) = spec else {
+    let Spec::Spherical(spec) = parse(spec)? else {
         return Err(PyValueError::new_err("expected the description of spherical features"));
     };
     let bias = py.detach(|| spec.bias(input_dim)).map_err(to_python)?;

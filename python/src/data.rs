@@ -34,27 +34,6 @@ macro_rules! modelled {
 modelled!(f32, Single);
 modelled!(f64, Double);
 
-/// Runs the body with `$data` the rows, targets and weights in their precision `$R`.
-macro_rules! with_data {
-    ($x:expr, $targets:expr, $weights:expr, |$data:ident: $R:ident| $body:expr) => {
-        match &$x {
-            $crate::arrays::Rows::Single(_) => {
-                #[allow(dead_code)]
-                type $R = f32;
-                let $data = $crate::data::Data::<f32>::new(&$x, &$targets, $weights.as_ref())?;
-                $body
-            }
-            $crate::arrays::Rows::Double(_) => {
-                #[allow(dead_code)]
-                type $R = f64;
-                let $data = $crate::data::Data::<f64>::new(&$x, &$targets, $weights.as_ref())?;
-                $body
-            }
-        }
-    };
-}
-pub(crate) use with_data;
-
 /// Rows, targets and weights in one precision; a source of blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Data<'a, R> {
@@ -64,7 +43,7 @@ pub(crate) struct Data<'a, R> {
 }
 
 impl<'a, R: Modelled> Data<'a, R> {
-    pub(crate) fn new(x: &'a Rows<'_>, targets: &'a Rows<'_>, weights: Option<&'a Vector<'_>>) -> PyResult<Self> {
+    pub(crate) fn new(rows: View<'a, R>, targets: &'a Rows<'_>, weights: Option<&'a Vector<'_>>) -> PyResult<Self> {
         let one_precision = || PyTypeError::new_err("rows, targets and weights must be arrays of one dtype");
         let targets = match R::table(targets) {
             Some(Table::Dense(targets)) => targets.as_array(),
@@ -74,7 +53,6 @@ impl<'a, R: Modelled> Data<'a, R> {
             Some(weights) => Some(R::vector(weights).ok_or_else(one_precision)?.as_array()),
             None => None,
         };
-        let rows = R::table(x).ok_or_else(one_precision)?.view()?;
         if targets.nrows() != rows.nrows() || weights.is_some_and(|weights| weights.len() != rows.nrows()) {
             return Err(PyValueError::new_err("rows, targets and weights must be of one length"));
         }

@@ -1,7 +1,7 @@
 //! Fitting: rows stream through the core, the feature matrix is never made.
 
-use crate::arrays::{Rows, Vector};
-use crate::data::{Data, Modelled, with_data};
+use crate::arrays::{Rows, Vector, in_precision};
+use crate::data::{Data, Modelled};
 use crate::detached::{Watch, detached};
 use crate::errors::{field, json, parse, to_python};
 use crate::features::{Drawn, Map};
@@ -110,14 +110,15 @@ impl Request {
         Error::Unsupported { what: "fit", reason: format!("{} needs {what}", self.entry.entry.title) }
     }
 
+    fn n_classes(&self) -> Result<usize> {
+        self.classes.ok_or_else(|| self.lacks("the number of classes"))
+    }
+
     fn seed(&self) -> Seed {
         Seed::new(self.seed)
     }
 
-    pub(crate) fn ridge<M: FeatureMap>(&self, map: M) -> Result<Ridge<M>>
-    where
-        M: FeatureMap<Output = <M as FeatureMap>::Real>,
-    {
+    pub(crate) fn ridge<R: Modelled>(&self, map: DynMap<R>) -> Result<Ridge<DynMap<R>>> {
         let spec: RidgeSpec = self.spec()?;
         let solver = match spec.solver {
             RidgeSolverName::Auto => Solver::Auto,
@@ -165,14 +166,11 @@ impl Request {
         /// Variance of the processes unless told.
         const SIGNAL: f64 = 30.0;
         let spec: GpClassifierSpec = self.spec()?;
-        let process = SviClassifier::new(map, spec.signal.unwrap_or(SIGNAL))?
+        SviClassifier::new(map, spec.signal.unwrap_or(SIGNAL))?
             .with_passes(spec.max_iter)?
             .with_rate(spec.learning_rate)?
-            .with_draws(DRAWS, self.seed())?;
-        match self.classes {
-            Some(classes) => process.with_classes(classes),
-            None => Ok(process),
-        }
+            .with_draws(DRAWS, self.seed())?
+            .with_classes(self.n_classes()?)
     }
 
     fn svm<R: Modelled>(&self, map: DynMap<R>) -> Result<(Svm<DynMap<R>>, Option<u64>)> {
@@ -182,8 +180,8 @@ impl Request {
             .with_tolerance(spec.tol)?
             .with_max_epochs(spec.max_iter)?
             .with_intercept(spec.fit_intercept.then_some(spec.intercept_scaling))?
-            .with_seed(self.seed());
-        let svm = if let Some(classes) = self.classes { svm.with_classes(classes)? } else { svm };
+            .with_seed(self.seed())
+            .with_classes(self.n_classes()?)?;
         Ok((svm, spec.memory_budget))
     }
 
@@ -257,10 +255,8 @@ impl Request {
             "exact_gp_classifier" => {
                 let spec: ExactGpClassifierSpec = self.spec()?;
                 let mut process = ExactGpClassifier::new(Arc::new(self.kernel()?), spec.alpha)?
+                    .with_classes(self.n_classes()?)?
                     .with_samples(spec.n_draws, self.seed())?;
-                if let Some(classes) = self.classes {
-                    process = process.with_classes(classes)?;
-                }
                 if let Some(signal) = spec.signal {
                     process = process.with_signal_variance(signal)?;
                 }
@@ -318,8 +314,9 @@ fn fit(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyModel> {
     let request = Request::new(kind, on, parameters, classes, seed)?;
-    let model = with_data!(x, targets, weights, |data: R| {
-        detached(py, n_jobs, progress, |watch| request.fit::<R>(data, watch))?
+    let model = in_precision!(x, |rows: R| {
+        let data = Data::new(rows, &targets, weights.as_ref())?;
+        detached(py, n_jobs, progress, |watch| request.fit(data, watch))?
     });
     Ok(model.into())
 }
@@ -344,9 +341,10 @@ fn validate(
     n_jobs: Option<i64>,
 ) -> PyResult<Vec<f64>> {
     let request = Request::new("gp_classifier", map, parameters, Some(classes), seed)?;
-    let none: Option<Vector<'_>> = None;
-    with_data!(x, labels, none, |data: R| {
-        let (mut train, mut test) = (data, Data::<R>::new(&held_out, &held_out_labels, None)?);
+    in_precision!(x, |rows: R| {
+        let held_out = R::table(&held_out).ok_or_else(|| PyTypeError::new_err("rows must be of one dtype"))?.view()?;
+        let mut train = Data::new(rows, &labels, None)?;
+        let mut test = Data::new(held_out, &held_out_labels, None)?;
         detached(py, n_jobs, None, |watch| {
             let (train, test, context) = (&mut train, &mut test, &mut watch.context(None)?);
             Ok(match request.map()?.drawn::<R>()? {
@@ -382,8 +380,7 @@ fn maximize_evidence(
     let (rows, normalised) = (plan.max_rows, plan.normalize_y);
     let mut search = EvidenceSearch { scales, rows, normalised, complex, ..EvidenceSearch::default() };
     search.lbfgs.max_evaluations = plan.max_iter;
-    let none: Option<Vector<'_>> = None;
-    let data = with_data!(x, targets, none, |data: R| data.wide().map_err(to_python)?);
+    let data = in_precision!(x, |rows: R| Data::new(rows, &targets, None)?.wide().map_err(to_python)?);
     let tuned = detached(py, n_jobs, progress, |watch| {
         let mut step = |at: bochner::tune::Step| {
             watch.reach(at.evaluations, None);

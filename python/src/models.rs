@@ -86,10 +86,7 @@ fn held<M: FeatureMap + Any>(map: &M) -> Option<Map> {
         )*};
     }
     first! {
-        DynMap<f32>, Real;
-        DynMap<f64>, Real;
-        DynComplexMap<f32>, Complex;
-        DynComplexMap<f64>, Complex;
+        DynMap<f32>, Real; DynMap<f64>, Real; DynComplexMap<f32>, Complex; DynComplexMap<f64>, Complex;
     }
     None
 }
@@ -176,32 +173,18 @@ fn own(model: &Model) -> &dyn Own {
         )*};
     }
     first! {
-        RidgeModel<DynMap<f32>>;
-        RidgeModel<DynMap<f64>>;
-        RidgeClassifierModel<DynMap<f32>>, regression;
-        RidgeClassifierModel<DynMap<f64>>, regression;
-        SvmModel<DynMap<f32>>;
-        SvmModel<DynMap<f64>>;
-        GpRegressorModel<DynMap<f32>>;
-        GpRegressorModel<DynMap<f64>>;
-        GpRegressorModel<DynComplexMap<f32>>;
-        GpRegressorModel<DynComplexMap<f64>>;
-        GpClassifierModel<DynMap<f32>>;
-        GpClassifierModel<DynMap<f64>>;
-        GpClassifierModel<DynComplexMap<f32>>;
-        GpClassifierModel<DynComplexMap<f64>>;
-        SviClassifierModel<DynMap<f32>>;
-        SviClassifierModel<DynMap<f64>>;
-        LocalGpModel;
-        OperatorRidgeModel<f32>;
-        OperatorRidgeModel<f64>;
-        OperatorRidgeClassifierModel<f32>, regression;
-        OperatorRidgeClassifierModel<f64>, regression;
-        KernelRidgeModel;
-        ExactOperatorRidgeModel;
-        ExactGpRegressorModel;
-        ExactGpClassifierModel;
-        KernelSvmModel<AnyKernel>;
+        RidgeModel<DynMap<f32>>; RidgeModel<DynMap<f64>>;
+        RidgeClassifierModel<DynMap<f32>>, regression; RidgeClassifierModel<DynMap<f64>>, regression;
+        SvmModel<DynMap<f32>>; SvmModel<DynMap<f64>>;
+        GpRegressorModel<DynMap<f32>>; GpRegressorModel<DynMap<f64>>;
+        GpRegressorModel<DynComplexMap<f32>>; GpRegressorModel<DynComplexMap<f64>>;
+        GpClassifierModel<DynMap<f32>>; GpClassifierModel<DynMap<f64>>;
+        GpClassifierModel<DynComplexMap<f32>>; GpClassifierModel<DynComplexMap<f64>>;
+        SviClassifierModel<DynMap<f32>>; SviClassifierModel<DynMap<f64>>;
+        OperatorRidgeModel<f32>; OperatorRidgeModel<f64>;
+        OperatorRidgeClassifierModel<f32>, regression; OperatorRidgeClassifierModel<f64>, regression;
+        LocalGpModel; KernelRidgeModel; KernelSvmModel<AnyKernel>;
+        ExactOperatorRidgeModel; ExactGpRegressorModel; ExactGpClassifierModel;
     }
     &Nothing
 }

@@ -1,7 +1,7 @@
 //! Search over descriptions of maps and penalties.
 
-use crate::arrays::{Rows, Vector};
-use crate::data::with_data;
+use crate::arrays::{Rows, Vector, in_precision};
+use crate::data::Data;
 use crate::detached::detached;
 use crate::errors::{json, parse};
 use bochner::feature::Spec;
@@ -40,14 +40,15 @@ fn search(
     let split = plan.folds.map_or(Split::HeldOut(plan.held_out), Split::Folds);
     let (penalties, intercept, seed) = (plan.alphas, plan.fit_intercept, Seed::new(plan.seed));
     let search = Search { task, split, penalties, intercept, seed };
-    let found = with_data!(x, targets, weights, |data: R| {
+    let found = in_precision!(x, |rows: R| {
+        let mut data = Data::new(rows, &targets, weights.as_ref())?;
         detached(py, n_jobs, progress, |watch| {
             // Rows are read several times for every description: descriptions are what is counted.
             let mut done = |at: SearchProgress| {
                 watch.reach(at.done, Some(at.total));
                 watch.checkpoint()
             };
-            search.run::<R>(&specs, &mut { data }, &mut done)
+            search.run(&specs, &mut data, &mut done)
         })
     })?;
     let losses: Vec<Vec<&[f64]>> = found

@@ -58,7 +58,8 @@ struct Run<'py> {
 
 impl<M: FeatureMap<Real: Modelled> + Clone + 'static> Accumulated for Over<M> {
     fn push(&mut self, x: &Rows<'_>, targets: &Rows<'_>, weights: Option<&Vector<'_>>, run: &Run<'_>) -> PyResult<()> {
-        let (mut data, coding) = (Data::<M::Real>::new(x, targets, weights)?, self.coding);
+        let rows = M::Real::table(x).ok_or_else(of_one_kind)?.view()?;
+        let (mut data, coding) = (Data::new(rows, targets, weights)?, self.coding);
         let (map, kept) = (&self.map, &mut self.kept);
         detached(run.py, run.n_jobs, run.progress.as_ref(), |watch: &Watch| {
             let mut context = watch.context(None)?;
@@ -104,17 +105,13 @@ impl<M: FeatureMap<Real: Modelled> + Clone + 'static> Accumulated for Over<M> {
 }
 
 fn of_one_kind() -> PyErr {
-    PyTypeError::new_err("sums must be of one dtype and kind to be added")
-}
-
-fn other_kind() -> Error {
-    Error::Unsupported { what: "sums", reason: "they are of another kind".into() }
+    PyTypeError::new_err("sums, and rows that are added to them, must be of one dtype and kind")
 }
 
 fn targets<T: Scalar>(kept: &Kept<T>) -> Result<Gram<T>> {
     match kept {
         Kept::Targets(gram) => Ok(gram.clone()),
-        Kept::Classes(_) => Err(other_kind()),
+        Kept::Classes(_) => Err(Error::Unsupported { what: "sums", reason: "they are of another kind".into() }),
     }
 }
 
@@ -126,6 +123,26 @@ impl Request {
                 Some(bytes) => Gram::from_bytes(bytes)?,
                 None => Gram::new(features, outputs)?,
             }))
+        }
+        /// Sums of a regression of targets, or of classes.
+        fn process<M: FeatureMap<Real: Modelled> + Clone + 'static>(
+            map: &M,
+            bytes: Option<&[u8]>,
+            outputs: usize,
+            classes: Option<usize>,
+        ) -> Result<Box<dyn Accumulated>> {
+            let kept = match (classes, bytes) {
+                (None, bytes) => gram(bytes, map.output_dim(), outputs)?,
+                (Some(_), Some(bytes)) => Kept::Classes(ClassGram::from_bytes(bytes)?),
+                (Some(n), None) => Kept::Classes(ClassGram::new(map.input_dim(), map.output_dim(), n)?),
+            };
+            let solve: Solve<M> = |request, map, kept| match kept {
+                Kept::Targets(gram) => Ok(request.regressor(map.clone())?.fit_moments(gram.clone().finish())?.into()),
+                Kept::Classes(gram) => {
+                    Ok(request.classifier(map.clone())?.fit_moments(gram.clone().finish(map)?)?.into())
+                }
+            };
+            Ok(Box::new(Over { map: map.clone(), kept, coding: None, solve }))
         }
         let (inputs, outputs) = shape;
         Ok(match self.entry.entry.name {
@@ -150,53 +167,15 @@ impl Request {
                 };
                 let ridge = self.operator()?.unrelated::<R>(self, (inputs, outputs))?;
                 let map = ridge.features().map().clone();
-                let kept = match bytes {
-                    Some(_) => gram(bytes, 0, 0)?,
-                    None => Kept::Targets(ridge.accumulator()?),
-                };
+                let kept = gram(bytes, map.output_dim(), ridge.features().output_dim())?;
                 let solve: Solve<DynMap<R>> =
                     |request, map, kept| request.operator()?.solve(request, &targets(kept)?, map.input_dim());
                 Box::new(Over { map, kept, coding, solve })
             }
-            "gp_regressor" => {
-                fn over<M: FeatureMap<Real: Modelled> + Clone + 'static>(
-                    map: &M,
-                    bytes: Option<&[u8]>,
-                    outputs: usize,
-                ) -> Result<Box<dyn Accumulated>> {
-                    let kept = gram(bytes, map.output_dim(), outputs)?;
-                    let solve: Solve<M> = |request, map, kept| {
-                        Ok(request.regressor(map.clone())?.fit_moments(targets(kept)?.finish())?.into())
-                    };
-                    Ok(Box::new(Over { map: map.clone(), kept, coding: None, solve }))
-                }
-                match self.map()?.drawn::<R>()? {
-                    Drawn::Real(map) => over(map, bytes, outputs)?,
-                    Drawn::Complex(map) => over(map, bytes, outputs)?,
-                }
-            }
-            "gp_classifier" => {
-                fn over<M: FeatureMap<Real: Modelled> + Clone + 'static>(
-                    map: &M,
-                    bytes: Option<&[u8]>,
-                    classes: usize,
-                ) -> Result<Box<dyn Accumulated>> {
-                    let kept = Kept::Classes(match bytes {
-                        Some(bytes) => ClassGram::from_bytes(bytes)?,
-                        None => ClassGram::new(map.input_dim(), map.output_dim(), classes)?,
-                    });
-                    let solve: Solve<M> = |request, map, kept| {
-                        let Kept::Classes(gram) = kept else { return Err(other_kind()) };
-                        Ok(request.classifier(map.clone())?.fit_moments(gram.clone().finish(map)?)?.into())
-                    };
-                    Ok(Box::new(Over { map: map.clone(), kept, coding: None, solve }))
-                }
-                let classes = self.classes.unwrap_or(outputs);
-                match self.map()?.drawn::<R>()? {
-                    Drawn::Real(map) => over(map, bytes, classes)?,
-                    Drawn::Complex(map) => over(map, bytes, classes)?,
-                }
-            }
+            "gp_regressor" | "gp_classifier" => match self.map()?.drawn::<R>()? {
+                Drawn::Real(map) => process(map, bytes, outputs, self.classes)?,
+                Drawn::Complex(map) => process(map, bytes, outputs, self.classes)?,
+            },
             _ => {
                 let reason = format!("{} is not solved from sums", self.entry.entry.title);
                 return Err(Error::Unsupported { what: "sums", reason });

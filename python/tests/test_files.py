@@ -185,6 +185,27 @@ def test_python_predicts_what_the_command_line_predicts(program, table, tmp_path
         opened.predict(inputs.assign(colour="mauve"))
 
 
+@pytest.mark.parametrize("impute", [["--impute", "mean"], ["--drop-missing"]])
+def test_gaps_among_categories_are_the_same_at_both_doors(program, table, tmp_path, impute):
+    with_gaps = table.assign(colour=table["colour"].where(table.index % 7 != 0))
+    data, model, out = tmp_path / "gaps.csv", tmp_path / "model.bochner", tmp_path / "out.npy"
+    with_gaps.to_csv(data, index=False)
+    options = ["--drop", "verdict", "--features", "32", "--precision", "double", *impute]
+    program("fit", data, "--target", "price", *options, "--out", model, "--quiet")
+    opened, inputs = bochner.load(model), with_gaps.drop(columns=["price", "verdict"])
+    if impute == ["--drop-missing"]:
+        # Rows must not disappear from under their predictions.
+        told = "the value is missing, and the model was trained on rows without gaps"
+        assert told in program("predict", model, data, "--out", out, fails=True)
+        with pytest.raises(ValueError, match=told):
+            opened.predict(inputs)
+        return
+    program("predict", model, data, "--out", out)
+    assert np.array_equal(opened.predict(inputs), np.load(out))
+    assert np.array_equal(opened.predict(inputs.assign(colour=inputs["colour"].astype("category"))), np.load(out))
+    assert np.array_equal(opened.predict(inputs.assign(colour=inputs["colour"].fillna("NA"))), np.load(out))
+
+
 @pytest.mark.parametrize("family", ["ridge", "gp", "svm", "kernel-svm"])
 def test_python_names_the_classes_of_the_command_line(program, table, tmp_path, family):
     data, model, out = tmp_path / "table.csv", tmp_path / "model.bochner", tmp_path / "out.csv"

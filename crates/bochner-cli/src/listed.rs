@@ -1,6 +1,6 @@
 //! What the [catalogue] lists, as values and help of options: names, sentences, defaults.
 
-use bochner::catalogue::{self, Choice, Entry, Value};
+use bochner::catalogue::{self, Entry, Value, Word};
 use bochner_table::fit;
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
@@ -57,7 +57,7 @@ pub(crate) fn models() -> Names {
 
 /// One of several words.
 pub(crate) fn words<T: DeserializeOwned + Clone + Send + Sync + 'static>(
-    choices: &'static [Choice],
+    choices: &'static [Word],
 ) -> impl TypedValueParser<Value = T> {
     let words = choices.iter().map(|choice| value(choice.name, choice.about(), &[]));
     PossibleValuesParser::new(words.collect::<Vec<_>>())

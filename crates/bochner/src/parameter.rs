@@ -17,7 +17,7 @@ pub struct Parameter {
     /// What it may be.
     pub domain: Domain,
     /// What it is for.
-    pub role: Role,
+    pub purpose: Purpose,
     /// The one other parameter, and its words, without which this one changes nothing.
     pub only_for: Option<(&'static str, &'static [&'static str])>,
     #[serde(serialize_with = "value")]
@@ -40,10 +40,10 @@ impl Parameter {
         name: &'static str,
         about: &'static str,
         domain: Domain,
-        role: Role,
+        purpose: Purpose,
         default: fn() -> Value,
     ) -> Self {
-        Parameter { name, about, domain, role, only_for: None, default }
+        Parameter { name, about, domain, purpose, only_for: None, default }
     }
 
     /// The same parameter, of use only where `other` is one of `words`.
@@ -85,7 +85,7 @@ impl Parameter {
 /// What a parameter is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum Purpose {
     /// How much there is of something: columns, iterations, memory.
     Size,
     /// Which function is estimated or learned.
@@ -227,17 +227,17 @@ impl Entry {
 
 /// A word that a parameter may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Choice {
+pub struct Word {
     /// As every door writes it.
     pub name: &'static str,
     #[serde(serialize_with = "sentence")]
     about: &'static str,
 }
 
-impl Choice {
+impl Word {
     #[doc(hidden)]
     pub const fn new(name: &'static str, about: &'static str) -> Self {
-        Choice { name, about }
+        Word { name, about }
     }
 
     /// One or two sentences for people.
@@ -260,7 +260,7 @@ pub enum Domain {
     /// True or false.
     Flag,
     /// One of these words.
-    Word(&'static [Choice]),
+    Word(&'static [Word]),
     /// This word.
     Only(&'static str),
     /// A list of what follows.
@@ -377,8 +377,8 @@ macro_rules! words {
 
         impl $name {
             /// The words, the default first.
-            pub const CHOICES: &'static [$crate::parameter::Choice] =
-                &[$($crate::parameter::Choice::new($word, concat!($($about),+)),)+];
+            pub const CHOICES: &'static [$crate::parameter::Word] =
+                &[$($crate::parameter::Word::new($word, concat!($($about),+)),)+];
 
             /// As every door writes it.
             pub const fn name(self) -> &'static str {
@@ -397,15 +397,15 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// A list of parameters with their defaults: `name: Type = default, domain, role; …`.
+/// A list of parameters with their defaults: `name: Type = default, domain, purpose; …`.
 macro_rules! parameters {
-    ($($(#[doc = $about:literal])+ $field:ident: $type:ty = $default:expr, $domain:expr, $role:ident
+    ($($(#[doc = $about:literal])+ $field:ident: $type:ty = $default:expr, $domain:expr, $purpose:ident
         $(, only for $other:ident = [$($word:literal),+])?;)*) => {
         &[$($crate::parameter::Parameter::new(
             stringify!($field),
             concat!($($about),+),
             $domain,
-            $crate::parameter::Role::$role,
+            $crate::parameter::Purpose::$purpose,
             || {
                 let default: $type = $default;
                 $crate::parameter::Value::of(&default)
@@ -421,7 +421,7 @@ macro_rules! description {
     (
         $(#[$meta:meta])*
         pub struct $name:ident {
-            $($(#[doc = $about:literal])+ $(#[serde($($serde:tt)*)])? $field:ident: $type:ty = $default:expr, $domain:expr, $role:ident
+            $($(#[doc = $about:literal])+ $(#[serde($($serde:tt)*)])? $field:ident: $type:ty = $default:expr, $domain:expr, $purpose:ident
                 $(, only for $other:ident = [$($word:literal),+])?;)*
         }
         besides {
@@ -445,7 +445,7 @@ macro_rules! description {
         impl $name {
             /// What is known of each parameter.
             pub const PARAMETERS: &'static [$crate::parameter::Parameter] = $crate::parameter::parameters! {
-                $($(#[doc = $about])+ $field: $type = $default, $domain, $role
+                $($(#[doc = $about])+ $field: $type = $default, $domain, $purpose
                     $(, only for $other = [$($word),+])?;)*
             };
 

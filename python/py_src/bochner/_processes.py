@@ -241,12 +241,10 @@ class LocalGPRegressor(_signatures.LocalGpModel, Regression):
 
     def _plan(self) -> str:
         names = ("n_components", "length_scale", "sketch", "weights", "max_degree", "noise", "signal_variance")
-        plan = self._plain(*names, "threshold", "max_clusters")
+        plan = self._plain(*names, "max_clusters", threshold=None if self.threshold == np.inf else self.threshold)
         if self.n_components in (1, 2):
             # A constant and one column beside it are the least.
             plan |= {"n_components": 2, "weights": "real"}
-        if plan["threshold"] == np.inf:
-            plan["threshold"] = None
         return json.dumps(plan)
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:

@@ -15,7 +15,7 @@ class _FeatureRidge(_signatures.RidgeModel, FeatureModel, Solved):
     """What regression and classification share."""
 
     def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
-        return self._learn_on(self._draw(rows), rows, targets, weights, self._plan())
+        return self._learn_on(self._draw(rows), rows, targets, weights)
 
     def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
         self.features_ = self._draw(rows)

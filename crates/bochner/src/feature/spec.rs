@@ -7,7 +7,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::kernel::{AnyKernel, Kernel};
 use crate::linalg::{Tile, TileMut, Workspace};
-use crate::parameter::{Entry, Role, Value};
+use crate::parameter::{Entry, Purpose, Value};
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -443,14 +443,14 @@ impl Spec {
         let said = parameters.filter_map(|parameter| {
             let value = self.get(parameter.name)?;
             let name = parameter.name.replace('_', " ");
-            match (parameter.role, &value) {
+            match (parameter.purpose, &value) {
                 _ if parameter.name == "length_scale" => None,
-                (Role::Kernel, Value::Word(word)) if parameter.name == "kernel" => {
+                (Purpose::Kernel, Value::Word(word)) if parameter.name == "kernel" => {
                     Some(format!("{} kernel", AnyKernel::entry_named(word).map_or(word.as_str(), |entry| entry.title)))
                 }
                 (_, Value::None | Value::List(_) | Value::Parts(_)) => None,
-                (Role::Kernel, value) => Some(format!("{name} {}", value.short())),
-                (Role::Draw, Value::Word(word)) if value != parameter.default() => Some(word.replace('_', " ")),
+                (Purpose::Kernel, value) => Some(format!("{name} {}", value.short())),
+                (Purpose::Draw, Value::Word(word)) if value != parameter.default() => Some(word.replace('_', " ")),
                 _ => None,
             }
         });

@@ -3,7 +3,7 @@ use super::{
     SpectralKernel, Spherical,
 };
 use crate::error::{Error, Result};
-use crate::parameter::{Entry, Role, Value};
+use crate::parameter::{Entry, Purpose, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -116,7 +116,7 @@ impl AnyKernel {
     /// `nu 2.5`, and so on for every number but the length scale.
     pub(crate) fn numbers_in_words(&self) -> Vec<String> {
         let Value::Parts(parts) = Value::of(self) else { return Vec::new() };
-        let said = self.entry().parameters.iter().filter(|p| p.role == Role::Kernel && p.name != "length_scale");
+        let said = self.entry().parameters.iter().filter(|p| p.purpose == Purpose::Kernel && p.name != "length_scale");
         said.filter_map(|p| {
             // A compressive kernel is written with both of its dimensions.
             let written = if p.name == "compressed_dim" { "output_dim" } else { p.name };

@@ -20,7 +20,7 @@
 /// and access to its parameters. The parameters stand in the order of `new`.
 macro_rules! kernel_entry {
     ($(#[doc = $about:literal])+ $kernel:ident = $name:literal, $title:literal;
-     $($(#[doc = $sentence:literal])+ $field:ident: $type:ty = $default:expr, $domain:expr, $role:ident;)*) => {
+     $($(#[doc = $sentence:literal])+ $field:ident: $type:ty = $default:expr, $domain:expr, $purpose:ident;)*) => {
         #[derive(serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Parameters {
@@ -59,7 +59,7 @@ macro_rules! kernel_entry {
                 title: $title,
                 about: concat!($($about),+),
                 parameters: $crate::parameter::parameters! {
-                    $($(#[doc = $sentence])+ $field: $type = $default, $domain, $role;)*
+                    $($(#[doc = $sentence])+ $field: $type = $default, $domain, $purpose;)*
                 },
             };
         }

@@ -1,6 +1,6 @@
 use super::{AnyKernel, Gaussian, Kernel, Laplacian, Matern, OutputMatrix, distance_sq, kernel_matrix};
 use crate::error::{Error, Result, check_dim, check_non_negative, check_positive};
-use crate::parameter::{Choice, Domain, Entry, Parameter, Value, parameters};
+use crate::parameter::{Domain, Entry, Parameter, Value, Word, parameters};
 use crate::rows::check_finite;
 use crate::scalar::Real;
 use crate::words;
@@ -60,10 +60,10 @@ const FIELD: &[Parameter] = parameters! {
 };
 
 /// Scalar kernels of decomposable ones.
-const BASES: &[Choice] = &[
-    Choice::new(Gaussian::ENTRY.name, Gaussian::ENTRY.about),
-    Choice::new(Laplacian::ENTRY.name, Laplacian::ENTRY.about),
-    Choice::new(Matern::ENTRY.name, Matern::ENTRY.about),
+const BASES: &[Word] = &[
+    Word::new(Gaussian::ENTRY.name, Gaussian::ENTRY.about),
+    Word::new(Laplacian::ENTRY.name, Laplacian::ENTRY.about),
+    Word::new(Matern::ENTRY.name, Matern::ENTRY.about),
 ];
 
 /// What a file says.

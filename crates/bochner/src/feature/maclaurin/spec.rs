@@ -9,7 +9,7 @@ use crate::feature::{
 };
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, DotProductKernel, Kernel, PowerSeries, Scaled};
-use crate::parameter::{Choice, Domain, Entry, description, words};
+use crate::parameter::{Domain, Entry, Word, description, words};
 use crate::preprocess::{ColumnStatistics, LengthScale};
 use crate::projection::{Gaussian, Rademacher, Sampling, Srht};
 use crate::random::{Role, Seed, Stream};
@@ -42,9 +42,9 @@ impl MaclaurinKernel {
     /// What may be written for it.
     pub const DOMAIN: Domain = Domain::Either(&[
         Domain::Word(&[
-            Choice::new(NAMES[0], "`exp(-|x - y|^2 / (2 length_scale^2))`."),
-            Choice::new(NAMES[1], "`exp(x.y / length_scale^2)`."),
-            Choice::new(NAMES[2], "`(gamma x.y + coef0)^degree`."),
+            Word::new(NAMES[0], "`exp(-|x - y|^2 / (2 length_scale^2))`."),
+            Word::new(NAMES[1], "`exp(x.y / length_scale^2)`."),
+            Word::new(NAMES[2], "`(gamma x.y + coef0)^degree`."),
         ]),
         Domain::List(&Domain::NON_NEGATIVE),
     ]);

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::feature::{Description, Directions};
 use crate::kernel::OperatorKernel;
 use crate::model::{Fitted, OperatorRidgeClassifierModel, OperatorRidgeModel, OperatorSolver};
-use crate::parameter::{Choice, Domain, Value, description, words};
+use crate::parameter::{Domain, Value, Word, description, words};
 use crate::persist::{Header, Stored};
 use crate::rows::Coding;
 use crate::scalar::Real;
@@ -43,11 +43,11 @@ impl From<OperatorSolverName> for OperatorSolver {
 }
 
 /// The operator-valued kernels.
-const KERNELS: &[Choice] = &{
-    let mut all = [Choice::new("", ""); OperatorKernel::KINDS.len()];
+const KERNELS: &[Word] = &{
+    let mut all = [Word::new("", ""); OperatorKernel::KINDS.len()];
     let mut i = 0;
     while i < all.len() {
-        all[i] = Choice::new(OperatorKernel::KINDS[i].name, OperatorKernel::KINDS[i].about);
+        all[i] = Word::new(OperatorKernel::KINDS[i].name, OperatorKernel::KINDS[i].about);
         i += 1;
     }
     all
