@@ -60,11 +60,12 @@ fn the_map_with_the_least_predicted_error_is_chosen_unless_it_loses_on_rows_held
     };
     let fourier = trials.iter().find(beside).unwrap();
     let better = if favourite["loss"].as_f64() < fourier["loss"].as_f64() { "maclaurin" } else { "fourier" };
+    let title = if better == "maclaurin" { "Maclaurin" } else { "Fourier" };
     assert_eq!(told["map"]["map"], better, "{told:#}");
     // A model is coefficients and a description, and draws its map again.
     assert!(told["bytes"].as_u64().unwrap() < 20_000, "{}", told["bytes"]);
     let text = folder.good(&fit);
-    assert!(text.contains(&format!("  map           {better} features (Gaussian kernel")), "{text}");
+    assert!(text.contains(&format!("  map           {title} features (Gaussian kernel")), "{text}");
     assert!(text.contains(&format!("                {reason}\n")), "{text}");
     let first = predicted(&folder, "smooth.bochner", "smooth.csv");
     assert_eq!(first.lines().count(), 401);
@@ -72,7 +73,7 @@ fn the_map_with_the_least_predicted_error_is_chosen_unless_it_loses_on_rows_held
     let bytes = std::fs::read(folder.0.join("smooth.bochner")).unwrap();
     folder.good(&[&fit[..], &["--threads", "1", "--out", "again.bochner"]].concat());
     assert!(bytes == std::fs::read(folder.0.join("again.bochner")).unwrap());
-    assert!(folder.good(&["inspect", "smooth.bochner"]).contains(&format!("{better} features (Gaussian kernel")));
+    assert!(folder.good(&["inspect", "smooth.bochner"]).contains(&format!("{title} features (Gaussian kernel")));
 }
 
 #[test]
@@ -203,9 +204,9 @@ fn parameters_that_make_the_kernel_are_said() {
     folder.write("smooth.csv", smooth(120));
     for (more, words) in [
         (&["--map", "polynomial"][..], "polynomial sketches (degree 2, gamma 1, coef0 0)"),
-        (&["--kernel", "polynomial"], "polynomial sketches (degree 3, gamma 1, coef0 1)"),
-        (&["--map", "optical"], "optical features (exponent 2, bias 0"),
-        (&["--kernel", "optical"], "optical features (exponent 2, bias 1"),
+        (&["--kernel", "polynomial", "--set", "coef0=1"], "polynomial sketches (degree 2, gamma 1, coef0 1)"),
+        (&["--map", "optical"], "optical features (exponent 2, dense, bias 0)"),
+        (&["--kernel", "optical", "--set", "bias=1"], "optical features (exponent 2, dense, bias 1)"),
         (&["--kernel", "matern", "--set", "nu=2.5"], "Fourier features (Matern kernel, nu 2.5, orthogonal)"),
         (&["--kernel", "laplacian"], "Fourier features (Laplacian kernel, norm 2, orthogonal)"),
         (&["--map", "spherical", "--preprocess", "unit", "--set", "a=4"], "spherical features (degree 3, a 4"),
@@ -221,6 +222,34 @@ fn parameters_that_make_the_kernel_are_said() {
         let told = folder.good(&["inspect", "smooth.bochner"]);
         assert!(told.contains(words), "{more:?}: {told}");
     }
+}
+
+/// Of centred rows, even functions and polynomials without lower degrees learn no slope.
+#[test]
+fn lower_degrees_are_tried_where_only_a_kernel_is_named() {
+    let folder = Folder::new("choice-degrees");
+    folder.write("smooth.csv", smooth(300));
+    let slope = smooth(300).lines().skip(1).fold(String::from("a,b,y\n"), |text, line| {
+        let cells: Vec<f64> = line.split(',').map(|cell| cell.parse().unwrap()).collect();
+        format!("{text}{},{},{}\n", cells[0], cells[1], 2.0 * cells[0] - cells[1] + 0.01 * cells[2])
+    });
+    folder.write("slope.csv", slope);
+    for (kernel, parameter, without, with) in [("polynomial", "degree", 2.0, 3.0), ("optical", "bias", 0.0, 1.0)] {
+        let fit = |file: &str, more: &[&str]| {
+            folder.json(&[&["fit", file, "--target", "y", "--features", "64", "--kernel", kernel], more].concat())
+        };
+        let found = fit("slope.csv", &[]);
+        assert_eq!(found["map"][parameter].as_f64(), Some(with), "{found:#}");
+        let reason = found["map_reason"].as_str().unwrap();
+        assert!(reason.starts_with(&format!("{kernel} with lower degrees: held-out loss ")), "{reason}");
+        let set = format!("{parameter}={with}").replace(".0", "");
+        let found = fit("slope.csv", &["--set", &set]);
+        assert!(found["map_reason"].is_null(), "{found:#}");
+        let set = format!("{parameter}={without}").replace(".0", "");
+        assert_eq!(fit("slope.csv", &["--set", &set])["map"][parameter].as_f64(), Some(without));
+    }
+    let found = folder.json(&["fit", "smooth.csv", "--target", "y", "--features", "64", "--kernel", "polynomial"]);
+    assert_eq!((&found["map"]["degree"], &found["map"]["coef0"]), (&2.into(), &0.0.into()), "{found:#}");
 }
 
 #[test]

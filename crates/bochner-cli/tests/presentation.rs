@@ -237,7 +237,7 @@ fn operator_valued_kernels_are_compared_and_planned_for_like_others() {
         }
         let plan = [&["plan"], &asked[..], &["--error", "20%"]].concat();
         let answer = json(&folder, &plan);
-        assert_eq!((&answer["kernel"], number(&answer, "target_error")), (&written.into(), 0.2));
+        assert_eq!((&answer["kernel"], number(&answer, "target_error")), (&kernel.into(), 0.2));
         let choices = answer["maps"].as_array().unwrap();
         // Nothing is known of Hadamard chains of two columns.
         assert_eq!(choices.len(), if is_field { 1 } else { 2 }, "{answer}");
@@ -392,7 +392,7 @@ fn a_model_is_explained_with_the_parameters_of_its_kernel() {
     for (options, parts) in [
         (&["--kernel", "polynomial", "--set", "degree=4"][..], &["degree 4", "gamma 1", "coef0 0"][..]),
         (&["--kernel", "matern", "--set", "nu=2.5"], &["nu 2.5"]),
-        (&["--kernel", "optical"], &["exponent 2", "bias 1"]),
+        (&["--kernel", "optical", "--set", "bias=1"], &["exponent 2", "bias 1"]),
     ] {
         let fit = ["fit", "t.csv", "--target", "a", "--columns", "b", "--out", "m.bochner", "--alpha", "1"];
         told(&folder, &[&fit[..], &["--features", "32"], options].concat());
