@@ -446,7 +446,7 @@ fn an_empty_model_and_one_of_a_later_format_are_refused() {
     let bytes = small_model(&folder, "ridge_classifier", &[]);
     folder.write("empty", "");
     assert!(folder.bad(&["inspect", "empty"]).contains("empty is not a model file of bochner: it is empty"));
-    let later = String::from_utf8_lossy(&bytes[8..200]).replacen("\\\"format\\\":1", "\\\"format\\\":9", 1);
+    let later = String::from_utf8_lossy(&bytes[8..200]).replacen("\\\"format\\\":2", "\\\"format\\\":9", 1);
     let mut future = bytes.clone();
     future[8..8 + later.len()].copy_from_slice(later.as_bytes());
     folder.write("future", future);
@@ -463,20 +463,22 @@ fn a_forged_model_whose_parts_do_not_fit_is_refused() {
         let bytes = small_model(&folder, kind, &[]);
         let stored = bochner::persist::Stored::from_bytes(&bytes).unwrap();
         let mut forgeries = Vec::new();
-        let mut forge = |change: &dyn Fn(&mut bochner::persist::Header)| {
+        let mut forge = |change: &dyn Fn(&mut serde_json::Value)| {
             let mut forged = stored.clone();
-            change(&mut forged.header);
+            let mut header = serde_json::to_value(&forged.header).unwrap();
+            change(&mut header);
+            forged.header = serde_json::from_value(header).unwrap();
             forgeries.push(forged.to_bytes().unwrap());
         };
-        forge(&|header| header.kind = "gram".into());
-        forge(&|header| header.dtype = "f16".into());
-        forge(&|header| header.input_dim += 1);
-        forge(&|header| header.map = serde_json::json!({"map": "fourier", "n_components": 10, "length_scale": 1.0}));
-        forge(&|header| header.map = serde_json::Value::Null);
-        forge(&|header| header.preprocessing["schema"]["targets"] = serde_json::json!([]));
-        forge(&|header| header.preprocessing["steps"] = serde_json::json!("none"));
+        forge(&|header| header["kind"] = "gram".into());
+        forge(&|header| header["dtype"] = "f16".into());
+        forge(&|header| header["input_dim"] = (stored.header.input_dim + 1).into());
+        forge(&|header| header["map"] = serde_json::json!({"map": "fourier", "n_components": 10, "length_scale": 1.0}));
+        forge(&|header| header["map"] = serde_json::Value::Null);
+        forge(&|header| header["preprocessing"]["schema"]["targets"] = serde_json::json!([]));
+        forge(&|header| header["preprocessing"]["steps"] = serde_json::json!("none"));
         if stored.header.classes.is_some() {
-            forge(&|header| header.classes.as_mut().unwrap().push("third".into()));
+            forge(&|header| header["classes"].as_array_mut().unwrap().push("third".into()));
         }
         for (number, forged) in forgeries.into_iter().enumerate() {
             folder.write("bad.bochner", forged);
@@ -994,8 +996,10 @@ fn exact_models_of_the_python_package_predict_and_are_explained() {
             "exact_gp_classifier" => {
                 let found = folder.good(&["predict", "m.bochner", "rows.csv", "--probabilities"]);
                 assert!(found.starts_with("prediction,probability of low,probability of high"), "{found}");
-                let mut forged = model.clone();
-                forged.attach("samples", &(1u64 << 50)).unwrap();
+                let mut forged = bochner::persist::Stored::from_bytes(&model.to_bytes().unwrap()).unwrap();
+                let mut header = serde_json::to_value(&forged.header).unwrap();
+                header["extra"]["samples"] = (1u64 << 50).into();
+                forged.header = serde_json::from_value(header).unwrap();
                 folder.write("forged.bochner", forged.to_bytes().unwrap());
                 assert!(folder.bad(&["inspect", "forged.bochner"]).contains("`samples` is 1125899906842624"));
             }
