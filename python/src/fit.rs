@@ -8,7 +8,7 @@ use crate::features::{Drawn, Map};
 use crate::kernels::PyKernel;
 use crate::models::PyModel;
 use crate::operator::Operator;
-use bochner::catalogue::{ModelEntry, Value};
+use bochner::catalogue::{Domain, ModelEntry, Parameter, Value};
 use bochner::feature::{DynMap, FeatureMap, MaclaurinSpec, Spec};
 use bochner::kernel::{AnyKernel, OperatorKernel};
 use bochner::model::exact::{ExactGpClassifier, ExactGpRegressor, KernelRidge};
@@ -51,6 +51,21 @@ pub(crate) struct Request {
     pub(crate) seed: u64,
 }
 
+/// What is said about a word that a parameter cannot be, as Python writes words.
+fn quoted(parameter: &Parameter, value: &Value) -> Option<Error> {
+    let Value::Word(word) = value else { return None };
+    let expected = match parameter.domain {
+        Domain::Word(choices) => {
+            let words: Vec<String> = choices.iter().map(|choice| format!("{:?}", choice.name)).collect();
+            let (last, others) = words.split_last()?;
+            format!("{} or {last}", others.join(", "))
+        }
+        number if number.contains(&Value::Real(1.0)) => "a number".into(),
+        _ => return None,
+    };
+    Some(Error::Parameter { name: parameter.name, expected: expected.into(), found: format!("{word:?}") })
+}
+
 impl Request {
     /// `on` is a map, or JSON of a kernel; `parameters` are JSON, by the names of the catalogue.
     pub(crate) fn new(
@@ -62,7 +77,10 @@ impl Request {
     ) -> PyResult<Self> {
         let entry = ModelEntry::named(kind).map_err(to_python)?;
         let values: BTreeMap<String, Value> = parse(parameters)?;
-        let check = |(name, value): (&String, &Value)| entry.entry.parameter(name)?.check(value);
+        let check = |(name, value): (&String, &Value)| {
+            let parameter = entry.entry.parameter(name)?;
+            parameter.check(value).map_err(|error| quoted(parameter, value).unwrap_or(error))
+        };
         values.iter().try_for_each(check).map_err(to_python)?;
         let on = match (on.cast::<Map>(), on.extract::<&str>(), entry.entry.name) {
             (Ok(map), ..) => On::Map(map.clone().unbind()),
