@@ -159,7 +159,7 @@ impl Request {
     pub(crate) fn regressor<M: FeatureMap>(&self, map: M) -> Result<GpRegressor<M>> {
         let spec: GpRegressorSpec = self.spec()?;
         let process = GpRegressor::new(map, spec.noise)?.with_signal_variance(spec.signal)?;
-        Ok(process.with_normalised_targets(spec.normalize_y))
+        Ok(process.with_normalized_targets(spec.normalize_y))
     }
 
     pub(crate) fn classifier<M: FeatureMap>(&self, map: M) -> Result<GpClassifier<M>> {
@@ -267,7 +267,7 @@ impl Request {
             "exact_gp_regressor" => {
                 let spec: ExactGpRegressorSpec = self.spec()?;
                 let process = ExactGpRegressor::new(Arc::new(self.kernel()?), spec.noise)?;
-                let process = process.with_signal_variance(spec.signal)?.with_normalised_targets(spec.normalize_y);
+                let process = process.with_signal_variance(spec.signal)?.with_normalized_targets(spec.normalize_y);
                 fitted(&process, source, &mut context)
             }
             "exact_gp_classifier" => {

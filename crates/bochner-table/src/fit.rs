@@ -36,7 +36,7 @@ pub struct Request {
     pub map: MapRequest,
     /// What is done to rows first.
     pub preparation: Preparation,
-    /// Of [`Preparation::Binarise`].
+    /// Of [`Preparation::Binarize`].
     pub threshold: f64,
     /// What was done to empty cells when the file was opened.
     pub missing: Missing,

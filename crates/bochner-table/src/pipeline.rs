@@ -5,7 +5,7 @@ use crate::interrupt;
 use crate::read::{Data, Kind, Missing, Schema};
 use bochner::catalogue::Task;
 use bochner::persist::Label;
-use bochner::preprocess::{Binarize, Centre, ColumnStatistics, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
+use bochner::preprocess::{Binarize, Center, ColumnStatistics, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::{RowBlock, RowSource};
 use bochner::scalar::Real;
@@ -24,8 +24,8 @@ pub enum Preparation {
     /// Nothing
     None,
     /// Subtract the mean of every column
-    #[cfg_attr(feature = "clap", value(aliases = ["center", "centred", "centered"]))]
-    Centre,
+    #[cfg_attr(feature = "clap", value(aliases = ["centre", "centred", "centered"]))]
+    Center,
     /// Subtract the mean of every column and divide by its standard deviation
     #[cfg_attr(feature = "clap", value(aliases = ["standardise", "standardize", "standardised", "standardized"]))]
     Scale,
@@ -33,8 +33,8 @@ pub enum Preparation {
     #[cfg_attr(feature = "clap", value(alias = "unit-norm"))]
     Unit,
     /// One above the threshold of --threshold, zero below
-    #[cfg_attr(feature = "clap", value(alias = "binarize"))]
-    Binarise,
+    #[cfg_attr(feature = "clap", value(alias = "binarise"))]
+    Binarize,
     /// Shift every column to begin at zero, then scale every row to length one
     NonNegative,
 }
@@ -43,8 +43,8 @@ impl Preparation {
     /// What rows of a vector field may go through without becoming another kind of field.
     pub fn of_field(self) -> Outcome<Self> {
         match self {
-            Preparation::Auto => Ok(Preparation::Centre),
-            Preparation::None | Preparation::Centre => Ok(self),
+            Preparation::Auto => Ok(Preparation::Center),
+            Preparation::None | Preparation::Center => Ok(self),
             _ => Err(Failure::Usage(
                 "--preprocess: a field without curl or divergence has some after its columns are scaled apart; use centre \
                  or none"
@@ -124,7 +124,7 @@ impl Pipeline {
     /// Means of the columns in training, where the first step keeps them.
     pub fn means(&self) -> Option<&[f64]> {
         let means = match self.steps.first()? {
-            Preprocess::Centre(step) => step.mean(),
+            Preprocess::Center(step) => step.mean(),
             Preprocess::Standardize(step) => step.mean(),
             _ => return None,
         };
@@ -176,7 +176,7 @@ impl Pipeline {
         }
         for step in &self.steps {
             words.push(match step {
-                Preprocess::Centre(_) => "column means are subtracted".into(),
+                Preprocess::Center(_) => "column means are subtracted".into(),
                 Preprocess::Standardize(step) => {
                     let untouched = step.scale().iter().filter(|s| **s == 1.0).count();
                     let tail = match untouched {
@@ -418,10 +418,10 @@ impl Scan {
         Ok(match preparation {
             Preparation::Auto => self.automatic(data)?,
             Preparation::None => Vec::new(),
-            Preparation::Centre => vec![Centre::fit(&self.columns)?.into()],
+            Preparation::Center => vec![Center::fit(&self.columns)?.into()],
             Preparation::Scale => vec![Standardize::fit(&self.columns)?.into()],
             Preparation::Unit => vec![UnitNorm::default().into()],
-            Preparation::Binarise => vec![Binarize::new(threshold)?.into()],
+            Preparation::Binarize => vec![Binarize::new(threshold)?.into()],
             Preparation::NonNegative => {
                 vec![ShiftNonNegative::fit(&self.columns)?.into(), UnitNorm::default().into()]
             }
@@ -438,7 +438,7 @@ impl Scan {
         };
         // Columns of an array whose spreads are alike share their unit: dividing would blow up the quiet ones.
         if data.same_units() || (!data.is_table() && alike(10.0)) || self.binary.iter().all(|b| *b) {
-            return Ok(vec![Centre::fit(&self.columns)?.into()]);
+            return Ok(vec![Center::fit(&self.columns)?.into()]);
         }
         let full = Standardize::fit(&self.columns)?;
         // Two different categories are then at the squared distance 2, the mean of that of two standardised numbers.

@@ -48,7 +48,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         };
         let (q, k) = (normals(0), normals(1));
         let exact = kernel_matrix(&Exponential::new(1.0)?, q.view(), k.view())?;
-        let normalised = normalise(&exact);
+        let normalised = normalize(&exact);
         let mut table = Table::new(format!("{input}, length {length}, head {HEAD}: relative Frobenius error"))
             .words("features", "features")
             .numbers("count", "number")
@@ -67,7 +67,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
                         let map = spec.redrawn(features, seed).resolve(both.view())?.build::<f64>(HEAD)?;
                         let estimate = map.transform(q.view())?.dot(&map.transform(k.view())?.t());
                         Ok(if normal {
-                            relative_frobenius_error(normalised.view(), normalise(&estimate).view())?
+                            relative_frobenius_error(normalised.view(), normalize(&estimate).view())?
                         } else {
                             relative_frobenius_error(exact.view(), estimate.view())?
                         })
@@ -148,7 +148,7 @@ fn maps() -> Vec<(&'static str, Spec)> {
 }
 
 /// Rows divided by their sums.
-fn normalise(matrix: &Array2<f64>) -> Array2<f64> {
+fn normalize(matrix: &Array2<f64>) -> Array2<f64> {
     let sums = matrix.sum_axis(Side(1)).insert_axis(Side(1));
     matrix / &sums
 }

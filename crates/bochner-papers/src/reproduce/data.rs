@@ -1,7 +1,7 @@
 //! Data sets as the experiments see them: whole, in memory, with their official split.
 
 use crate::known;
-use bochner::preprocess::{Centre, ColumnStatistics, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
+use bochner::preprocess::{Center, ColumnStatistics, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::RowSource;
 use bochner_table::failure::{Failure, Outcome};
@@ -209,7 +209,7 @@ impl Prepared {
         let first = match self {
             Prepared::Raw => None,
             Prepared::NonNegative => Some(ShiftNonNegative::fit(&seen)?.into()),
-            Prepared::Centred => Some(Centre::fit(&seen)?.into()),
+            Prepared::Centred => Some(Center::fit(&seen)?.into()),
             Prepared::Standardised => Some(Standardize::fit(&seen)?.into()),
         };
         Ok(first.into_iter().chain(unit.then(|| UnitNorm::default().into())).collect())

@@ -358,7 +358,7 @@ impl Problem {
     }
 
     fn regressor<M: FeatureMap<Real = f64>>(&self, map: M, noise: f64) -> Outcome<GpRegressor<M>> {
-        Ok(GpRegressor::new(map, noise)?.with_signal_variance(self.signal)?.with_normalised_targets(false))
+        Ok(GpRegressor::new(map, noise)?.with_signal_variance(self.signal)?.with_normalized_targets(false))
     }
 
     fn fit<M: FeatureMap<Real = f64> + Clone>(&self, map: M, regulariser: f64, train: &Rows) -> Outcome<Fitted<M>> {
@@ -380,7 +380,7 @@ impl Problem {
             let (means, variances) = match self.task {
                 Task::Regression => {
                     let gp = ExactGpRegressor::new(kernel, regulariser)?.with_signal_variance(self.signal)?;
-                    let gp = gp.with_normalised_targets(false);
+                    let gp = gp.with_normalized_targets(false);
                     gp.fit_stream(&mut self.sub_train.source()?, &mut bochner::Context::default())?
                         .predict_with_variance(rows)?
                 }

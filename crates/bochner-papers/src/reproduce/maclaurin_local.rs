@@ -63,7 +63,7 @@ type Posterior = (Array2<f64>, Array2<f64>);
 impl Hyper {
     fn exact(&self) -> Result<ExactGpRegressor, bochner::Error> {
         let gp = ExactGpRegressor::new(Arc::new(Gaussian::new(self.length_scale)?), self.noise)?;
-        Ok(gp.with_signal_variance(self.signal)?.with_normalised_targets(false))
+        Ok(gp.with_signal_variance(self.signal)?.with_normalized_targets(false))
     }
 
     fn likelihood(&self, data: &Rows) -> Result<f64, bochner::Error> {
@@ -130,7 +130,7 @@ impl Hyper {
     }
 
     fn on_features(&self, map: DynMap<f64>, data: &Rows, new: ArrayView2<'_, f64>) -> Outcome<Posterior> {
-        let gp = GpRegressor::new(map, self.noise)?.with_signal_variance(self.signal)?.with_normalised_targets(false);
+        let gp = GpRegressor::new(map, self.noise)?.with_signal_variance(self.signal)?.with_normalized_targets(false);
         Ok(gp.fit(data.rows.view(), data.targets.view())?.predict_with_variance(new)?)
     }
 

@@ -100,7 +100,7 @@ mod gaussian;
 mod laplacian;
 mod matern;
 mod matrix;
-mod normalised;
+mod normalized;
 mod operator;
 mod optical;
 mod outputs;
@@ -119,7 +119,7 @@ pub use gaussian::Gaussian;
 pub use laplacian::Laplacian;
 pub use matern::Matern;
 pub use matrix::{kernel_matrix, kernel_matrix_into};
-pub use normalised::{Normalised, normalise};
+pub use normalized::{Normalized, normalize};
 pub use operator::OperatorKernel;
 pub use optical::Optical;
 pub use outputs::OutputMatrix;
@@ -214,6 +214,9 @@ macro_rules! forward {
         impl<K: Kernel + ?Sized> Kernel for $pointer {
             fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
                 (**self).evaluate(x, y)
+            }
+            fn description(&self) -> Option<AnyKernel> {
+                (**self).description()
             }
             fn of_products(&self, dot: f64, x_norm_sq: f64, y_norm_sq: f64) -> Option<f64> {
                 (**self).of_products(dot, x_norm_sq, y_norm_sq)

@@ -19,7 +19,7 @@ use ndarray::{Array2, Array3, ArrayView2, ArrayViewMut2, s};
 /// `τ²/wᵢ` in row `i`, the posterior has mean `ρ φ(x)ᵀB⁻¹FᴴWz` and covariance `s² φ(x)ᵀB⁻¹conj(φ(x'))`.
 ///
 /// Targets enter as `z = (y - ȳ)/σ`: their mean is subtracted and added back, and unless
-/// [`with_normalised_targets`](Self::with_normalised_targets) says otherwise both variances are in units of the variance
+/// [`with_normalized_targets`](Self::with_normalized_targets) says otherwise both variances are in units of the variance
 /// of the targets. Several targets share the map and both variances, and one factorisation.
 ///
 /// Features may be real (complex ones as CtR included) or complex. A complex map makes a complex process, of which
@@ -76,7 +76,7 @@ impl<M: FeatureMap> GpRegressor<M> {
     }
 
     /// With targets divided by their standard deviations, or as they are; their mean is subtracted in any case.
-    pub fn with_normalised_targets(mut self, normalised: bool) -> Self {
+    pub fn with_normalized_targets(mut self, normalised: bool) -> Self {
         self.normalised = normalised;
         self
     }

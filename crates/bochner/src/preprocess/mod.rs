@@ -3,7 +3,7 @@
 //! | step | does | for |
 //! |---|---|---|
 //! | [`LengthScale`] | divides rows, one number or one per input; [`median_distance`] chooses it | shift-invariant kernels |
-//! | [`Standardize`], [`Centre`] | mean 0 and, for the former, variance 1 per column | regression, Gaussian processes |
+//! | [`Standardize`], [`Center`] | mean 0 and, for the former, variance 1 per column | regression, Gaussian processes |
 //! | [`UnitNorm`] | `x/\|x\|` | polynomial and spherical kernels |
 //! | [`Binarize`] | 1 above a threshold, 0 below | optical features, whose modulator shows two states |
 //! | [`ShiftNonNegative`] | subtracts column minima | polynomial sketches, whose variance falls for `x, y ≥ 0` |
@@ -23,4 +23,4 @@ pub use length_scale::LengthScale;
 pub use median::median_distance;
 pub use sparsity::{Basis, Shape, SparseTransform, Sparsity, sparsity_at_energy};
 pub use statistics::ColumnStatistics;
-pub use step::{Binarize, Centre, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
+pub use step::{Binarize, Center, Preprocess, ShiftNonNegative, Standardize, UnitNorm};

@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 /// Subtracts column means.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Centre {
+pub struct Center {
     mean: Vec<f64>,
 }
 
-impl Centre {
+impl Center {
     /// Means of the rows seen.
     ///
     /// # Errors
     /// No rows seen.
     pub fn fit(seen: &ColumnStatistics) -> Result<Self> {
         seen.check_seen()?;
-        Ok(Centre { mean: seen.mean().to_vec() })
+        Ok(Center { mean: seen.mean().to_vec() })
     }
 
     /// The subtracted means.
@@ -208,7 +208,8 @@ fn each_column<R: Real, T>(mut rows: ArrayViewMut2<'_, R>, values: &[T], f: impl
 #[non_exhaustive]
 pub enum Preprocess {
     /// Subtract means.
-    Centre(Centre),
+    #[serde(alias = "centre")]
+    Center(Center),
     /// Subtract means and divide by standard deviations.
     Standardize(Standardize),
     /// Divide rows by their norms.
@@ -226,7 +227,7 @@ impl Preprocess {
     /// Rows of another length than those the step was fitted on.
     pub fn apply<R: Real>(&self, rows: ArrayViewMut2<'_, R>) -> Result<()> {
         match self {
-            Preprocess::Centre(step) => step.apply(rows),
+            Preprocess::Center(step) => step.apply(rows),
             Preprocess::Standardize(step) => step.apply(rows),
             Preprocess::UnitNorm(step) => {
                 step.apply(rows);
@@ -250,7 +251,7 @@ macro_rules! from {
         }
     )*};
 }
-from!(Centre, Standardize, UnitNorm, ShiftNonNegative, Binarize);
+from!(Center, Standardize, UnitNorm, ShiftNonNegative, Binarize);
 
 #[cfg(test)]
 mod tests {
@@ -315,7 +316,7 @@ mod tests {
         let rows = array![[1.0, 5.0], [4.0, 9.5]];
         let seen = seen(&rows);
         let steps: Vec<Preprocess> = vec![
-            Centre::fit(&seen).unwrap().into(),
+            Center::fit(&seen).unwrap().into(),
             Standardize::fit(&seen).unwrap().into(),
             UnitNorm {}.into(),
             ShiftNonNegative::fit(&seen).unwrap().into(),

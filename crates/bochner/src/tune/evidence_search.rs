@@ -48,7 +48,7 @@ pub struct EvidenceSearch {
     /// How the search runs.
     pub lbfgs: Lbfgs,
     /// Whether targets are divided by their standard deviations, as in
-    /// [`GpRegressor::with_normalised_targets`](crate::model::GpRegressor::with_normalised_targets).
+    /// [`GpRegressor::with_normalized_targets`](crate::model::GpRegressor::with_normalized_targets).
     pub normalised: bool,
     /// Whether features are complex, where the map has a complex form.
     pub complex: bool,

@@ -44,7 +44,7 @@ fn subset(n: usize, most: usize, seed: u64) -> Vec<usize> {
     drawn.into_iter().map(|i| i as usize).collect()
 }
 
-/// Normalised squared errors of features (all rows) and of the exact process (at most 8,000 of them).
+/// Normalized squared errors of features (all rows) and of the exact process (at most 8,000 of them).
 fn regression(name: &str, features: usize) -> (f64, f64) {
     let (x, y) = table(&format!("{name}/data.csv.gz"));
     let masks = masks(&format!("{name}/test_mask.npy"), x.nrows());

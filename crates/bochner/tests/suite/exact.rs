@@ -48,7 +48,7 @@ fn processes_and_ridge_agree_with_scikit_learn() {
     let process = ExactGpRegressor::new(gaussian(0.8), 0.3).unwrap().with_signal_variance(1.7).unwrap();
     let expected = array![[2.7540332416189157, 0.42492309218094604], [2.089389243539581, -0.11277840737079878]];
     let model =
-        process.clone().with_normalised_targets(false).fit_stream(&mut source, &mut Context::default()).unwrap();
+        process.clone().with_normalized_targets(false).fit_stream(&mut source, &mut Context::default()).unwrap();
     let (mean, variance) = model.predict_with_variance(new.view()).unwrap();
     close(mean.view(), expected.view(), 1e-13);
     close(variance.view(), array![[0.6590755096047127; 2], [1.6522985409842705; 2]].view(), 1e-13);

@@ -48,7 +48,7 @@ fn a_linear_process_agrees_with_scikit_learn() {
     let expected = array![[2.3140797493298475, 0.1080232859004371], [1.3429851322006838, -1.0689908085624418]];
 
     let model =
-        process.clone().with_normalised_targets(false).fit_stream(&mut source, &mut Context::default()).unwrap();
+        process.clone().with_normalized_targets(false).fit_stream(&mut source, &mut Context::default()).unwrap();
     let (mean, variance) = model.predict_with_variance(new.view()).unwrap();
     close(mean.view(), expected.view(), 1e-13);
     close(variance.view(), array![[0.10501347282168318; 2], [0.26959982680189226; 2]].view(), 1e-13);
@@ -116,7 +116,7 @@ fn features_and_pairs_agree<M: FeatureMap<Real = f64, Output: Scalar<Real = f64>
     let noises: Vec<f64> = w.iter().map(|w| noise / w).collect();
     let mut source = InMemory::new(x.view(), y.view()).unwrap().with_weights(w.view()).unwrap();
     let process = GpRegressor::new(map.clone(), noise).unwrap().with_signal_variance(signal).unwrap();
-    let model = process.with_normalised_targets(false).fit_stream(&mut source, &mut Context::default()).unwrap();
+    let model = process.with_normalized_targets(false).fit_stream(&mut source, &mut Context::default()).unwrap();
     let new = data::<f64>(7, 3, 1).0.mapv(|v| 0.7 * v + 0.1);
     let features = map.transform(x.view()).unwrap();
     let (means, covariance, likelihood) = by_pairs(&features, &map.transform(new.view()).unwrap(), &z, &noises, signal);
@@ -145,7 +145,7 @@ fn a_complex_process_is_its_real_embedding_and_not_the_process_of_its_real_featu
     let map = complex_map(25);
     let (x, y, _) = data::<f64>(60, 3, 1);
     let y = &y - y.mean().unwrap();
-    let process = |noise| GpRegressor::new(map.clone(), noise).unwrap().with_normalised_targets(false);
+    let process = |noise| GpRegressor::new(map.clone(), noise).unwrap().with_normalized_targets(false);
     let model = process(0.3).fit(x.view(), y.view()).unwrap();
     // Real and imaginary parts of f = phi^T w are linear in those of w, which have variance 1/2 each.
     let embed = |x: &Array2<f64>| {
@@ -157,7 +157,7 @@ fn a_complex_process_is_its_real_embedding_and_not_the_process_of_its_real_featu
     let rows = embed(&x);
     let targets = concatenate![Axis(0), y, Array2::zeros(y.dim())];
     let embedded = GpRegressor::new(columns::<f64>(50), 0.15).unwrap().with_signal_variance(0.5).unwrap();
-    let embedded = embedded.with_normalised_targets(false);
+    let embedded = embedded.with_normalized_targets(false);
     let embedded = embedded.fit(rows.view(), targets.view()).unwrap();
     let new = x.slice(s![..9, ..]).mapv(|v| v + 0.3);
     let (mean, variance) = model.predict_with_variance(new.view()).unwrap();
@@ -167,7 +167,7 @@ fn a_complex_process_is_its_real_embedding_and_not_the_process_of_its_real_featu
     assert!((model.log_marginal_likelihood() - embedded.log_marginal_likelihood()).abs() < 1e-9);
     // Real and imaginary parts as features of their own make another process.
     let spec = FourierSpec { n_components: 25, form: Form::Complex, seed: 5, ..FourierSpec::default() };
-    let ctr = GpRegressor::new(spec.build::<f64>(3).unwrap(), 0.3).unwrap().with_normalised_targets(false);
+    let ctr = GpRegressor::new(spec.build::<f64>(3).unwrap(), 0.3).unwrap().with_normalized_targets(false);
     let ctr = ctr.fit(x.view(), y.view()).unwrap();
     let differences = &ctr.predict(new.view()).unwrap() - &mean;
     assert!(differences.iter().any(|d| d.abs() > 1e-3), "{differences}");
@@ -541,7 +541,7 @@ fn what_rounding_adds_to_the_matrix_is_noise() {
     let value = |j: usize| (j as f32 * 0.37).cos();
     let x = Array2::from_shape_fn((n, dim), |(_, j)| value(j));
     let y = Array2::from_shape_fn((n, 1), |(i, _)| (i % 2) as f32);
-    let process = GpRegressor::new(columns::<f32>(dim), 1e-9).unwrap().with_normalised_targets(false);
+    let process = GpRegressor::new(columns::<f32>(dim), 1e-9).unwrap().with_normalized_targets(false);
     let model = process.fit(x.view(), y.view()).unwrap();
     let (jitter, noise) = (model.report().jitter, model.noise_variance());
     assert!(jitter > 0.0 && (noise / (1e-9 * (1.0 + jitter)) - 1.0).abs() < 1e-12, "{noise} {jitter}");

@@ -9,7 +9,7 @@ use crate::error::{Error, Result, check_count};
 use crate::feature::MAX_DEGREE;
 use crate::feature::spec::{Candidate, MapKind};
 use crate::kernel::AnyKernel;
-use crate::kernel::{self, Kernel, Normalised, kernel_matrix, normalise};
+use crate::kernel::{self, Kernel, Normalized, kernel_matrix, normalize};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::parameter::{Domain, Entry, description};
 use crate::projection::{Given, HadamardChain, Orthogonal, Projection};
@@ -54,7 +54,7 @@ impl<M: FeatureMap> FeatureMap for UnitRows<M> {
         let (n, d) = (rows.rows(), rows.cols());
         let mut unit = work.take(n * d);
         for i in 0..n {
-            normalise(rows.row(i), &mut unit[i * d..][..d]);
+            normalize(rows.row(i), &mut unit[i * d..][..d]);
         }
         self.map.map_tile(Tile::new(&unit, n, d), out, work);
         work.give(unit);
@@ -194,7 +194,7 @@ fn unit_rows(rows: ArrayView2<'_, f64>) -> Array2<f64> {
     let mut out = rows.as_standard_layout().into_owned();
     for mut row in out.rows_mut() {
         let copy = row.to_vec();
-        normalise(&copy, row.as_slice_mut().expect("rows of a standard layout"));
+        normalize(&copy, row.as_slice_mut().expect("rows of a standard layout"));
     }
     out
 }
@@ -274,7 +274,7 @@ impl Describe for SphericalSpec {
     }
 
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {
-        Ok(Arc::new(Normalised::new(self.unit_kernel()?)))
+        Ok(Arc::new(Normalized::new(self.unit_kernel()?)))
     }
 
     /// Variance of the estimate around its own mean, which is the kernel but for [`bias`](SphericalSpec::bias).

@@ -78,7 +78,7 @@ impl ExactGpRegressor {
     }
 
     /// With targets divided by their standard deviations, or as they are; their mean is subtracted in any case.
-    pub fn with_normalised_targets(mut self, normalised: bool) -> Self {
+    pub fn with_normalized_targets(mut self, normalised: bool) -> Self {
         self.normalised = normalised;
         self
     }

@@ -81,7 +81,7 @@ impl ExactGpRegressorSpec {
     pub fn on(&self, kernel: Arc<dyn Kernel>) -> Result<ExactGpRegressor> {
         self.check_parameters()?;
         let process = ExactGpRegressor::new(kernel, self.noise)?.with_signal_variance(self.signal)?;
-        Ok(process.with_normalised_targets(self.normalize_y))
+        Ok(process.with_normalized_targets(self.normalize_y))
     }
 }
 
@@ -236,7 +236,7 @@ impl Load for ExactGpRegressorModel {
         let header = &stored.header;
         let process = ExactGpRegressor::new(kernel(stored)?, header.part("noise")?)?
             .with_signal_variance(header.part("signal")?)?
-            .with_normalised_targets(header.part("normalised")?);
+            .with_normalized_targets(header.part("normalised")?);
         let (rows, targets, weights) = data(stored, "targets")?;
         process.fit_stream(
             &mut InMemory::new(rows.view(), targets.view())?.with_weights(weights.view())?,

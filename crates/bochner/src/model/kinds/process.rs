@@ -87,7 +87,7 @@ impl GpRegressorSpec {
     pub fn on<M: FeatureMap>(&self, map: M) -> Result<GpRegressor<M>> {
         self.check_parameters()?;
         let process = GpRegressor::new(map, self.noise)?.with_signal_variance(self.signal)?;
-        Ok(process.with_normalised_targets(self.normalize_y))
+        Ok(process.with_normalized_targets(self.normalize_y))
     }
 }
 

@@ -4,18 +4,18 @@ use crate::scalar::Real;
 /// A kernel of the rows' directions: `k(x/|x|, y/|y|)`; a zero row stays zero.
 ///
 /// ```
-/// use bochner::kernel::{Kernel, Normalised, Spherical};
-/// let k = Normalised::new(Spherical::new(3, 2.0)?);
+/// use bochner::kernel::{Kernel, Normalized, Spherical};
+/// let k = Normalized::new(Spherical::new(3, 2.0)?);
 /// assert_eq!(k.evaluate(&[3.0, 0.0], &[0.0, 0.1]), Spherical::new(3, 2.0)?.evaluate(&[1.0, 0.0], &[0.0, 1.0]));
 /// # Ok::<(), bochner::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Normalised<K>(K);
+pub struct Normalized<K>(K);
 
-impl<K: Kernel> Normalised<K> {
+impl<K: Kernel> Normalized<K> {
     /// `kernel` on rows of length 1.
     pub fn new(kernel: K) -> Self {
-        Normalised(kernel)
+        Normalized(kernel)
     }
 
     /// The kernel of the normalised rows.
@@ -24,11 +24,11 @@ impl<K: Kernel> Normalised<K> {
     }
 }
 
-impl<K: Kernel> Kernel for Normalised<K> {
+impl<K: Kernel> Kernel for Normalized<K> {
     fn evaluate(&self, x: &[f64], y: &[f64]) -> f64 {
         let (mut u, mut v) = (vec![0.0; x.len()], vec![0.0; y.len()]);
-        normalise(x, &mut u);
-        normalise(y, &mut v);
+        normalize(x, &mut u);
+        normalize(y, &mut v);
         self.0.evaluate(&u, &v)
     }
 
@@ -43,7 +43,7 @@ impl<K: Kernel> Kernel for Normalised<K> {
 /// Writes `row/|row|`; a zero row stays zero.
 ///
 /// Entries are divided by the largest one first, so that squares neither overflow nor vanish.
-pub fn normalise<R: Real>(row: &[R], out: &mut [R]) {
+pub fn normalize<R: Real>(row: &[R], out: &mut [R]) {
     let most = row.iter().fold(R::ZERO, |most, v| if v.abs() > most { v.abs() } else { most });
     if most == R::ZERO {
         return out.fill(R::ZERO);
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn only_directions_count() {
-        let k = Normalised::new(Spherical::new(3, 2.0).unwrap());
+        let k = Normalized::new(Spherical::new(3, 2.0).unwrap());
         let (x, y) = ([1.0, -2.0, 0.5], [0.3, 0.1, 0.2]);
         let scaled = |factor: f64| x.map(|v| factor * v);
         for factor in [1e-200, 1e-3, 1.0, 1e3, 1e200] {
@@ -71,6 +71,6 @@ mod tests {
         assert!((products - k.evaluate(&x, &y)).abs() < 1e-15);
         let zero = [0.0; 3];
         assert_eq!(k.evaluate(&zero, &y), k.of_products(0.0, 0.0, dot(&y, &y)).unwrap());
-        assert_eq!(Normalised::new(Exponential::new(1.0).unwrap()).evaluate(&zero, &zero), 1.0);
+        assert_eq!(Normalized::new(Exponential::new(1.0).unwrap()).evaluate(&zero, &zero), 1.0);
     }
 }
