@@ -921,7 +921,7 @@ fn exact_machines_and_variational_processes_tell_the_rings_apart() {
     folder.write("new.csv", "x,y\n1.1,0\n0,-2.1\n-0.8,0.8\n");
     let expected = "ring\ninner\nouter\ninner\n";
     let told = folder.good(&["fit", "rings.csv", "--target", "ring", "--model", "kernel-svm"]);
-    assert!(told.contains("exact gaussian kernel") && told.contains("share of wrong classes"), "{told}");
+    assert!(told.contains("exact Gaussian kernel") && told.contains("share of wrong classes"), "{told}");
     assert_eq!(folder.good(&["predict", "rings.bochner", "new.csv"]), expected);
     assert!(folder.good(&["inspect", "rings.bochner"]).contains("support vectors"));
     let message = folder.bad(&["transform", "new.csv", "--model", "rings.bochner"]);
