@@ -65,8 +65,7 @@ impl Pipeline {
                     let fill = fill.or(self.missing.fills().then_some(0.0));
                     for (row, &cell) in cells.iter().enumerate() {
                         let value = if cell.is_nan() { fill.ok_or_else(|| gap(row))? } else { cell };
-                        // Written so that an infinity is refused as well.
-                        if !(value.abs() <= Largest::DOUBLE.value) {
+                        if value.abs() > Largest::DOUBLE.value {
                             return Err(refused(row, format!("the number {value:e} is {}", Largest::DOUBLE.told)));
                         }
                         prepared[[row, at]] = value;
