@@ -40,7 +40,12 @@ fn check(name: &str) {
     let data = open(&model, &file("csv"), None, Options::default(), false, NewCells::default()).unwrap();
     let mut rows = Array2::zeros((0, model.model.input_dim()));
     let mut source = data.rows::<f64>();
-    source.for_each_block(&mut |block| Ok(rows = concatenate![Axis(0), rows, block.rows])).unwrap();
+    source
+        .for_each_block(&mut |block| {
+            rows = concatenate![Axis(0), rows, block.rows];
+            Ok(())
+        })
+        .unwrap();
     let predicted = model.predict(rows.view()).unwrap();
     match model.task() {
         Task::Regression => agree(name, "predict", &predicted, &truth["predict"], rtol),

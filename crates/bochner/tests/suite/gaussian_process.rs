@@ -251,7 +251,6 @@ fn posterior_samples_have_the_posterior_mean_and_covariance() {
 #[test]
 fn models_come_back_from_files_bit_by_bit() {
     let (x, y, _) = data::<f64>(70, 3, 2);
-    let source = || InMemory::new(x.view(), y.view()).unwrap();
     let spec = FourierSpec { n_components: 20, form: Form::Complex, ..FourierSpec::default() };
     let map = spec.build_complex::<f64>(3).unwrap();
     let model = GpRegressor::new(map, 0.1).unwrap().fit(x.view(), y.view()).unwrap();
