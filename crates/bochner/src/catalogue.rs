@@ -22,7 +22,8 @@ pub fn maps() -> impl Iterator<Item = &'static Entry> {
     Spec::KINDS.iter().map(|(entry, _)| entry)
 }
 
-/// All of it as JSON: `maps` with the `kernels` they estimate, `kernels` and `operator_kernels`.
+/// All of it as JSON: `maps` with the `kernels` they estimate, `kernels`, `operator_kernels`, and `models` with what they are
+/// called by `--model` and what they learn.
 ///
 /// ```
 /// let all = bochner::catalogue::to_json();
@@ -35,10 +36,17 @@ pub fn to_json() -> serde_json::Value {
         described["kernels"] = json!(kernels);
         described
     };
+    let model = |kind: &ModelEntry| {
+        let mut described = json!(kind.entry);
+        described["option"] = json!(kind.option);
+        described["task"] = json!(kind.task);
+        described
+    };
     json!({
         "maps": Spec::KINDS.iter().map(map).collect::<Vec<_>>(),
         "kernels": AnyKernel::KINDS,
         "operator_kernels": OperatorKernel::KINDS,
+        "models": models().map(model).collect::<Vec<_>>(),
     })
 }
 

@@ -110,8 +110,10 @@ fn memory_follows_features_and_budget_and_never_rows() {
         Solver::StochasticGradient(StochasticGradient { passes: 2, rank: 30 }),
     ];
     let warm = Ridge::new(waves::<f32>(4, dim), 1.0).unwrap();
-    // In every thread: what each of them keeps for its products is allocated once, and counted nowhere.
-    rayon::broadcast(|_| warm.fit_stream(&mut made(400, true, false), &mut Context::default()).map(drop).unwrap());
+    // In every thread: what each of them keeps for its products (64 MiB) is allocated once, whichever fit needs it first.
+    let warm_up = || warm.fit_stream(&mut made(400, true, false), &mut Context::default()).map(drop).unwrap();
+    warm_up();
+    rayon::broadcast(|_| warm_up());
     for solver in solvers {
         let ridge = Ridge::new(waves::<f32>(4, dim), 10.0).unwrap().with_solver(solver);
         let announced = ridge.bytes(None, 1, &Context::default()).unwrap();

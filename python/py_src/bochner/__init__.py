@@ -4,7 +4,7 @@ Random feature maps whose inner products estimate a kernel, with the variance of
 models on top of them that read the data in blocks. Everything follows scikit-learn's conventions.
 """
 
-from bochner import exact, kernels, metrics, plot
+from bochner import _features, exact, kernels, metrics, plot
 from bochner._attention import linear_attention, softmax_attention
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
 from bochner._features import (
@@ -59,3 +59,7 @@ __all__ = [
     "simplex_codes",
     "softmax_attention",
 ]
+
+# Maps that the catalogue lists and that have no class of their own.
+globals().update({kind.__name__: kind for kind in _features.CLASSES.values()})
+__all__ += sorted(kind.__name__ for kind in _features.CLASSES.values() if kind.__name__ not in __all__)

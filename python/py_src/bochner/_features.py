@@ -9,6 +9,7 @@ import numpy as np
 from bochner import _signatures
 from bochner._base import FeatureTransformer
 from bochner._bochner import Map, spherical_bias
+from bochner._catalogue import CATALOGUE, camel
 from bochner._checks import is_sparse
 
 _LENGTH_SCALE = {"length_scale_": ("float or list of float", "Length scale used.")}
@@ -280,3 +281,15 @@ def _length_scale(gamma: float | str, kernel: str, X: Any) -> float:
     if isinstance(gamma, str) or not gamma > 0:
         raise ValueError(f'gamma must be a positive number, "scale" or None, got {gamma!r}')
     return float(np.sqrt(0.5 / gamma))
+
+
+def _declared(map: dict[str, Any]) -> type[FeatureTransformer]:
+    """The class of a map that needs nothing besides what the catalogue says of it."""
+    name, base = camel(map["name"]), getattr(_signatures, f"{camel(map['name'])}Map")
+    return type(f"{name}Features", (base, FeatureTransformer), {"__doc__": map["about"], "__module__": __name__})
+
+
+# The classes by the names of their maps. A map that is new in the catalogue has one without a line here.
+CLASSES: dict[str, type[FeatureTransformer]] = {kind._map_name: kind for kind in FeatureTransformer.__subclasses__()}
+CLASSES |= {map["name"]: _declared(map) for map in CATALOGUE["maps"] if map["name"] not in CLASSES}
+globals().update({kind.__name__: kind for kind in CLASSES.values()})

@@ -23,11 +23,7 @@ from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
 from bochner._svm import FeatureSVC
 
 # The classes of maps and of kernels, by the names that files give them.
-FEATURES: dict[str, type[FeatureTransformer]] = {
-    kind._map_name: kind
-    for kind in vars(_features).values()
-    if isinstance(kind, type) and issubclass(kind, FeatureTransformer) and kind is not FeatureTransformer
-}
+FEATURES = _features.CLASSES
 KERNELS: dict[str, Any] = {
     kind._name: kind for kind in (getattr(kernels, name) for name in kernels.__all__) if hasattr(kind, "_name")
 }
