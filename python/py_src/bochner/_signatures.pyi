@@ -137,6 +137,20 @@ class RidgeModel:
     verbose: int
     def __init__(self, features: FeatureTransformer | None = None, *, alpha: float = 1.0, solver: Literal["auto", "cholesky", "dual", "cg", "sgd"] = "auto", fit_intercept: bool = True, tol: float | None = None, max_iter: int | None = None, memory_budget: int | None = None, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
+class RidgeClassifierModel:
+    _parameters: ClassVar[tuple[Parameter, ...]]
+    features: FeatureTransformer | None
+    alpha: float
+    solver: Literal["auto", "cholesky", "dual", "cg", "sgd"]
+    fit_intercept: bool
+    tol: float | None
+    max_iter: int | None
+    memory_budget: int | None
+    random_state: RandomState
+    n_jobs: int | None
+    verbose: int
+    def __init__(self, features: FeatureTransformer | None = None, *, alpha: float = 1.0, solver: Literal["auto", "cholesky", "dual", "cg", "sgd"] = "auto", fit_intercept: bool = True, tol: float | None = None, max_iter: int | None = None, memory_budget: int | None = None, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
+
 class SvmModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
     features: FeatureTransformer | None
@@ -151,6 +165,17 @@ class SvmModel:
     n_jobs: int | None
     verbose: int
     def __init__(self, features: FeatureTransformer | None = None, *, C: float = 1.0, loss: Literal["squared_hinge", "hinge"] = "squared_hinge", tol: float = 0.001, max_iter: int = 1000, fit_intercept: bool = True, intercept_scaling: float = 1.0, memory_budget: int | None = None, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
+
+class KernelSvmModel:
+    _parameters: ClassVar[tuple[Parameter, ...]]
+    kernel: Kernel | None
+    C: float
+    tol: float
+    max_iter: int | None
+    memory_budget: int | None
+    n_jobs: int | None
+    verbose: int
+    def __init__(self, kernel: Kernel | None = None, *, C: float = 1.0, tol: float = 0.001, max_iter: int | None = None, memory_budget: int | None = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class GpRegressorModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -198,6 +223,21 @@ class LocalGpModel:
     n_jobs: int | None
     verbose: int
     def __init__(self, n_components: int = 256, *, length_scale: float | ArrayLike | Literal["median"] = 1.0, noise: float = 0.01, signal_variance: float = 1.0, threshold: float = 2.0, max_clusters: int | None = None, normalize_y: bool = False, sketch: Literal["tensor_srht", "rademacher", "gaussian", "tensor_sketch"] = "tensor_srht", weights: Literal["ctr", "real"] = "ctr", max_degree: int = 10, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
+
+class SviClassifierModel:
+    _parameters: ClassVar[tuple[Parameter, ...]]
+    features: FeatureTransformer | None
+    alpha: float | ArrayLike
+    signal: float | None
+    inference: Literal["dirichlet", "variational"]
+    n_draws: int
+    max_iter: int
+    learning_rate: float
+    validation_fraction: float
+    random_state: RandomState
+    n_jobs: int | None
+    verbose: int
+    def __init__(self, features: FeatureTransformer | None = None, *, alpha: float | ArrayLike = 0.01, signal: float | None = None, inference: Literal["dirichlet", "variational"] = "dirichlet", n_draws: int = 512, max_iter: int = 20, learning_rate: float = 0.02, validation_fraction: float = 0.1, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class OperatorRidgeModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -266,17 +306,6 @@ class ExactOperatorRidgeModel:
     n_jobs: int | None
     verbose: int
     def __init__(self, kernel: OperatorKernel | None = None, *, alpha: float = 1.0, n_jobs: int | None = None, verbose: int = 0) -> None: ...
-
-class KernelSvmModel:
-    _parameters: ClassVar[tuple[Parameter, ...]]
-    kernel: Kernel | None
-    C: float
-    tol: float
-    max_iter: int | None
-    memory_budget: int | None
-    n_jobs: int | None
-    verbose: int
-    def __init__(self, kernel: Kernel | None = None, *, C: float = 1.0, tol: float = 0.001, max_iter: int | None = None, memory_budget: int | None = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 @dataclass(frozen=True)
 class GaussianKernel:
