@@ -338,7 +338,7 @@ pub(crate) fn from_rows<R: Real>(kind: &ModelEntry) -> Option<FromRows<R>> {
     })
 }
 
-/// The kinds of models that [`fit`](crate::fit) makes.
+/// The kinds of models that [`fit`](crate::fit()) makes.
 pub fn fitted_kinds() -> impl Iterator<Item = &'static ModelEntry> {
     catalogue::models().filter(|kind| sums_by_class(kind).is_some() || from_rows::<f64>(kind).is_some())
 }

@@ -5,13 +5,12 @@
 //! | [`read`] | one file per data format, all delivering blocks of rows |
 //! | [`mod@write`] | tables on their way out: CSV, TSV, NPY, Parquet |
 //! | [`pipeline`] | from cells to rows: columns, steps, classes |
-//! | [`fit`] | a file and a [`fit::Request`] in, a model and its verdict out |
+//! | [`mod@fit`] | a file and a [`fit::Request`] in, a model and its verdict out |
 //! | [`choose`], [`score`] | parameters by held-out rows; how good a model is |
 //! | [`model`] | a model with its pipeline, and its file |
 //! | [`map_request`], [`sample`] | a map or a kernel by names and settings; a prepared sample of a file's rows |
 //! | [`predict`], [`transform`] | new rows through a model; rows as random features |
 //! | [`progress`], [`interrupt`], [`output`], [`failure`] | signs of life, a clean stop, files written whole or not at all, what goes wrong |
-
 //!
 //! ```
 //! use bochner_table::fit::Request;

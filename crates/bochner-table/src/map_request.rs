@@ -1,5 +1,5 @@
 //! A map or a kernel by words: its name, the parameters most people set, and any other by its name. What there is, and what
-//! it may be, the [catalogue](bochner::catalogue) knows.
+//! it may be, the [`bochner::catalogue`] knows.
 
 use crate::failure::{Failure, Outcome};
 use crate::pipeline::Preparation;
