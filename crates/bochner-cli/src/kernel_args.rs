@@ -106,7 +106,7 @@ pub(crate) struct SampleArgs {
     /// What is done to the rows first, as in fit [default: auto, but none with --sparse]
     #[arg(long, value_enum)]
     preprocess: Option<Preparation>,
-    /// Threshold of --preprocess binarise
+    /// Threshold of --preprocess binarize
     #[arg(long, value_name = "NUMBER", default_value_t = 0.5, allow_negative_numbers = true)]
     threshold: f64,
     /// Rows in the sample, at most 20,000

@@ -46,7 +46,7 @@ impl Preparation {
             Preparation::Auto => Ok(Preparation::Center),
             Preparation::None | Preparation::Center => Ok(self),
             _ => Err(Failure::Usage(
-                "--preprocess: a field without curl or divergence has some after its columns are scaled apart; use centre \
+                "--preprocess: a field without curl or divergence has some after its columns are scaled apart; use center \
                  or none"
                     .into(),
             )),

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// What is done to rows first
     #[arg(long, value_enum, default_value = "auto")]
     preprocess: Preparation,
-    /// Threshold of --preprocess binarise
+    /// Threshold of --preprocess binarize
     #[arg(long, default_value_t = 0.5, allow_negative_numbers = true)]
     threshold: f64,
     /// Double precision instead of single
