@@ -38,7 +38,7 @@
 //! use bochner::prelude::*;
 //! use ndarray::Array2;
 //!
-//! /// A million points of a wave, made as they are read.
+//! /// Ten thousand points of a wave, made as they are read.
 //! struct Wave;
 //!
 //! impl RowSource<f32> for Wave {

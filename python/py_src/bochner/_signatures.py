@@ -1,5 +1,5 @@
 """Base classes that take the parameters of maps, models and kernels. Their types are in the stub file beside this one, which
-`python/stubs.py` writes.
+`tools/python_stubs.py` writes.
 """
 
 from dataclasses import field, make_dataclass
