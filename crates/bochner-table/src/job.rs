@@ -11,7 +11,7 @@ use bochner::model::{
 };
 use bochner::persist::Label;
 use bochner::random::{Role, Seed, Stream};
-use bochner::rows::{InMemory, OneAgainstRest, RowBlock, RowSource};
+use bochner::rows::{Coded, Coding, InMemory, RowBlock, RowSource};
 use bochner::scalar::Real;
 use bochner::solve::Solver;
 use bochner::{Context, Error, Model, Result};
@@ -289,7 +289,9 @@ impl<'a, R: Real> FromSums<'a, R> {
         visit: &mut dyn FnMut(RowBlock<'_, R>) -> Result<()>,
     ) -> Result<()> {
         match (&self.method, self.job.class_count()) {
-            (Method::Ridge(_), classes @ 1..) => OneAgainstRest::new(source, classes)?.for_each_block(visit),
+            (Method::Ridge(_), classes @ 1..) => {
+                Coded::new(source, classes, Coding::OneAgainstRest)?.for_each_block(visit)
+            }
             _ => source.for_each_block(visit),
         }
     }
@@ -319,7 +321,7 @@ pub(crate) fn from_rows<R: Real>(kind: &ModelEntry) -> Option<FromRows<R>> {
     Some(match kind.entry.name {
         "ridge" => |job, source| job.named(job.fit(&job.ridge::<R>(source.input_dim())?, source)?),
         "ridge_classifier" => |job, source| {
-            let mut source = OneAgainstRest::new(source, job.class_count())?;
+            let mut source = Coded::new(source, job.class_count(), Coding::OneAgainstRest)?;
             let model = job.fit(&job.ridge::<R>(source.input_dim())?, &mut source)?;
             job.named(RidgeClassifierModel::from_regression(model))
         },

@@ -25,7 +25,7 @@ use bochner::feature::{Describe, Description, FeatureMap, Spec};
 use bochner::model::Predict;
 use bochner::preprocess::median_distance;
 use bochner::random::Seed;
-use bochner::rows::{InMemory, OneAgainstRest};
+use bochner::rows::{Coded, Coding, InMemory};
 use bochner::scalar::Real;
 use bochner::solve::Solver;
 use bochner::words;
@@ -785,8 +785,8 @@ fn losses<R: Real>(
         // Errors of the codes: with hundreds of rows, shares of wrong classes differ by chance more than by merit.
         (Task::Classification, _) => {
             let classes = pipeline.labels.len();
-            let mut train_codes = OneAgainstRest::new(&mut train_rows, classes)?;
-            let mut held_codes = OneAgainstRest::new(&mut held_rows, classes)?;
+            let mut train_codes = Coded::new(&mut train_rows, classes, Coding::OneAgainstRest)?;
+            let mut held_codes = Coded::new(&mut held_rows, classes, Coding::OneAgainstRest)?;
             job.ridge::<R>(columns)?.validate(penalties, &mut train_codes, &mut held_codes, &mut job.context()?)?.losses
         }
     })

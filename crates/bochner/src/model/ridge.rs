@@ -6,7 +6,7 @@ use crate::error::{Error, Result, check_count, check_dim, check_non_negative};
 use crate::feature::FeatureMap;
 use crate::interrupt;
 use crate::linalg::Lower;
-use crate::rows::{OneAgainstRest, RowSource};
+use crate::rows::{Coded, Coding, RowSource};
 use crate::scalar::Real;
 use crate::solve::{self, Choice, Journalled, Normal, Preconditioner, Size, Solution, SolveReport, Solver};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
@@ -397,7 +397,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for RidgeClassifi
 
     fn fit_stream(&self, source: &mut dyn RowSource<R>, context: &mut Context<'_>) -> Result<RidgeClassifierModel<M>> {
         let classes = context.classes(self.classes, source)?;
-        let ridge = self.ridge.fit_stream(&mut OneAgainstRest::new(source, classes)?, context)?;
+        let ridge = self.ridge.fit_stream(&mut Coded::new(source, classes, Coding::OneAgainstRest)?, context)?;
         Ok(RidgeClassifierModel { ridge })
     }
 }
