@@ -10,7 +10,7 @@ mod isotropic;
 mod quantile;
 mod table;
 
-pub use bessel::{bessel_k, matern};
+pub use bessel::matern;
 pub use gamma::{gamma, gamma_p, gamma_q, ln_gamma};
 pub use hypergeometric::{binomial_square_sum, kummer};
 pub use isotropic::Isotropic;
