@@ -1,5 +1,6 @@
 //! Against mpmath 1.4 with 40 digits (`tools/golden/special.py`).
 
+use super::statistics::{chi_square_interval, gamma_p, gamma_q, normal_cdf};
 use super::*;
 
 /// The lines of `golden.tsv` with this name.

@@ -1,10 +1,10 @@
 //! Attention: exact against a plain loop, linear against exact, causal against masked.
 
+use crate::statistics::normal_quantile;
 use bochner::attention::{linear_attention, softmax_attention};
 use bochner::feature::{Describe, DynMap, PositiveSpec};
 use bochner::random::{Role, Seed, Stream};
 use bochner::scalar::Real;
-use bochner::special::normal_quantile;
 use bochner::variance::Softmax;
 use ndarray::{Array2, s};
 
