@@ -111,7 +111,7 @@ impl<T: Scalar> Cholesky<T> {
     /// A number of rows that is not the order.
     pub fn solve_in_place(&self, x: TileMut<'_, T>) -> Result<()> {
         self.strips(x, |strip| {
-            self.forward(strip.reborrow());
+            self.forward_from(0, strip.reborrow());
             self.backward(strip.reborrow());
         })
     }
@@ -121,7 +121,7 @@ impl<T: Scalar> Cholesky<T> {
     /// # Errors
     /// A number of rows that is not the order.
     pub fn solve_factor_in_place(&self, x: TileMut<'_, T>) -> Result<()> {
-        self.strips(x, |strip| self.forward(strip.reborrow()))
+        self.strips(x, |strip| self.forward_from(0, strip.reborrow()))
     }
 
     /// `x ← L⁻ᴴ x`.
@@ -227,10 +227,6 @@ impl<T: Scalar> Cholesky<T> {
             }
         });
         Ok(())
-    }
-
-    fn forward(&self, x: TileMut<'_, T>) {
-        self.forward_from(0, x);
     }
 
     /// Forward substitution for right-hand sides that are zero before panel `first`; `x` holds the rows from there on.

@@ -43,17 +43,6 @@ impl Power {
         }
     }
 
-    /// `out[j] = scale · (re[j]² + im[j]²)^(m/2)`.
-    ///
-    /// # Panics
-    /// If the slices differ in length.
-    pub fn moduli<R: Real>(self, re: &[R], im: &[R], scale: R, out: &mut [R]) {
-        assert!(re.len() == out.len() && im.len() == out.len(), "one modulus for every complex number");
-        let moduli = Moduli::new(self, scale, out.len());
-        moduli.write(re, im, out);
-        moduli.finish();
-    }
-
     /// `values[j] = scale · values[j]^(m/2)` for values that are not negative.
     pub fn raise<R: Real>(self, scale: R, values: &mut [R]) {
         pulp::Arch::new().dispatch(
@@ -85,7 +74,7 @@ impl<R: Real> Moduli<R> {
         Moduli { power, scale, past_caches: len * size_of::<R>() >= STREAM_FROM }
     }
 
-    /// [`Power::moduli`] of a piece. Other threads see it after [`finish`](Self::finish).
+    /// `out[j] = scale · (re[j]² + im[j]²)^(m/2)` for a piece. Other threads see it after [`finish`](Self::finish).
     pub(crate) fn write(&self, re: &[R], im: &[R], out: &mut [R]) {
         R::dispatch(Piece { moduli: self, re, im, out });
     }
@@ -272,6 +261,12 @@ mod tests {
     use super::*;
     use crate::random::{Role, Seed, Stream};
 
+    fn moduli<R: Real>(power: Power, re: &[R], im: &[R], scale: R, out: &mut [R]) {
+        let moduli = Moduli::new(power, scale, out.len());
+        moduli.write(re, im, out);
+        moduli.finish();
+    }
+
     /// Log-uniform over `10^±decades`, zero and one included.
     fn intensities<R: Real>(decades: f64, count: usize) -> Vec<R> {
         let mut draw = Stream::new(Seed::new(4), Role::Noise, 1);
@@ -347,15 +342,15 @@ mod tests {
             let (re, im) = (intensities::<R>(5.0, 300), intensities::<R>(4.0, 300));
             let (power, scale) = (Power::of_modulus(m), R::from_f64(0.3));
             let (mut fast, mut plain) = (vec![R::ZERO; 302], vec![R::ZERO; 302]);
-            power.moduli(&re, &im, scale, &mut fast);
+            moduli(power, &re, &im, scale, &mut fast);
             R::portable(Piece { moduli: &Moduli::new(power, scale, 302), re: &re, im: &im, out: &mut plain });
             assert_eq!(fast, plain, "m = {m}");
             // One by one: a value's place does not matter; and intensities first, then the power, are the same.
             for j in [0, 63, 64, 200, 301] {
                 let mut one = [R::ZERO];
-                power.moduli(&re[j..=j], &im[j..=j], scale, &mut one);
+                moduli(power, &re[j..=j], &im[j..=j], scale, &mut one);
                 assert_eq!(one[0], fast[j]);
-                Power::Whole(1).moduli(&re[j..=j], &im[j..=j], R::ONE, &mut one);
+                moduli(Power::Whole(1), &re[j..=j], &im[j..=j], R::ONE, &mut one);
                 power.raise(scale, &mut one);
                 assert_eq!(one[0], fast[j]);
             }
@@ -372,7 +367,7 @@ mod tests {
         let ones = vec![1.0f32; n];
         for offset in 0..9 {
             let mut out = vec![0.0; n + offset];
-            Power::Whole(2).moduli(&ones, &ones, 0.5, &mut out[offset..]);
+            moduli(Power::Whole(2), &ones, &ones, 0.5, &mut out[offset..]);
             assert!(out[offset..].iter().all(|&v| v == 2.0) && out[..offset].iter().all(|&v| v == 0.0));
             out.fill(0.0);
             let moduli = Moduli::new(Power::Whole(2), 0.5, n);

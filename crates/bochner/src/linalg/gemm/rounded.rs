@@ -11,12 +11,6 @@ use crate::scalar::Real;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Largest size of a rounded number.
-const MOST: f32 = 31.0;
-
-/// Added to the left factor, since the instruction multiplies numbers without a sign by numbers with one.
-const OFFSET: i64 = 32;
-
 /// Rows and columns of a register block, as in the kernel for single precision.
 const BLOCK: usize = 6;
 const PANEL: usize = 16;
@@ -27,22 +21,13 @@ const WORD: usize = 4;
 /// Words of a chain: sums of 2 · 8 products of at most 63 · 31 stay below 2¹⁵, where the instruction would cut them off.
 const STEPS: usize = 8;
 
-/// Rows and columns of a tile of the result: beside its sums the second-level cache holds [`SHARE`] chains of both factors.
-const TILE: (usize, usize) = (TILE_ROWS, 16 * PANEL);
-
-/// Chains that are collected before tiles are added to: the sums, which no cache holds, are read and written that rarely.
-const CHAINS: usize = 128;
-
-/// Chains that a tile is multiplied with before the next ones.
-const SHARE: usize = 16;
-
-/// Rows whose sums of products of at most 63 · 31 stay below 2³¹.
-const MOST_ROWS: usize = 1 << 20;
-
 /// Words of a chain of rows for one block of columns of the left factor, or for one panel of the right one.
 type LeftChain = [[u32; BLOCK]; STEPS];
 type RightChain = [[u32; PANEL]; STEPS];
 type Sums = [[i32; PANEL]; BLOCK];
+
+/// Chains that are collected before tiles are added to: the sums, which no cache holds, are read and written that rarely.
+const CHAINS: usize = 128;
 
 /// `Σ qᵢqᵢᵀ` for rows `xᵢ` rounded to `qᵢ`: column `j` to multiples of a 31st of the size it is given, sizes beyond it to
 /// that size.
@@ -89,6 +74,12 @@ impl Sheet {
         })
     }
 }
+
+/// Rows and columns of a tile of the result: beside its sums the second-level cache holds 16 chains of both factors.
+const TILE: (usize, usize) = (TILE_ROWS, 16 * PANEL);
+
+/// Rows whose sums of products of at most 63 · 31 stay below 2³¹.
+const MOST_ROWS: usize = 1 << 20;
 
 impl RoundedGram {
     /// No rows yet; `sizes` are those that the largest whole numbers of the columns stand for.
@@ -164,6 +155,8 @@ impl RoundedGram {
 
     /// Adds the products of the rows that wait.
     fn multiply(&mut self) {
+        /// Chains that a tile is multiplied with before the next ones.
+        const SHARE: usize = 16;
         let stop = Flag::current();
         let (left, right, instructions, waiting) = (&self.left, &self.right, self.instructions, self.waiting);
         self.tiles.par_iter_mut().for_each(|Sheet { rows, columns, sums }| {
@@ -233,6 +226,12 @@ pub(crate) fn column_sizes<R: Real>(block: Tile<'_, R>) -> Vec<f32> {
     }
     sizes
 }
+
+/// Largest size of a rounded number.
+const MOST: f32 = 31.0;
+
+/// Added to the left factor, since the instruction multiplies numbers without a sign by numbers with one.
+const OFFSET: i64 = 32;
 
 /// Rounds some columns of a block and puts them where the products read them.
 struct Pack<'a, R> {

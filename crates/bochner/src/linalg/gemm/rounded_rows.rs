@@ -10,27 +10,11 @@ use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
 
-/// Largest size of a kept number.
-const MOST: f32 = 127.0;
-
 /// Numbers of a row that are multiplied at once.
 const LANES: usize = 16;
 
-/// Columns of the other factor that are multiplied at once: with two rows, or two vectors of one, ten sums are in registers.
-const GROUP: usize = 5;
-
-/// Rows that are multiplied both ways before the next ones: the second way finds a quarter of a megabyte, if rows have 4,096
-/// numbers, in the second-level cache. Sums of as many products of at most 127 · 32,767 stay below 2³¹.
-const TILE: usize = 64;
-
-/// Vectors of a row that are multiplied at once: those of the other factor stay in the first-level cache meanwhile.
-const DEPTH: usize = 32;
-
 /// Rows of a task.
 const TASK: usize = 2048;
-
-/// Columns per task where moments are summed.
-const STRIP: usize = 512;
 
 /// Rows `xᵢ` rounded to `qᵢ`: column `j` to multiples of a 127th of the size it is given, sizes beyond it to that size.
 ///
@@ -99,6 +83,8 @@ impl RoundedRows {
 
     /// Adds rows, each with its number.
     pub(crate) fn add<R: Real>(&mut self, block: Tile<'_, R>, numbers: &[R]) {
+        /// Columns per task where moments are summed.
+        const STRIP: usize = 512;
         assert_eq!((block.cols(), block.rows()), (self.dim(), numbers.len()), "a number for every row");
         let mut done = 0;
         while done < block.rows() {
@@ -187,6 +173,9 @@ impl RoundedRows {
     }
 }
 
+/// Largest size of a kept number.
+const MOST: f32 = 127.0;
+
 /// Rounds a row.
 #[inline(always)]
 fn round<R: Real>(from: &[R], inverses: &[f32], to: &mut [i8]) {
@@ -231,9 +220,18 @@ struct Back<'a> {
     scales: &'a [f32],
 }
 
+/// Columns of the other factor that are multiplied at once: with two rows, or two vectors of one, ten sums are in registers.
+const GROUP: usize = 5;
+
+/// Rows that are multiplied both ways before the next ones: the second way finds a quarter of a megabyte, if rows have 4,096
+/// numbers, in the second-level cache. Sums of as many products of at most 127 · 32,767 stay below 2³¹.
+const TILE: usize = 64;
+
 impl Job<'_> {
     #[inline(always)]
     fn run(self, both: impl Both) -> (Vec<[f32; LANES]>, Vec<f64>) {
+        /// Vectors of a row that are multiplied at once: those of the other factor stay in the first-level cache meanwhile.
+        const DEPTH: usize = 32;
         let Job { task, stride, whole, columns, shift } = self;
         let mut sums = vec![[0.0f32; LANES]; whole.len()];
         let mut remainder = vec![0.0f64; columns];
