@@ -7,8 +7,8 @@ use super::tile::{Tile, TileMut};
 use super::workspace::Workspace;
 use crate::error::{Result, check_dim};
 use crate::interrupt::Flag;
+use crate::parallel::Parallel;
 use crate::scalar::{Real, Scalar};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// The lower triangle of a Hermitian (or triangular) matrix, in half the memory of the square.
@@ -129,7 +129,7 @@ impl<T: Scalar> Lower<T> {
 
     fn change(&mut self, other: &Lower<T>, change: impl Fn(&mut T, T) + Sync) -> Result<()> {
         check_dim("order of the other matrix", self.order, other.order)?;
-        self.values.par_chunks_mut(1 << 16).zip(other.values.par_chunks(1 << 16)).for_each(|(to, from)| {
+        self.values.chunks_mut(1 << 16).zip(other.values.chunks(1 << 16)).in_parallel().for_each(|(to, from)| {
             to.iter_mut().zip(from).for_each(|(to, from)| change(to, *from));
         });
         Ok(())
@@ -138,7 +138,10 @@ impl<T: Scalar> Lower<T> {
     /// Multiplies every entry with a real number.
     pub fn scale(&mut self, factor: f64) {
         let factor = T::Real::from_f64(factor);
-        self.values.par_chunks_mut(1 << 16).for_each(|values| values.iter_mut().for_each(|v| *v = v.scale(factor)));
+        self.values
+            .chunks_mut(1 << 16)
+            .in_parallel()
+            .for_each(|values| values.iter_mut().for_each(|v| *v = v.scale(factor)));
     }
 
     /// `self -= factor · conj(v) vᵀ`: what centring takes away from a Gram matrix.
@@ -229,7 +232,7 @@ impl<T: Scalar> Lower<T> {
             }
         }
         let stop = Flag::current();
-        tasks.into_par_iter().for_each_init(Vec::new, |scratch, (window, rows, columns)| {
+        tasks.in_parallel().for_each_init(Vec::new, |scratch, (window, rows, columns)| {
             if !stop.raised() {
                 add(rows, columns, window, scratch);
             }

@@ -6,8 +6,8 @@ use super::ranges;
 use crate::interrupt::Flag;
 use crate::linalg::vectors::Instructions;
 use crate::linalg::{Tile, TileMut, Workspace};
+use crate::parallel::Parallel;
 use crate::scalar::Real;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Rows of one chain.
@@ -66,7 +66,7 @@ pub(crate) fn lower_update<R: Real>(block: Tile<'_, R>, mut out: Vec<TileMut<'_,
         }
         let factors = Packs { blocks, panels, d, padded, depth: rows.len() };
         let stop = Flag::current();
-        tasks.into_par_iter().for_each_init(Workspace::new, |work, (i, j, window)| {
+        tasks.in_parallel().for_each_init(Workspace::new, |work, (i, j, window)| {
             if !stop.raised() {
                 factors.tile(i, j, window, work);
             }
@@ -82,7 +82,7 @@ pub(crate) fn lower_update<R: Real>(block: Tile<'_, R>, mut out: Vec<TileMut<'_,
 /// The left factor, transposed: blocks of six columns, each with the rows outermost.
 fn pack_blocks<R: Real>(block: Tile<'_, R>, rows: Range<usize>, out: &mut [R]) {
     let (d, depth) = (block.cols(), rows.len());
-    out.par_chunks_mut(TILE_ROWS * depth).enumerate().for_each(|(strip, out)| {
+    out.chunks_mut(TILE_ROWS * depth).enumerate().in_parallel().for_each(|(strip, out)| {
         let columns = strip * TILE_ROWS..((strip + 1) * TILE_ROWS).min(d);
         let whole = columns.len() / BLOCK_ROWS * BLOCK_ROWS;
         for (p, row) in rows.clone().enumerate() {
@@ -99,7 +99,7 @@ fn pack_blocks<R: Real>(block: Tile<'_, R>, rows: Range<usize>, out: &mut [R]) {
 fn pack_panels<R: Real>(block: Tile<'_, R>, rows: Range<usize>, out: &mut [R]) {
     const TOGETHER: usize = 8;
     let (m, depth, width) = (block.cols(), rows.len(), R::PANEL);
-    out.par_chunks_mut(TOGETHER * width * depth).enumerate().for_each(|(group, out)| {
+    out.chunks_mut(TOGETHER * width * depth).enumerate().in_parallel().for_each(|(group, out)| {
         let first = group * TOGETHER * width;
         let columns = first..(first + TOGETHER * width).min(m);
         for (p, row) in rows.clone().enumerate() {
