@@ -326,9 +326,9 @@ impl PyModel {
     }
 
     /// What is asked about the rows of `X`, in the precision of the model: `predict`, one column per target, or per class, of
-    /// which the first largest wins; `spread`, means and then variances without noise; `sample`, functions drawn from the
-    /// posterior. In float64: `probabilities` of classes, `covariance` of a target, `jacobian`, and `decide`, one column per
-    /// pair of classes.
+    /// which the first largest wins; `deviations` of observations; `spread`, means and then variances without noise; `sample`,
+    /// functions drawn from the posterior. In float64: `probabilities` of classes, `covariance` of a target, `jacobian`, and
+    /// `decide`, one column per pair of classes.
     #[pyo3(signature = (question, x, target=0, n_samples=1, seed=0, n_jobs=None))]
     #[pyo3(text_signature = "($self, question, X, target=0, n_samples=1, seed=0, n_jobs=None)")]
     fn ask<'py>(
@@ -348,6 +348,7 @@ impl PyModel {
         };
         let (found, narrow) = match question {
             "predict" => (self.by_blocks(py, &x, n_jobs, (columns, features), |rows| model.predict(rows))?, true),
+            "deviations" => (self.by_blocks(py, &x, n_jobs, (columns, square), |rows| model.deviations(rows))?, true),
             "probabilities" => {
                 (self.by_blocks(py, &x, n_jobs, (columns, square), |rows| model.probabilities(rows))?, false)
             }

@@ -360,7 +360,7 @@ def test_progress_counts_rows_and_steps(data):
     assert seen[-1] == sum(report["steps"] for report in json.loads(machine.learned("reports"))) > 0
     local = _bochner.fit("local_gp", None, X, y, None, '{"n_components": 17, "noise": 0.1}', seed=1, progress=see)
     # Around every centroid all rows, and a factor with a row for every feature.
-    per_centroid, rest = divmod(seen[-1], len(local.centroids))
+    per_centroid, rest = divmod(seen[-1], len(local.learned("centroids")))
     assert rest == 0 and 90 < per_centroid <= 90 + 17
 
 

@@ -168,7 +168,7 @@ def test_variational_inference_finds_rings(rng):
     assert model.log_marginal_likelihood_value_ < 0
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(test), model.predict_proba(test))
     assert not hasattr(model, "partial_fit")
-    with pytest.raises(ValueError, match="inference must be .*, got 'mcmc'"):
+    with pytest.raises(ValueError, match='inference must be .*, got "mcmc"'):
         clone(model).set_params(inference="mcmc").fit(X, y)
 
 
