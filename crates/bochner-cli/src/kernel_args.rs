@@ -10,7 +10,7 @@ use bochner_table::map_request::settings;
 use bochner_table::output::Named;
 use bochner_table::pipeline::{Preparation, SAMPLE_ROWS};
 use bochner_table::read::Largest;
-use bochner_table::sample::{self, KernelRequest, Sampled};
+use bochner_table::sample::{self, Kernel, KernelRequest, Sampled};
 use clap::{Arg, ArgMatches, Command};
 use std::path::PathBuf;
 
@@ -93,10 +93,19 @@ impl KernelArgs {
     }
 }
 
+/// The kernel and the rows.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct SampleArgs {
+    #[command(flatten)]
+    kernel: KernelArgs,
+    #[command(flatten)]
+    rows: RowsArgs,
+}
+
 /// The rows.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Rows")]
-pub(crate) struct SampleArgs {
+struct RowsArgs {
     /// A CSV, TSV, NPY, NPZ, IDX, LIBSVM or Parquet file, plain or gzip; - for standard input
     #[arg(help_heading = None)]
     data: PathBuf,
@@ -128,17 +137,31 @@ fn parse_rows(text: &str) -> Result<usize, String> {
 impl SampleArgs {
     /// The file, which no output may replace.
     pub(crate) fn named(&self) -> Named<'_> {
-        ("the data file", &self.data)
+        ("the data file", &self.rows.data)
+    }
+
+    /// The kernel asked for.
+    pub(crate) fn kernel(&self, context: &Context) -> Outcome<KernelRequest> {
+        self.kernel.request(context)
     }
 
     /// A sample for a kernel, prepared as was asked for, or else like this; what steps learn they learn from all rows, as in
-    /// `fit`.
-    pub(crate) fn read(&self, context: &Context, kernel: &KernelRequest, otherwise: Preparation) -> Outcome<Sampled> {
-        let data = self.columns.open(&self.data, None, &self.target, &self.text, Largest::DOUBLE)?;
+    /// `fit`. And the kernel, with what it takes from the rows.
+    pub(crate) fn read(
+        &self,
+        context: &Context,
+        kernel: &KernelRequest,
+        otherwise: Preparation,
+    ) -> Outcome<(Sampled, Kernel)> {
+        let args = &self.rows;
+        let data = args.columns.open(&args.data, None, &args.target, &args.text, Largest::DOUBLE)?;
         sample::check_columns(&data)?;
         kernel.check_targets(&data)?;
-        let preparation = kernel.preparation(self.preprocess.unwrap_or(otherwise))?;
+        let preparation = kernel.preparation(args.preprocess.unwrap_or(otherwise))?;
         let seed = Seed::new(context.global.seed);
-        Sampled::read(&data, self.rows, preparation, self.threshold, self.columns.missing(), seed, context)
+        let missing = args.columns.missing();
+        let sampled = Sampled::read(&data, args.rows, preparation, args.threshold, missing, seed, context)?;
+        let kernel = kernel.resolve(&sampled, seed)?;
+        Ok((sampled, kernel))
     }
 }

@@ -311,10 +311,7 @@ fn train<R: Element>(
     watch: &dyn Watch,
 ) -> Outcome<Trained> {
     let seed = Seed::new(request.seed);
-    let progress = watch.reading(data.input(), "looking at the rows")?;
-    let sample_bytes = request.memory.map_or(1 << 27, |memory| memory / 8);
-    let scan = pipeline::scan(data, seed, sample_bytes, || progress.read())?;
-    drop(progress);
+    let scan = pipeline::scan(data, seed, request.memory.map_or(1 << 27, |memory| memory / 8), watch)?;
     scan.check_rows(data)?;
     let (recognised, reason) = match family.option {
         OPERATOR => (Task::Regression, "operator-valued kernels predict numbers".to_owned()),
@@ -387,8 +384,8 @@ fn train<R: Element>(
         seed,
     };
     let progress = watch.reading(data.input(), "training")?;
-    let seen = || progress.read();
-    let mut source = Prepared::new(data, &pipeline, scan.rows, &left_out, &seen);
+    let total = scan.rows - split.scored;
+    let mut source = Prepared { data, pipeline: &pipeline, left_out: &left_out, skip: 0, total, progress: &*progress };
     let scored = Part::<R>::of(&pipeline, &scan.sample, 0..split.scored)?;
     let from_sums = if kept == Kept::Choices { None } else { FromSums::new(kind, &job, input_dim)? };
     let (without, with) = match (from_sums, from_rows::<R>(kind)) {
@@ -514,7 +511,7 @@ fn sum_up<R: Real>(
             sums
         }
     };
-    source.skip = usize::try_from(sums.count()).unwrap_or(usize::MAX).min(source.len());
+    source.skip = usize::try_from(sums.count()).unwrap_or(usize::MAX).min(source.total);
     let ended = model.each(source, &mut |block| {
         model.push(&mut sums, block)?;
         checkpoint.now_and_then(&sums, choice).map_err(pipeline::stopped)

@@ -32,19 +32,17 @@ pub(crate) struct Described {
     pub(crate) scale: Option<Value>,
 }
 
-/// What centred rows may need besides the catalogue's defaults: even functions, and polynomials without lower degrees, learn
-/// no slope from them. [`fit`](crate::fit) tries both where nobody has set one of these parameters.
-const LOWER_DEGREES: [(&str, &[(&str, Value)]); 2] = [
-    ("polynomial", &[("degree", Value::Whole(3)), ("coef0", Value::Real(1.0))]),
-    ("optical", &[("bias", Value::Real(1.0))]),
-];
-
 /// What is wrong with an option, in a sentence that begins with it.
-fn blamed(option: impl std::fmt::Display) -> impl FnOnce(Error) -> Failure {
+pub(crate) fn blamed(option: impl std::fmt::Display) -> impl FnOnce(Error) -> Failure {
     move |error| match error {
         Error::Unsupported { reason, .. } => Failure::Usage(format!("{option}: {reason}")),
         other => Failure::Usage(format!("{option}: {other}")),
     }
+}
+
+/// Settings as the catalogue takes them.
+pub(crate) fn borrowed(given: &[(String, Value)]) -> Vec<(&str, Value)> {
+    given.iter().map(|(name, value)| (name.as_str(), value.clone())).collect()
 }
 
 /// Names of kernels, those with matrices as values last.
@@ -210,13 +208,14 @@ impl MapRequest {
         })
     }
 
-    /// The same map with the parameters of [`LOWER_DEGREES`], where only its kernel was named.
+    /// The same map with [lower degrees](bochner::feature::MapKind::LOWER_DEGREES), to be tried too where only its kernel was
+    /// named and none of their parameters set.
     pub(crate) fn with_lower_degrees(&self, spec: &Spec) -> Result<Option<Spec>> {
-        let set: Vec<&str> = self.set.iter().filter_map(|pair| Some(pair.split_once('=')?.0)).collect();
-        let unset = |parameters: &[(&str, Value)]| parameters.iter().all(|(name, _)| !set.contains(name));
-        let found =
-            LOWER_DEGREES.iter().find(|(kernel, parameters)| self.kernel() == Some(kernel) && unset(parameters));
-        let Some((_, parameters)) = found.filter(|_| self.map.is_none()) else { return Ok(None) };
+        let parameters = spec.lower_degrees();
+        let set = |name: &str| self.set.iter().any(|pair| pair.split_once('=').is_some_and(|(known, _)| known == name));
+        if self.map.is_some() || parameters.is_empty() || parameters.iter().any(|(name, _)| set(name)) {
+            return Ok(None);
+        }
         parameters.iter().try_fold(spec.clone(), |spec, (name, value)| spec.with(name, value.clone())).map(Some)
     }
 
@@ -324,8 +323,8 @@ impl OperatorRequest {
     /// # Errors
     /// A length scale that is not positive, and parameters that do not go together.
     pub fn kernel(&self, length_scale: f64) -> Outcome<OperatorKernel> {
-        let given = self.given.iter().map(|(name, value)| (name.as_str(), value.clone()));
-        let given: Vec<_> = given.chain([("length_scale", length_scale.into())]).collect();
+        let mut given = borrowed(&self.given);
+        given.push(("length_scale", length_scale.into()));
         OperatorKernel::named(self.entry.name, &given, || Ok(self.related.clone()))
             .map_err(blamed(format!("--kernel {}", self.entry.name)))
     }

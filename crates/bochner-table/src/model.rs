@@ -156,7 +156,8 @@ impl TableModel {
         self.model.probabilities(self.prepared(rows)?.view())
     }
 
-    fn prepared(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+    /// Rows as the model sees them.
+    pub(crate) fn prepared(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         let mut rows = rows.to_owned();
         self.pipeline.iter().try_for_each(|pipeline| pipeline.apply(rows.view_mut()))?;
         Ok(rows)

@@ -69,9 +69,7 @@ impl Transform {
             number = asked && with.is_err();
             spec = with.unwrap_or(spec);
         }
-        let progress = watch.reading(data.input(), "looking at the rows")?;
-        let scan = pipeline::scan(data, Seed::new(seed), 1 << 26, || progress.read())?;
-        drop(progress);
+        let scan = pipeline::scan(data, Seed::new(seed), 1 << 26, watch)?;
         let steps = scan.steps(data, request.preparation(preparation)?, threshold)?;
         let sample = &scan.sample.rows;
         let mut sample = sample.slice(s![..sample.nrows().min(2000), ..]).to_owned();

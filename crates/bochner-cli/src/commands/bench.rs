@@ -1,10 +1,10 @@
-use bochner_papers::bench::{self, ALL, Bench, Benchmark, Peers, add_lines, empty_table};
 use crate::cli::Context;
-use bochner_table::failure::{Failure, Outcome};
-use crate::progress::Bar;
-use bochner_table::progress::Progress;
 use crate::output_args::FormatArgs;
+use crate::progress::Bar;
+use bochner_papers::bench::{self, ALL, Bench, Benchmark, Peers, add_lines, empty_table};
 use bochner_report::table::{Cell, Table};
+use bochner_table::failure::{Failure, Outcome};
+use bochner_table::progress::Progress;
 use std::path::PathBuf;
 
 /// Time the kernels of this build against references on this machine

@@ -1,13 +1,13 @@
 use crate::cli::Context;
-use bochner_table::failure::{Failure, Outcome};
-use bochner_papers::fetch;
-use bochner::words;
-use bochner_papers::known::{self, KnownSet, Verdict};
-use bochner_table::output;
-use crate::progress::Bar;
-use bochner_table::progress::Progress;
 use crate::output_args::FormatArgs;
+use crate::progress::Bar;
+use bochner::words;
+use bochner_papers::fetch;
+use bochner_papers::known::{self, KnownSet, Verdict};
 use bochner_report::table::{Cell, Table, Tone};
+use bochner_table::failure::{Failure, Outcome};
+use bochner_table::output;
+use bochner_table::progress::Progress;
 use std::path::PathBuf;
 
 /// Known data sets: which there are, where they are, whether they are intact
