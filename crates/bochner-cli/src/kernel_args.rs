@@ -4,6 +4,7 @@ use crate::cli::Context;
 use crate::source::{Columns, Text};
 use crate::{listed, values};
 use bochner::catalogue::{self, Parameter, Value};
+use bochner::plan::{FieldSample, Sample, Trial};
 use bochner::random::Seed;
 use bochner_table::failure::Outcome;
 use bochner_table::map_request::settings;
@@ -134,6 +135,11 @@ fn parse_rows(text: &str) -> Result<usize, String> {
     }
 }
 
+/// What a command does with a sample, whatever the values of its kernel are.
+pub(crate) trait Study {
+    fn on<T: Trial>(&self, context: &Context, kernel: &Kernel, sampled: &Sampled, sample: &T) -> Outcome;
+}
+
 impl SampleArgs {
     /// The file, which no output may replace.
     pub(crate) fn named(&self) -> Named<'_> {
@@ -143,6 +149,16 @@ impl SampleArgs {
     /// The kernel asked for.
     pub(crate) fn kernel(&self, context: &Context) -> Outcome<KernelRequest> {
         self.kernel.request(context)
+    }
+
+    /// Prepares a sample as `fit` would, and hands it over with the exact values of the kernel.
+    pub(crate) fn study(&self, context: &Context, request: &KernelRequest, study: &impl Study) -> Outcome {
+        let (sampled, kernel) = self.read(context, request, Preparation::Auto)?;
+        let rows = sampled.rows.view();
+        match &kernel {
+            Kernel::Scalar(values) => study.on(context, &kernel, &sampled, &Sample::new(values, rows)?),
+            Kernel::Operator(values) => study.on(context, &kernel, &sampled, &FieldSample::new(values, rows)?),
+        }
     }
 
     /// A sample for a kernel, prepared as was asked for, or else like this; what steps learn they learn from all rows, as in

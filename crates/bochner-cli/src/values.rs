@@ -38,20 +38,19 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     if (1.0..1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
 }
 
+fn parse_finite(text: &str, expected: &str, fits: fn(f64) -> bool) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|v: &f64| v.is_finite() && fits(*v));
+    number.ok_or_else(|| format!("expected {expected}, got {text:?}"))
+}
+
 /// Parses a positive number.
 pub(crate) fn parse_positive(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(v) if v > 0.0 && v.is_finite() => Ok(v),
-        _ => Err(format!("expected a positive number, got {text:?}")),
-    }
+    parse_finite(text, "a positive number", |v| v > 0.0)
 }
 
 /// Parses a number that is 0 or more.
 pub(crate) fn parse_non_negative(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(v) if v >= 0.0 && v.is_finite() => Ok(v),
-        _ => Err(format!("expected a number that is 0 or more, got {text:?}")),
-    }
+    parse_finite(text, "a number that is 0 or more", |v| v >= 0.0)
 }
 
 /// Parses the number of a seed.

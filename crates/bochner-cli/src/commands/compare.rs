@@ -1,8 +1,8 @@
 use crate::cli::Context;
-use crate::kernel_args::SampleArgs;
+use crate::kernel_args::{SampleArgs, Study};
 use crate::output_args::{self, FormatArgs, PlotsArgs};
 use crate::values;
-use bochner::plan::{Candidate, FieldSample, Measured, Sample, Trial};
+use bochner::plan::{Candidate, Measured, Trial};
 use bochner::random::Seed;
 use bochner::words;
 use bochner_report::Report;
@@ -10,7 +10,6 @@ use bochner_report::plot::{Axis, Plot, Point, Series, Style};
 use bochner_report::table::{Cell, Table};
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::output;
-use bochner_table::pipeline::Preparation;
 use bochner_table::progress::{Progress, Watch};
 use bochner_table::sample::{Kernel, Sampled, scaled};
 use std::collections::BTreeSet;
@@ -83,32 +82,29 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let results = results.iter().map(|path| ("results.json of --out", path.as_path()));
     let outputs: Vec<_> = results.chain(args.report.iter().map(|path| ("--report", path.as_path()))).collect();
     output::check_apart(&outputs, &[args.sample.named()])?;
-    let (sampled, kernel) = args.sample.read(context, &request, Preparation::Auto)?;
-    let rows = sampled.rows.view();
-    match &kernel {
-        Kernel::Scalar(values) => compare(args, context, &kernel, &sampled, &Sample::new(values, rows)?),
-        Kernel::Operator(values) => compare(args, context, &kernel, &sampled, &FieldSample::new(values, rows)?),
-    }
+    args.sample.study(context, &request, args)
 }
 
-fn compare<T: Trial>(args: &Args, context: &Context, kernel: &Kernel, sampled: &Sampled, sample: &T) -> Outcome {
-    let (candidates, rows) = (sample.candidates()?, sample.rows().nrows());
-    let draws: usize = args.features.iter().map(|&features| args.draws(features)).sum();
-    let progress = context.steps((candidates.len() * draws) as u64);
-    let seed = Seed::new(context.global.seed);
-    let (entries, left_out) =
-        measure(sample, &candidates, &args.features, &|features| args.draws(features), seed, &*progress)?;
-    drop(progress);
-    if entries.is_empty() {
-        return Err(Failure::Failed(format!("no map of this kernel suits the rows: {}", left_out.join("; "))));
+impl Study for Args {
+    fn on<T: Trial>(&self, context: &Context, kernel: &Kernel, sampled: &Sampled, sample: &T) -> Outcome {
+        let (candidates, rows) = (sample.candidates()?, sample.rows().nrows());
+        let draws: usize = self.features.iter().map(|&features| self.draws(features)).sum();
+        let progress = context.steps((candidates.len() * draws) as u64);
+        let seed = Seed::new(context.global.seed);
+        let (entries, left_out) =
+            measure(sample, &candidates, &self.features, &|features| self.draws(features), seed, &*progress)?;
+        drop(progress);
+        if entries.is_empty() {
+            return Err(Failure::Failed(format!("no map of this kernel suits the rows: {}", left_out.join("; "))));
+        }
+        show(self, context, kernel, &entries, sampled, rows)?;
+        if !self.format.for_programs() {
+            context.print(&format!("\n{}\n", sampled.prepared(rows)))?;
+            left_out.iter().try_for_each(|line| context.print(&format!("{line}\n")))?;
+            context.print(&scaled(candidates.iter().map(|candidate| candidate.factor)))?;
+        }
+        Ok(())
     }
-    show(args, context, kernel, &entries, sampled, rows)?;
-    if !args.format.for_programs() {
-        context.print(&format!("\n{}\n", sampled.prepared(rows)))?;
-        left_out.iter().try_for_each(|line| context.print(&format!("{line}\n")))?;
-        context.print(&scaled(candidates.iter().map(|candidate| candidate.factor)))?;
-    }
-    Ok(())
 }
 
 /// Predicts and measures the errors of maps with so many features each; a map that does not suit the rows (an exponent

@@ -1,9 +1,9 @@
 use crate::cli::Context;
-use crate::kernel_args::SampleArgs;
+use crate::kernel_args::{SampleArgs, Study};
 use crate::output_args::{self, FormatArgs};
 use crate::values;
 use bochner::kernel::{AnyKernel, Gaussian};
-use bochner::plan::{FieldSample, Measured, Plan, Request, Sample, Trial};
+use bochner::plan::{Measured, Plan, Request, Trial};
 use bochner::preprocess::{Basis, Shape, SparseTransform, sparsity_at_energy};
 use bochner::variance::bounds::{CompressiveFourier, SparseFourier};
 use bochner::words;
@@ -96,44 +96,41 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     if args.sparse {
         return sparse(args, context, &request);
     }
-    let (sampled, kernel) = args.sample.read(context, &request, Preparation::Auto)?;
-    let rows = sampled.rows.view();
-    match &kernel {
-        Kernel::Scalar(values) => plan(args, context, &kernel, &sampled, &Sample::new(values, rows)?),
-        Kernel::Operator(values) => plan(args, context, &kernel, &sampled, &FieldSample::new(values, rows)?),
-    }
+    args.sample.study(context, &request, args)
 }
 
-fn plan<T: Trial>(args: &Args, context: &Context, kernel: &Kernel, sampled: &Sampled, sample: &T) -> Outcome {
-    let request = Request {
-        error: args.error,
-        total_rows: sampled.total,
-        most_features: args.most_features,
-        draws: args.draws,
-        seed: context.global.seed,
-    };
-    let steps = sample.candidates()?.len() + args.draws;
-    let progress = context.steps(steps as u64);
-    let plan = bochner::plan::plan(sample, &request, |what| {
-        progress.at(what.to_owned().into()).and_then(|()| progress.done(1)).map_err(|_| bochner::Error::Interrupted)
-    })?;
-    drop(progress);
-    let heading = format!(
-        "{}: {} of {} to a relative error of {} %",
-        kernel.title(),
-        words::things(sampled.total, "row"),
-        words::things(sampled.rows.ncols(), "column"),
-        words::significant(100.0 * args.error, 3)
-    );
-    if let Some(path) = &args.plot {
-        output_args::write_plot(path, &costs(&heading, &plan).to_svg())?;
+impl Study for Args {
+    fn on<T: Trial>(&self, context: &Context, kernel: &Kernel, sampled: &Sampled, sample: &T) -> Outcome {
+        let request = Request {
+            error: self.error,
+            total_rows: sampled.total,
+            most_features: self.most_features,
+            draws: self.draws,
+            seed: context.global.seed,
+        };
+        let steps = sample.candidates()?.len() + self.draws;
+        let progress = context.steps(steps as u64);
+        let plan = bochner::plan::plan(sample, &request, |what| {
+            progress.at(what.to_owned().into()).and_then(|()| progress.done(1)).map_err(|_| bochner::Error::Interrupted)
+        })?;
+        drop(progress);
+        let heading = format!(
+            "{}: {} of {} to a relative error of {} %",
+            kernel.title(),
+            words::things(sampled.total, "row"),
+            words::things(sampled.rows.ncols(), "column"),
+            words::significant(100.0 * self.error, 3)
+        );
+        if let Some(path) = &self.plot {
+            output_args::write_plot(path, &costs(&heading, &plan).to_svg())?;
+        }
+        let facts = facts(self, sampled, kernel, sample.rows().nrows())?;
+        context.table(&table(&heading, &plan).with_facts("maps", facts), self.format)?;
+        if self.format.for_programs() {
+            return Ok(());
+        }
+        context.print(&format!("\n{}\n{}", sampled.prepared(sample.rows().nrows()), remarks(&plan)))
     }
-    let facts = facts(args, sampled, kernel, sample.rows().nrows())?;
-    context.table(&table(&heading, &plan).with_facts("maps", facts), args.format)?;
-    if args.format.for_programs() {
-        return Ok(());
-    }
-    context.print(&format!("\n{}\n{}", sampled.prepared(sample.rows().nrows()), remarks(&plan)))
 }
 
 /// What was asked, for programs.
