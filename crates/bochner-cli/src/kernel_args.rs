@@ -8,12 +8,11 @@ use bochner::plan::{FieldSample, Sample, Trial};
 use bochner::random::Seed;
 use bochner_table::failure::Outcome;
 use bochner_table::map_request::settings;
-use bochner_table::output::Named;
 use bochner_table::pipeline::{Preparation, SAMPLE_ROWS};
 use bochner_table::read::Largest;
 use bochner_table::sample::{self, Kernel, KernelRequest, Sampled};
 use clap::{Arg, ArgMatches, Command};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The kernel. What `fit` sets where nobody says anything is set here too.
 #[derive(Debug, Clone, clap::Args)]
@@ -129,10 +128,7 @@ struct RowsArgs {
 }
 
 fn parse_rows(text: &str) -> Result<usize, String> {
-    match values::parse_count(text) {
-        Ok(rows) if (2..=SAMPLE_ROWS).contains(&rows) => Ok(rows),
-        _ => Err(format!("expected a whole number from 2 to {SAMPLE_ROWS}, got {text:?}")),
-    }
+    values::parse_within(text, 2..=SAMPLE_ROWS)
 }
 
 /// What a command does with a sample, whatever the values of its kernel are.
@@ -142,8 +138,8 @@ pub(crate) trait Study {
 
 impl SampleArgs {
     /// The file, which no output may replace.
-    pub(crate) fn named(&self) -> Named<'_> {
-        ("the data file", &self.rows.data)
+    pub(crate) fn named(&self) -> (&str, Option<&Path>) {
+        ("the data file", Some(&self.rows.data))
     }
 
     /// The kernel asked for.

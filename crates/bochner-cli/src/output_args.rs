@@ -4,7 +4,7 @@ use bochner_report::Report;
 use bochner_report::plot::{Kind, Plot};
 use bochner_report::table::Format;
 use bochner_table::failure::{Failure, Outcome};
-use bochner_table::output;
+use bochner_table::output::{self, Named};
 use std::path::Path;
 
 /// `--json` and `--csv`, for commands that print a table.
@@ -62,6 +62,14 @@ pub(crate) fn write_json(path: &Path, value: &serde_json::Value) -> Outcome {
 /// Writes a page, where one was asked for.
 pub(crate) fn write_page(path: &Path, page: &Report) -> Outcome {
     output::write_whole(path, page.to_html().as_bytes())
+}
+
+/// Refuses, before any work is done, outputs that are one file, or one of the inputs.
+pub(crate) fn check_apart(outputs: &[(&str, Option<&Path>)], inputs: &[(&str, Option<&Path>)]) -> Outcome {
+    fn named<'a>(files: &[(&'a str, Option<&'a Path>)]) -> Vec<Named<'a>> {
+        files.iter().filter_map(|(name, path)| Some((*name, (*path)?))).collect()
+    }
+    output::check_apart(&named(outputs), &named(inputs))
 }
 
 fn kind_of(path: &Path) -> Outcome<Kind> {

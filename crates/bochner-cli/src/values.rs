@@ -1,20 +1,21 @@
 //! Values of options: numbers as people write them.
 
+use std::ops::RangeInclusive;
+
 /// Parses a count of at least 1.
 pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
-    parse_up_to(text, 1 << 30)
+    parse_within(text, 1..=1 << 30)
 }
 
 /// Parses a number of threads.
 pub(crate) fn parse_threads(text: &str) -> Result<usize, String> {
-    parse_up_to(text, 1 << 16)
+    parse_within(text, 1..=1 << 16)
 }
 
-fn parse_up_to(text: &str, most: usize) -> Result<usize, String> {
-    match text.parse::<usize>() {
-        Ok(n) if (1..=most).contains(&n) => Ok(n),
-        _ => Err(format!("expected a whole number from 1 to {most}, got {text:?}")),
-    }
+/// Parses a whole number of a range.
+pub(crate) fn parse_within(text: &str, range: RangeInclusive<usize>) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|n| range.contains(n));
+    number.ok_or_else(|| format!("expected a whole number from {} to {}, got {text:?}", range.start(), range.end()))
 }
 
 /// Parses a number of bytes: `500000`, `512MB`, `1.5GiB`.

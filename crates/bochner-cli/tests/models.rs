@@ -375,10 +375,11 @@ const KINDS: [(&str, &[&str]); 9] = [
 ];
 
 /// The files that [`KINDS`] are fitted to.
-fn small_data(folder: &Folder, rows: usize) {
-    folder.write("houses.csv", houses(rows));
+fn small_data(name: &str, rows: usize) -> Folder {
+    let folder = Folder::with(name, "houses.csv", houses(rows));
     folder.write("rings.csv", rings(rows));
     folder.write("field.csv", field(rows, gradient));
+    folder
 }
 
 /// Fits a small model of a kind.
@@ -395,12 +396,10 @@ fn small_model(folder: &Folder, kind: &str, more: &[&str]) -> Vec<u8> {
 /// A file in which any byte differs is refused, and so is one that was cut: whatever the kind of model.
 #[test]
 fn a_damaged_model_is_refused_whichever_byte_it_is_and_whatever_the_model() {
-    let folder = Folder::new("models-damage");
-    small_data(&folder, 60);
+    let folder = small_data("models-damage", 60);
     for (kind, _) in KINDS {
         let bytes = small_model(&folder, kind, &[]);
-        let stored = bochner::persist::Stored::from_bytes(&bytes).unwrap();
-        assert_eq!(stored.header.kind, kind);
+        assert_eq!(bochner::persist::Stored::from_bytes(&bytes).unwrap().header.kind, kind);
         // Long files are damaged at every seventh byte.
         let step = if bytes.len() > 8000 { 7 } else { 1 };
         for at in (0..bytes.len()).step_by(step) {
@@ -440,8 +439,7 @@ fn an_empty_model_and_one_of_a_later_format_are_refused() {
 /// A header that was changed by someone who also mended the hash: parts that do not fit together are refused.
 #[test]
 fn a_forged_model_whose_parts_do_not_fit_is_refused() {
-    let folder = Folder::new("models-forged");
-    small_data(&folder, 60);
+    let folder = small_data("models-forged", 60);
     for (kind, _) in KINDS {
         let bytes = small_model(&folder, kind, &[]);
         let stored = bochner::persist::Stored::from_bytes(&bytes).unwrap();
@@ -523,8 +521,7 @@ fn killed_and_resumed(folder: &Folder, arguments: &[&str], mut wait: u64) -> usi
 #[cfg(unix)]
 #[test]
 fn every_model_that_is_killed_and_resumed_ends_with_the_same_bytes() {
-    let folder = Folder::new("models-killed-kinds");
-    small_data(&folder, 12_000);
+    let folder = small_data("models-killed-kinds", 12_000);
     let common = ["--length-scale", "1", "--features", "64", "--checkpoint", "state", "--checkpoint-every", "0"];
     let kinds =
         ["gp_regressor", "gp_classifier", "operator_ridge", "svm", "svi_classifier"].map(|kind| (kind, &[][..]));

@@ -1,4 +1,11 @@
 //! From a file and a request to a model and its verdict: scanning, choosing, fitting, judging.
+//!
+//! ```
+//! use bochner_table::fit::{Request, models};
+//! assert!(models().any(|model| model.option == "gp"));
+//! let nonsense = Request { model: Some("crystal-ball".into()), ..Request::default() };
+//! assert!(nonsense.largest().unwrap_err().to_string().contains("there is no such model"));
+//! ```
 
 use crate::checkpoint::{Checkpoint, Kept, hash};
 use crate::choose::{self, Choice, Constraints, Folds};

@@ -1,5 +1,12 @@
 //! A map or a kernel by words: its name, the parameters most people set, and any other by its name. What there is, and what
 //! it may be, the [`bochner::catalogue`] knows.
+//!
+//! ```
+//! use bochner_table::map_request::settings;
+//! let set = settings(&["degree=3".into()])?;
+//! assert_eq!((set[0].0.as_str(), set[0].1.number()), ("degree", Some(3.0)));
+//! # Ok::<(), bochner_table::failure::Failure>(())
+//! ```
 
 use crate::failure::{Failure, Outcome};
 use crate::pipeline::Preparation;

@@ -1,4 +1,10 @@
 //! A model with what is done to the columns of a table before it sees them.
+//!
+//! ```
+//! use bochner_table::model::TableModel;
+//! let refusal = TableModel::load("there-is-none.bochner").unwrap_err().to_string();
+//! assert_eq!(refusal, "there-is-none.bochner: there is no such file");
+//! ```
 
 use crate::failure::{Failure, Outcome};
 use crate::pipeline::Pipeline;

@@ -1,4 +1,10 @@
 //! From the cells of a file to the rows of a model: columns, steps, classes. Stored in the model and done again to new rows.
+//!
+//! ```
+//! use bochner_table::pipeline::Preparation;
+//! assert_eq!(Preparation::Auto.of_sphere()?, Preparation::Unit);
+//! # Ok::<(), bochner_table::failure::Failure>(())
+//! ```
 
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, Watch};
@@ -97,7 +103,9 @@ pub fn check_numbers(data: &Data) -> Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetScale {
+    /// Subtracted first.
     pub mean: f64,
+    /// Then divided by.
     pub scale: f64,
 }
 
@@ -105,8 +113,11 @@ pub struct TargetScale {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pipeline {
+    /// The columns of the file.
     pub schema: Schema,
+    /// What was done to empty cells in training.
     pub missing: Missing,
+    /// What is done to rows, in this order.
     pub steps: Vec<Preprocess>,
     /// For a regression: one per target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -333,35 +344,27 @@ pub(crate) fn stopped(failure: Failure) -> Error {
 impl Scan {
     /// Refuses a single row.
     pub(crate) fn check_rows(&self, data: &Data) -> Outcome {
-        match self.rows {
-            0 | 1 => Err(Failure::Failed(format!(
-                "{}: expected at least 2 rows to learn from, found {}",
-                data.input().name,
-                self.rows
-            ))),
-            _ => Ok(()),
+        if self.rows > 1 {
+            return Ok(());
         }
+        let (file, rows) = (&data.input().name, self.rows);
+        Err(Failure::Failed(format!("{file}: expected at least 2 rows to learn from, found {rows}")))
     }
 
     /// Refuses a target with one value only; a vector field may have components that do not change, but not all of them.
     pub(crate) fn check_targets(&self, data: &Data, field: bool) -> Outcome {
-        let file = &data.input().name;
-        let only = self.only.iter().zip(&data.schema().targets).filter_map(|(only, column)| Some(((*only)?, column)));
-        match only.clone().next() {
-            Some((value, column)) if !field || only.count() == self.only.len() => {
-                let value = match &column.kind {
-                    Kind::Words { values } => {
-                        values.get(value as usize).map_or(String::new(), |word| format!("{word:?}"))
-                    }
-                    Kind::Number { .. } => value.to_string(),
-                };
-                let (name, rows) = (&column.name, words::count(self.rows));
-                let message =
-                    format!("the target {name} has the one value {value} in all {rows} rows: nothing to learn");
-                Err(Failure::Failed(format!("{file}: {message}")))
-            }
-            _ => Ok(()),
-        }
+        let mut only = self.only.iter().zip(&data.schema().targets).filter(|(only, _)| only.is_some());
+        let (Some((Some(value), column)), true) = (only.next(), !field || self.only.iter().all(Option::is_some)) else {
+            return Ok(());
+        };
+        let value = match &column.kind {
+            Kind::Words { values } => values.get(*value as usize).map_or(String::new(), |word| format!("{word:?}")),
+            Kind::Number { .. } => value.to_string(),
+        };
+        let (file, name, rows) = (&data.input().name, &column.name, words::count(self.rows));
+        Err(Failure::Failed(format!(
+            "{file}: the target {name} has the one value {value} in all {rows} rows: nothing to learn"
+        )))
     }
 
     /// What the targets are: classes if they are words or few whole numbers.

@@ -1,4 +1,19 @@
 //! New rows through a model: what was done in training, then one prediction per row.
+//!
+//! ```
+//! use bochner_table::predict::{NewCells, Use, open, predict};
+//! use bochner_table::progress::Unwatched;
+//! use bochner_table::{fit::Request, read::Options};
+//! # let file = std::env::temp_dir().join(format!("bochner-predict-{}.csv", std::process::id()));
+//! # let rows: String = (0..60).map(|i| format!("{},{}\n", i % 7, (i % 7) * (i % 7))).collect();
+//! # std::fs::write(&file, format!("x,y\n{rows}"))?;
+//! let model = bochner_table::fit(&file, "y", &Request { budget: 1.0, ..Request::default() })?.model;
+//! let data = open(&model, &file, None, Options::default(), true, NewCells::default())?;
+//! let purpose = Use { written: None, columns: Default::default(), scored: true };
+//! assert_eq!(predict(&model, &data, purpose, &Unwatched)?.rows, 60);
+//! # std::fs::remove_file(file)?;
+//! # Ok::<(), bochner_table::failure::Failure>(())
+//! ```
 
 use crate::failure::{Failure, Outcome};
 use crate::job::fitted_kinds;
@@ -33,6 +48,7 @@ pub struct NewCells {
     pub fill: Option<Fill>,
     /// Whether rows with gaps may be left out.
     pub drop: bool,
+    /// Words that did not occur in training.
     pub unknown: Unknown,
 }
 
@@ -107,6 +123,7 @@ pub fn open(
 pub struct Use<'a> {
     /// Written to a file, or to standard output where there is no name.
     pub written: Option<Option<&'a Path>>,
+    /// What is written beside them.
     pub columns: Columns,
     /// Compared with the targets in the file.
     pub scored: bool,
@@ -115,6 +132,7 @@ pub struct Use<'a> {
 /// What was predicted.
 #[derive(Debug)]
 pub struct Predicted {
+    /// Their number.
     pub rows: usize,
     /// Beside the truth, where they were compared.
     pub compared: Option<Compared>,

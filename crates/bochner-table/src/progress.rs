@@ -1,4 +1,11 @@
 //! Long work as whoever waits for it sees it; also where it notices that it shall stop.
+//!
+//! ```
+//! use bochner_table::progress::{Unwatched, Watch};
+//! let progress = Unwatched.steps(2); // the program shows a bar here
+//! progress.done(1)?;
+//! # Ok::<(), bochner_table::failure::Failure>(())
+//! ```
 
 use crate::failure::Outcome;
 use crate::interrupt;

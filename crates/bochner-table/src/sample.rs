@@ -1,4 +1,12 @@
 //! A prepared sample of a file's rows, and the kernel that compares them.
+//!
+//! ```
+//! use bochner_table::sample::KernelRequest;
+//! let given = vec![("degree".to_owned(), 3.into())];
+//! let kernel = KernelRequest::new("polynomial", given, |name| format!("--set {name}"))?;
+//! assert_eq!(kernel.entry.name, "polynomial");
+//! # Ok::<(), bochner_table::failure::Failure>(())
+//! ```
 
 use crate::failure::{Failure, Outcome};
 use crate::map_request::{blamed, borrowed, check_parameters, is_field, is_operator, kernel_entry};
@@ -146,9 +154,11 @@ pub fn scaled(mut factors: impl Iterator<Item = f64>) -> String {
 /// Rows of a sample and the number of rows in the file.
 #[derive(Debug)]
 pub struct Sampled {
+    /// Prepared.
     pub rows: Array2<f64>,
     /// As the file has them.
     pub targets: Array2<f64>,
+    /// Rows of the file.
     pub total: usize,
     /// Whether columns have names, and with them meanings of their own.
     pub table: bool,

@@ -1,4 +1,15 @@
 //! Rows of a file as random features.
+//!
+//! ```
+//! use bochner_table::{fit::Request, transform::Transform};
+//! # let file = std::env::temp_dir().join(format!("bochner-transform-{}.csv", std::process::id()));
+//! # let rows: String = (0..60).map(|i| format!("{},{}\n", i % 7, (i % 7) * (i % 7))).collect();
+//! # std::fs::write(&file, format!("x,y\n{rows}"))?;
+//! let model = bochner_table::fit(&file, "y", &Request { budget: 1.0, ..Request::default() })?.model;
+//! assert!(Transform::of(&model)?.spec.n_components() > 0);
+//! # std::fs::remove_file(file)?;
+//! # Ok::<(), bochner_table::failure::Failure>(())
+//! ```
 
 use crate::failure::{Failure, Outcome};
 use crate::map_request::{Described, MapRequest};
@@ -21,7 +32,9 @@ const PIECE: usize = 512;
 /// What rows go through.
 #[derive(Debug, Clone)]
 pub struct Transform {
+    /// First these,
     pub steps: Vec<Preprocess>,
+    /// then this map.
     pub spec: Spec,
 }
 

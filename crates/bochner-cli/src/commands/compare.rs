@@ -79,9 +79,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     args.out.as_deref().map_or(Ok(()), output::check_folder)?;
     args.report.as_deref().map_or(Ok(()), output::check_file)?;
     let results = args.out.as_ref().map(|folder| folder.join("results.json"));
-    let results = results.iter().map(|path| ("results.json of --out", path.as_path()));
-    let outputs: Vec<_> = results.chain(args.report.iter().map(|path| ("--report", path.as_path()))).collect();
-    output::check_apart(&outputs, &[args.sample.named()])?;
+    let outputs = [("results.json of --out", results.as_deref()), ("--report", args.report.as_deref())];
+    output_args::check_apart(&outputs, &[args.sample.named()])?;
     args.sample.study(context, &request, args)
 }
 

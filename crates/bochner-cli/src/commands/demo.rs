@@ -36,9 +36,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     output::check_folder(&args.out)?;
     args.report.as_deref().map_or(Ok(()), output::check_file)?;
     let results = args.out.join("results.json");
-    args.report
-        .iter()
-        .try_for_each(|page| output::check_apart(&[("results.json of --out", &results), ("--report", page)], &[]))?;
+    let outputs = [("results.json of --out", Some(results.as_path())), ("--report", args.report.as_deref())];
+    output_args::check_apart(&outputs, &[])?;
     let start = Instant::now();
     let size = if args.small { &demo::Size::SMALL } else { &demo::Size::FULL };
     let results = demo::measure(size, context)?;

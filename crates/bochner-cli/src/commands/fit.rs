@@ -151,12 +151,11 @@ impl Args {
             ("--report", self.report.as_deref()),
             ("--plot", self.plot.as_deref()),
         ];
-        let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
-        let labels = self.labels.as_deref().map(|path| ("the labels of", path));
-        let inputs: Vec<_> = std::iter::once(("the data file", self.data.as_path())).chain(labels).collect();
-        output::check_apart(&outputs, &inputs)?;
+        let inputs = [("the data file", Some(self.data.as_path())), ("the labels of", self.labels.as_deref())];
+        output_args::check_apart(&outputs, &inputs)?;
         self.plot.as_deref().map_or(Ok(()), output_args::check_plot)?;
-        outputs.iter().filter(|(option, _)| *option != "--plot").try_for_each(|(_, path)| output::check_file(path))?;
+        let files = outputs.iter().filter(|(option, _)| *option != "--plot").filter_map(|(_, path)| *path);
+        files.into_iter().try_for_each(output::check_file)?;
         self.checkpoint.as_deref().filter(|_| !self.resume).map_or(Ok(()), Checkpoint::check_new)
     }
 

@@ -10,7 +10,6 @@ use bochner::words;
 use bochner_report::plot::{Axis, Plot, Point, Series, Style};
 use bochner_report::table::{Cell, Table};
 use bochner_table::failure::{Failure, Outcome};
-use bochner_table::output;
 use bochner_table::pipeline::Preparation;
 use bochner_table::progress::Watch;
 use bochner_table::sample::{Kernel, KernelRequest, Sampled, scaled};
@@ -92,7 +91,7 @@ fn parse_error(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let request = args.sample.kernel(context)?;
     args.plot.as_deref().map_or(Ok(()), output_args::check_plot)?;
-    args.plot.iter().try_for_each(|path| output::check_apart(&[("--plot", path)], &[args.sample.named()]))?;
+    output_args::check_apart(&[("--plot", args.plot.as_deref())], &[args.sample.named()])?;
     if args.sparse {
         return sparse(args, context, &request);
     }

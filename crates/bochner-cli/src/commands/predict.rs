@@ -1,10 +1,10 @@
 use crate::cli::Context;
+use crate::output_args;
 use crate::source::Text;
 use bochner::random::Seed;
 use bochner::words;
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::model::{self, TableModel};
-use bochner_table::output;
 use bochner_table::predict::{self, Columns, Fill, NewCells, Predicted, Use};
 use bochner_table::read::{Data, Unknown};
 use bochner_table::write;
@@ -77,10 +77,9 @@ pub(crate) fn tell_unknown_words(data: &Data, context: &Context) {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     write::check(args.out.as_deref())?;
-    let labels = args.labels.as_deref().map(|path| ("the labels of", path));
-    let inputs = [("the model", args.model.as_path()), ("the data file", args.data.as_path())];
-    let inputs: Vec<_> = inputs.into_iter().chain(labels).collect();
-    args.out.iter().try_for_each(|out| output::check_apart(&[("--out", out)], &inputs))?;
+    let inputs = [("the model", Some(&*args.model)), ("the data file", Some(&*args.data))];
+    let labels = [("the labels of", args.labels.as_deref())];
+    output_args::check_apart(&[("--out", args.out.as_deref())], &[&inputs[..], &labels].concat())?;
     check_order(args)?;
     let model = TableModel::load(&args.model)?;
     let cells = NewCells { fill: args.impute, drop: false, unknown: args.words.unknown_words };

@@ -37,6 +37,7 @@ impl Folds {
         self.held_out.iter().map(Range::len).sum()
     }
 
+    /// How many rows judge, and how often.
     pub fn in_words(&self) -> String {
         let count = words::count(self.judges());
         match self.held_out.len() {

@@ -65,8 +65,11 @@ pub(crate) struct Constraints {
 pub struct Trial {
     /// Name for people.
     pub map: String,
+    /// Their number.
     pub features: usize,
+    /// Of the kernel, where it has one.
     pub length_scale: Option<f64>,
+    /// The best of those tried.
     pub penalty: f64,
     /// Mean squared error over the variance of the targets, or of the codes of classes.
     pub loss: f64,
@@ -75,14 +78,17 @@ pub struct Trial {
 /// What was chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
+    /// The map, or the kernel of a model without one.
     pub description: Description,
     /// Why this map, where nobody named one.
     pub map_reason: Option<String>,
     /// The median distance of two rows, where the length scale is a multiple of it.
     pub median: Option<f64>,
+    /// What weighs coefficients; the `alpha` of a Dirichlet transform.
     pub penalty: f64,
     /// How the last parameter was chosen, where a search of its own did.
     pub note: Option<String>,
+    /// What was tried on the way.
     pub trials: Vec<Trial>,
     /// Why there are not more features.
     pub limit: String,
@@ -154,17 +160,14 @@ impl Constraints {
             }
             other => other.into(),
         };
-        if self.operator.is_some() {
-            return median_distance(sample, self.seed, 1000).map(Some).map_err(remedied);
-        }
-        let has = self.spec.entry().parameter("length_scale");
-        if !has.is_ok_and(|parameter| parameter.applies(|name| self.spec.get(name))) {
+        let (operator, has) = (self.operator.is_some(), self.spec.entry().parameter("length_scale"));
+        if !operator && !has.is_ok_and(|parameter| parameter.applies(|name| self.spec.get(name))) {
             return Ok(None);
         }
         match self.spec(features, Some("median".into())) {
-            Ok(spec) => Ok(Description::Map(spec.resolve(sample).map_err(remedied)?).length_scale()),
-            // Some maps know numbers only.
-            Err(_) => median_distance(sample, self.seed, 1000).map(Some).map_err(remedied),
+            Ok(spec) if !operator => Ok(Description::Map(spec.resolve(sample).map_err(remedied)?).length_scale()),
+            // Operator-valued kernels and some maps know numbers only.
+            _ => median_distance(sample, self.seed, 1000).map(Some).map_err(remedied),
         }
     }
 
