@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use bochner_table::sample::KernelRequest;
-//! let given = vec![("degree".to_owned(), 3.into())];
+//! let given = vec![("degree".to_owned(), 3u64.into())];
 //! let kernel = KernelRequest::new("polynomial", given, |name| format!("--set {name}"))?;
 //! assert_eq!(kernel.entry.name, "polynomial");
 //! # Ok::<(), bochner_table::failure::Failure>(())
