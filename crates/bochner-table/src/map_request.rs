@@ -99,24 +99,19 @@ impl MapRequest {
         )))
     }
 
-    /// The kernel asked for.
-    pub fn kernel(&self) -> Option<&str> {
-        self.kernel.as_deref()
-    }
-
     /// The operator-valued kernel asked for.
     pub(crate) fn operator_kernel(&self) -> Option<&str> {
-        self.kernel().filter(|kernel| is_operator(kernel))
+        self.kernel.as_deref().filter(|kernel| is_operator(kernel))
     }
 
     /// Whether the map is for the program to choose: nothing was said that only one map understands.
     pub(crate) fn any_map(&self) -> bool {
-        self.map.is_none() && matches!(self.kernel(), None | Some("gaussian")) && self.set.is_empty()
+        self.map.is_none() && matches!(self.kernel.as_deref(), None | Some("gaussian")) && self.set.is_empty()
     }
 
     /// What is done to rows first, with what the kernel asks for: spherical features are ones of rows of length one.
     pub(crate) fn preparation(&self, asked: Preparation) -> Outcome<Preparation> {
-        match (self.map.as_deref(), self.kernel()) {
+        match (self.map.as_deref(), self.kernel.as_deref()) {
             (_, Some("spherical")) => asked.of_sphere(),
             (Some("spherical"), _) if asked == Preparation::Auto => Ok(Preparation::Unit),
             _ => Ok(asked),
@@ -126,7 +121,7 @@ impl MapRequest {
     /// Refuses what a machine that compares rows by an exact kernel has no use for.
     pub(crate) fn check_exact(&self) -> Outcome {
         let known = Spec::for_kernel("gaussian")?.entry().parameter("kernel")?.domain.words();
-        if let Some(kernel) = self.kernel().filter(|kernel| !known.contains(kernel)) {
+        if let Some(kernel) = self.kernel.as_deref().filter(|kernel| !known.contains(kernel)) {
             let known = known.join(", ");
             return Err(Failure::Usage(format!("--kernel {kernel}: --model kernel-svm has {known}")));
         }
@@ -140,7 +135,7 @@ impl MapRequest {
 
     /// Refuses kernels whose values are numbers, where those with matrices as values are needed.
     pub(crate) fn check_operator(&self) -> Outcome {
-        match self.kernel().filter(|kernel| !is_operator(kernel)) {
+        match self.kernel.as_deref().filter(|kernel| !is_operator(kernel)) {
             None => Ok(()),
             Some(kernel) => {
                 let known: Vec<&str> = catalogue::operator_kernels().map(|entry| entry.name).collect();
@@ -243,7 +238,7 @@ impl MapRequest {
         for (name, value) in drawn {
             features = features.with(&name, value.clone()).map_err(blamed(format!("--set {name}={value}")))?;
         }
-        let mut request = OperatorRequest::new(self.kernel().unwrap_or("decomposable"), own, covariance)?;
+        let mut request = OperatorRequest::new(self.kernel.as_deref().unwrap_or("decomposable"), own, covariance)?;
         if let Spec::Fourier(spec) = features {
             (request.projection, request.seed) = (spec.projection, spec.seed);
         }

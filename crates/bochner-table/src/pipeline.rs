@@ -79,8 +79,9 @@ pub fn check_field(data: &Data) -> Outcome {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "a vector field has as many targets as columns to learn from; there are {targets} targets (--target) and {inputs} \
-         columns (--columns chooses some)"
+        "a vector field has as many targets as columns to learn from, not {} (--target) and {} (--columns chooses some)",
+        words::things(targets, "target"),
+        words::things(inputs, "column")
     )))
 }
 

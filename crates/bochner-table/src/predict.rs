@@ -31,23 +31,11 @@ use bochner::{Error, Result};
 use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 use std::path::Path;
 
-/// What fills empty cells of new rows in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Fill {
-    /// The column's mean in training
-    Mean,
-    /// Zero
-    Zero,
-}
-
 /// What is done to cells of new rows that a model cannot use.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NewCells {
-    /// `None` does what was done in training.
-    pub fill: Option<Fill>,
-    /// Whether rows with gaps may be left out.
-    pub drop: bool,
+    /// What is done to empty ones; `None` does what was done in training, but leaves no rows out.
+    pub missing: Option<Missing>,
     /// Words that did not occur in training.
     pub unknown: Unknown,
 }
@@ -93,27 +81,30 @@ pub fn open(
         }
     };
     let trained = model.pipeline.as_ref().map_or(Missing::Refuse, |pipeline| pipeline.missing);
-    let missing = match cells.fill {
-        Some(Fill::Mean) if means.is_none() => {
-            let message = "--impute mean: the model does not know the means of its columns; --impute zero needs none";
-            return Err(Failure::Usage(message.into()));
+    let refused = |message: &str| Err(Failure::Usage(message.into()));
+    let missing = match cells.missing {
+        Some(Missing::Mean) if means.is_none() => {
+            return refused(
+                "--impute mean: the model does not know the means of its columns; --impute zero needs none",
+            );
         }
-        Some(Fill::Mean) => Missing::Mean,
-        Some(Fill::Zero) => Missing::Zero,
-        None if cells.drop => Missing::Drop,
+        Some(Missing::Median) => {
+            return refused("--impute median: a model does not know the medians of its columns; use mean or zero");
+        }
         // Rows must not disappear from under their predictions.
         None if trained == Missing::Drop => Missing::Refuse,
-        None => trained,
+        asked => asked.unwrap_or(trained),
     };
     let options = Options { advice: Some(advice), unknown: cells.unknown, missing, largest: Some(largest), ..options };
     let Some(pipeline) = &model.pipeline else {
         return Ok(Data::open(Input::open(data)?, labels, &Selection::default(), &options)?);
     };
     let mut schema = pipeline.schema.clone();
-    if cells.drop {
-        schema.fill(|_| None);
-    } else if let Some(fill) = cells.fill {
-        schema.fill(|at| Some(if fill == Fill::Mean { means.map_or(0.0, |means| means[at]) } else { 0.0 }));
+    match cells.missing {
+        Some(Missing::Drop) => schema.fill(|_| None),
+        Some(Missing::Mean) => schema.fill(|at| Some(means.map_or(0.0, |means| means[at]))),
+        Some(Missing::Zero) => schema.fill(|_| Some(0.0)),
+        _ => {}
     }
     Ok(Data::open_with(Input::open_once(data)?, labels, &schema, targets, &options)?)
 }

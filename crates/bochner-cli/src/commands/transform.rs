@@ -7,7 +7,7 @@ use bochner::words;
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::model::TableModel;
 use bochner_table::pipeline::Preparation;
-use bochner_table::predict::{Fill, NewCells, open};
+use bochner_table::predict::{NewCells, open};
 use bochner_table::read::{Data, Largest, Missing};
 use bochner_table::transform::Transform;
 use bochner_table::write;
@@ -79,17 +79,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
 }
 
 fn from_model(args: &Args, model: &TableModel) -> Outcome<(Data, Transform)> {
-    let missing = args.columns.missing();
-    let fill = match missing {
-        Missing::Mean => Some(Fill::Mean),
-        Missing::Zero => Some(Fill::Zero),
-        Missing::Median => {
-            let message = "--impute median: a model does not know the medians of its columns; use mean or zero";
-            return Err(Failure::Usage(message.into()));
-        }
-        Missing::Refuse | Missing::Drop => None,
-    };
-    let cells = NewCells { fill, drop: missing == Missing::Drop, unknown: args.words.unknown_words };
+    let missing = Some(args.columns.missing()).filter(|missing| *missing != Missing::Refuse);
+    let cells = NewCells { missing, unknown: args.words.unknown_words };
     let data = open(model, &args.data, None, args.text.options(), false, cells)?;
     Ok((data, Transform::of(model)?))
 }
