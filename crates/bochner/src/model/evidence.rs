@@ -5,10 +5,10 @@ use crate::error::{Error, Result, check_dim};
 use crate::feature::FeatureMap;
 use crate::linalg::field::Field;
 use crate::linalg::{Cholesky, Lower, TileMut};
+use crate::parallel::Parallel;
 use crate::scalar::Scalar;
 use crate::solve::factorise_sums;
 use ndarray::{Array2, ArrayView2, Axis, s};
-use rayon::prelude::*;
 
 /// The double-precision numbers behind the features of a map.
 pub(crate) type Wide<M> = <<M as FeatureMap>::Output as Field>::Wide;
@@ -200,8 +200,7 @@ pub(crate) fn conjugate_columns<M: FeatureMap + ?Sized>(
     let mut columns = Array2::from_elem((dim, n), Wide::<M>::ZERO);
     // Some features of all rows at a time: both sides of the transposition stay in cache.
     let strip = 32;
-    let strips: Vec<_> = columns.axis_chunks_iter_mut(Axis(0), strip).enumerate().collect();
-    strips.into_par_iter().for_each(|(index, mut columns)| {
+    columns.axis_chunks_iter_mut(Axis(0), strip).enumerate().in_parallel().for_each(|(index, mut columns)| {
         let first = index * strip;
         for i in 0..n {
             for j in 0..columns.nrows() {

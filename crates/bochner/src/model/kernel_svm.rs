@@ -5,10 +5,10 @@ use crate::context::{Context, Journal};
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::interrupt::{self, Flag};
 use crate::kernel::{Kernel, kernel_matrix, kernel_matrix_into};
+use crate::parallel::Parallel;
 use crate::rows::{MOST_CLASSES, RowSource, class_of};
 use crate::solve::last_state;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, PoisonError};
 
@@ -102,8 +102,9 @@ impl<K: Kernel + Clone> KernelSvm<K> {
         let ways = Ways::new(ways, journal)?;
         let stop = Flag::current();
         let machines = pairs
-            .into_par_iter()
+            .into_iter()
             .enumerate()
+            .in_parallel()
             .map(|(p, (first, second))| {
                 let chosen: Vec<usize> = members[first].iter().chain(&members[second]).copied().collect();
                 let mut signs = vec![1.0; members[first].len()];
@@ -116,6 +117,7 @@ impl<K: Kernel + Clone> KernelSvm<K> {
                 let coefficients = chosen.iter().zip(solved.coefficients).filter(|(_, c)| *c != 0.0);
                 Ok((coefficients.map(|(&i, c)| (i, c)).collect::<Vec<_>>(), first, second, solved.report))
             })
+            .into_iter()
             .collect::<Result<Vec<_>>>()?;
         // Support vectors of all machines, each row once.
         let mut support: Vec<usize> = machines.iter().flat_map(|m| m.0.iter().map(|(i, _)| *i)).collect();

@@ -5,10 +5,10 @@ use crate::error::{Result, check_dim, check_non_negative};
 use crate::interrupt::{self, Flag};
 use crate::kernel::{OperatorKernel, kernel_matrix};
 use crate::linalg::{Lower, TileMut};
+use crate::parallel::Parallel;
 use crate::rows::{RowSource, check_finite};
 use crate::solve::{self, ConjugateGradients, Operator, SolveReport};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
-use rayon::prelude::*;
 
 /// Numbers in the targets up to which the automatic choice factorises the matrix of all pairs: 1.6 GB.
 const FACTORISED: usize = 20_000;
@@ -179,8 +179,10 @@ fn evaluate(
     check_finite("rows", x, 0)?;
     let x = x.as_standard_layout();
     let stop = Flag::current();
-    let tasks: Vec<_> = x.rows().into_iter().zip(out.rows_mut()).collect();
-    tasks.into_par_iter().filter(|_| !stop.raised()).for_each_init(Vec::new, |sum, (x, mut out)| {
+    x.rows().into_iter().zip(out.rows_mut()).in_parallel().for_each_init(Vec::new, |sum, (x, mut out)| {
+        if stop.raised() {
+            return;
+        }
         sum.clear();
         sum.resize(out.len(), 0.0);
         for (z, c) in z.rows().into_iter().zip(dual.rows()) {

@@ -229,7 +229,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
 /// Bytes of tiles and windows: what every fit needs besides its solver.
 fn overhead<R: Real, M: FeatureMap<Real = R, Output = R>>(map: &M) -> u64 {
     let (inputs, dim) = (map.input_dim() as u64, map.output_dim() as u64);
-    let threads = rayon::current_num_threads() as u64;
+    let threads = crate::parallel::threads() as u64;
     // A thread of a map holds a copy of its rows and up to four images of them; products hold one window of 256 by 256.
     let tiles = threads.saturating_mul(map.tile_rows() as u64 * size_of::<R>() as u64).saturating_mul(inputs + 4 * dim);
     tiles.saturating_add(threads * 4 * 256 * 256 * 8).saturating_add(1 << 20)
