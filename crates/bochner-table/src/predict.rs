@@ -9,8 +9,7 @@
 //! # std::fs::write(&file, format!("x,y\n{rows}"))?;
 //! let model = bochner_table::fit(&file, "y", &Request { budget: 1.0, ..Request::default() })?.model;
 //! let data = open(&model, &file, None, Options::default(), true, NewCells::default())?;
-//! let purpose = Use { written: None, columns: Default::default(), scored: true };
-//! assert_eq!(predict(&model, &data, purpose, &Unwatched)?.rows, 60);
+//! assert_eq!(predict(&model, &data, Use { scored: true, ..Use::default() }, &Unwatched)?.rows, 60);
 //! # std::fs::remove_file(file)?;
 //! # Ok::<(), bochner_table::failure::Failure>(())
 //! ```
@@ -38,15 +37,6 @@ pub struct NewCells {
     pub missing: Option<Missing>,
     /// Words that did not occur in training.
     pub unknown: Unknown,
-}
-
-/// Columns beside the predictions.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Columns {
-    /// Standard deviations.
-    pub deviations: bool,
-    /// Of every class.
-    pub probabilities: bool,
 }
 
 /// Rows predicted at once.
@@ -110,12 +100,14 @@ pub fn open(
 }
 
 /// What happens to predictions.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Use<'a> {
     /// Written to a file, or to standard output where there is no name.
     pub written: Option<Option<&'a Path>>,
-    /// What is written beside them.
-    pub columns: Columns,
+    /// Standard deviations are written beside them.
+    pub deviations: bool,
+    /// Probabilities of every class are written beside them.
+    pub probabilities: bool,
     /// Compared with the targets in the file.
     pub scored: bool,
 }
@@ -135,13 +127,13 @@ pub struct Predicted {
 /// If the model cannot answer what is asked for, if the file cannot be read or the predictions not be written, or if the user
 /// asked to stop.
 pub fn predict(model: &TableModel, data: &Data, purpose: Use<'_>, watch: &dyn Watch) -> Outcome<Predicted> {
-    let Use { written, columns, scored } = purpose;
+    let scored = purpose.scored;
     if scored && data.schema().targets.is_empty() {
         let message = format!("{}: --score needs the targets in the file, or --labels FILE", data.input().name);
         return Err(Failure::Usage(message));
     }
-    check(columns, model)?;
-    let mut answers = written.map(|out| Answered::create(model, columns, out)).transpose()?;
+    check(purpose, model)?;
+    let mut answers = purpose.written.map(|out| Answered::create(model, purpose, out)).transpose()?;
     let progress = watch.reading(data.input(), "predicting")?;
     let (mut truth, mut predicted) = (Vec::new(), Vec::new());
     let mut rows_before = 0;
@@ -181,19 +173,19 @@ pub fn predict(model: &TableModel, data: &Data, purpose: Use<'_>, watch: &dyn Wa
 }
 
 /// Refuses what this kind of model cannot answer.
-fn check(columns: Columns, model: &TableModel) -> Outcome {
+fn check(purpose: Use<'_>, model: &TableModel) -> Outcome {
     let kind = model.model.kind();
     let usage = |message: &str| Err(Failure::Usage(message.into()));
     let (asked, option, what, has): (_, _, _, fn(&Answers) -> bool) = match kind.task {
-        Task::Regression if columns.probabilities => {
+        Task::Regression if purpose.probabilities => {
             return usage("--probabilities: this model predicts numbers, not classes");
         }
-        Task::Classification if columns.deviations => {
+        Task::Classification if purpose.deviations => {
             return usage("--std: this model predicts classes; --probabilities says how sure it is");
         }
-        Task::Regression => (columns.deviations, "--std", "standard deviations", |answers| answers.deviations),
+        Task::Regression => (purpose.deviations, "--std", "standard deviations", |answers| answers.deviations),
         Task::Classification => {
-            (columns.probabilities, "--probabilities", "probabilities", |answers| answers.probabilities)
+            (purpose.probabilities, "--probabilities", "probabilities", |answers| answers.probabilities)
         }
     };
     if !asked || has(&kind.answers) {
@@ -216,7 +208,7 @@ fn true_target(model: &TableModel, value: f64, row: usize) -> Result<f64> {
 /// Predictions on their way out.
 struct Answered<'a> {
     model: &'a TableModel,
-    columns: Columns,
+    purpose: Use<'a>,
     /// Whether labels are written as words; numbers are written as numbers.
     in_words: bool,
     /// Whether probabilities stand alone: an .npy file cannot hold labels beside them.
@@ -225,8 +217,8 @@ struct Answered<'a> {
 }
 
 impl<'a> Answered<'a> {
-    fn create(model: &'a TableModel, columns: Columns, out: Option<&Path>) -> Outcome<Self> {
-        let alone = columns.probabilities && out.is_some_and(|p| p.extension().is_some_and(|e| e == "npy"));
+    fn create(model: &'a TableModel, purpose: Use<'a>, out: Option<&Path>) -> Outcome<Self> {
+        let alone = purpose.probabilities && out.is_some_and(|p| p.extension().is_some_and(|e| e == "npy"));
         let mut labels = model.model.classes().into_iter().flatten();
         let in_words = !alone && labels.any(|label| matches!(label, Label::Flag(_) | Label::Word(_)));
         let mut numbers: Vec<String> = match &model.pipeline {
@@ -235,14 +227,14 @@ impl<'a> Answered<'a> {
             None => vec!["prediction".into()],
         };
         let words = in_words.then(|| (numbers.remove(0), model.class_names()));
-        if columns.deviations {
+        if purpose.deviations {
             numbers.extend(numbers.clone().iter().map(|name| format!("{name}_std")));
         }
-        if columns.probabilities {
+        if purpose.probabilities {
             numbers.extend(model.class_names().iter().map(|class| format!("probability of {class}")));
         }
         let sheet = Sheet::create(out, Layout { words, numbers, single: false })?;
-        Ok(Answered { model, columns, in_words, alone, sheet })
+        Ok(Answered { model, purpose, in_words, alone, sheet })
     }
 
     /// Writes the predictions `found` for prepared rows, and what else was asked for.
@@ -265,10 +257,10 @@ impl<'a> Answered<'a> {
                 }));
             }
         }
-        if self.columns.deviations {
+        if self.purpose.deviations {
             numbers.push(self.model.deviations_prepared(rows)?);
         }
-        if self.columns.probabilities {
+        if self.purpose.probabilities {
             numbers.push(model.probabilities(rows)?);
         }
         let numbers: Vec<_> = numbers.iter().map(|part| part.view()).collect();

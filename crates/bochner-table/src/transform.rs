@@ -74,13 +74,11 @@ impl Transform {
         if let Some(features) = request.features {
             spec = spec.with("n_components", features.into())?;
         }
-        let asked = scale == Some("median".into());
-        let mut number = false;
+        // Maps that know numbers only, or none, keep their own unless the median was asked for.
+        let (asked, median) = (scale == Some("median".into()), spec.with("length_scale", "median".into()));
+        let number = asked && median.is_err();
         if asked || scale.is_none() {
-            // Maps that know numbers only, or none, keep their own unless the median was asked for.
-            let with = spec.with("length_scale", "median".into());
-            number = asked && with.is_err();
-            spec = with.unwrap_or(spec);
+            spec = median.unwrap_or(spec);
         }
         let scan = pipeline::scan(data, Seed::new(seed), 1 << 26, watch)?;
         let steps = scan.steps(data, request.preparation(preparation)?, threshold)?;

@@ -7,7 +7,7 @@ use bochner::random::Seed;
 use bochner::words;
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::model::{self, TableModel};
-use bochner_table::predict::{self, Columns, NewCells, Predicted, Use};
+use bochner_table::predict::{self, NewCells, Predicted, Use};
 use bochner_table::read::{Data, Missing, Unknown};
 use bochner_table::write;
 use serde_json::json;
@@ -92,7 +92,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let data = predict::open(&model, &args.data, args.labels.as_deref(), options, args.score, cells)?;
     let purpose = Use {
         written: (!args.score || args.out.is_some()).then_some(args.out.as_deref()),
-        columns: Columns { deviations: args.std, probabilities: args.probabilities },
+        deviations: args.std,
+        probabilities: args.probabilities,
         scored: args.score,
     };
     let Predicted { rows, compared } = predict::predict(&model, &data, purpose, context)?;
