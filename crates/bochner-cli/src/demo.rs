@@ -285,11 +285,11 @@ impl Results {
             ));
         }
         let plans: Vec<String> =
-            self.plans.iter().map(|plan| format!("{} of {}", words::count(plan.features), plan.name)).collect();
+            self.plans.iter().map(|plan| format!("{} ({})", words::count(plan.features), plan.name)).collect();
         if !plans.is_empty() {
             let percent = 100.0 * WANTED_ERROR;
             findings
-                .push(format!("Planning: an error of {percent:.0} % takes so many features: {}.", plans.join("; ")));
+                .push(format!("Planning: an error of {percent:.0} % takes this many features: {}.", plans.join(", ")));
         }
         let largest = self.classifiers.iter().filter(|entry| Some(&entry.features) == self.size.budgets.last());
         if let Some(best) = largest.min_by(|a, b| a.measured.mean().total_cmp(&b.measured.mean())) {
