@@ -214,6 +214,11 @@ impl<T: Scalar> Gram<T> {
             .saturating_add(cross.saturating_mul(2))
     }
 
+    /// Bytes of this one.
+    pub(crate) fn own_bytes(&self) -> u64 {
+        Self::bytes(self.dim(), self.outputs())
+    }
+
     /// Number of features.
     pub fn dim(&self) -> usize {
         self.collector.dim()

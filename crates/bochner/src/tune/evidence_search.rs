@@ -6,24 +6,13 @@ use crate::linalg::field::Field;
 use crate::linalg::gemm::matmul_nn;
 use crate::linalg::{Tile, TileMut};
 use crate::model::evidence::{Evidence, Standard, conjugate_columns};
+pub use crate::model::kinds::LengthScaleSearch as Scales;
 use crate::parallel::Parallel;
 use crate::preprocess::LengthScale;
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Scalar;
 use crate::variance::Form;
 use ndarray::{Array2, ArrayView2, Axis, s};
-
-/// Which length scales are searched for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Scales {
-    /// Those of the description are kept.
-    Fixed,
-    /// One for all inputs; a list keeps its proportions.
-    #[default]
-    Common,
-    /// One for each input.
-    PerInput,
-}
 
 /// Hyperparameters of a [`GpRegressor`](crate::model::GpRegressor) by maximum marginal likelihood.
 ///
