@@ -4,7 +4,7 @@
 //!
 //! ```
 //! use bochner::{Complex, scalar::Scalar};
-//! assert_eq!(Complex::new(3.0, 4.0).abs_sq(), 25.0);
+//! assert_eq!(Complex::new(3.0f64, 4.0).abs_sq(), 25.0);
 //! assert_eq!((f32::IS_COMPLEX, 2f32.conj()), (false, 2.0));
 //! ```
 
