@@ -22,9 +22,11 @@ mod timing;
 pub use peers::Peers;
 
 use bochner::words;
-use bochner_report::table::{Cell, Table, Tone};
+use bochner_report::table::{Cell, Show, Table, Tone};
 use bochner_table::failure::Outcome;
 use bochner_table::progress::Progress;
+use std::collections::BTreeMap;
+use std::fmt::Display;
 
 /// A benchmark and its name on the command line.
 #[derive(Debug)]
@@ -34,60 +36,60 @@ pub struct Benchmark {
     run: fn(&Bench<'_>) -> Outcome<Vec<Line>>,
 }
 
+impl Benchmark {
+    const fn new(name: &'static str, about: &'static str, run: fn(&Bench<'_>) -> Outcome<Vec<Line>>) -> Self {
+        Benchmark { name, about, run }
+    }
+
+    pub fn run(&self, bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+        let mut lines = (self.run)(bench)?;
+        lines.retain(|line| !bench.bars || line.bar != Bar::None);
+        Ok(lines)
+    }
+}
+
 pub const ALL: &[Benchmark] = &[
-    Benchmark {
-        name: "hadamard",
-        about: "Walsh–Hadamard transforms, against the core's rate of additions and a copy",
-        run: hadamard::run,
-    },
-    Benchmark { name: "gram", about: "Gram matrices of feature blocks, against numpy's x.T @ x", run: gram::run },
-    Benchmark { name: "normals", about: "standard normals from counters, against numpy's Philox", run: normals::run },
-    Benchmark {
-        name: "projection",
-        about: "dense projections and Fourier features, against numpy and RBFSampler",
-        run: projection::run,
-    },
-    Benchmark {
-        name: "sketches",
-        about: "polynomial sketches, against filling their output, PolynomialCountSketch and numpy",
-        run: sketches::run,
-    },
-    Benchmark {
-        name: "learners",
-        about: "ridge, conjugate gradients, Gaussian processes and exact kernel ridge, against numpy and each other",
-        run: learners::run,
-    },
-    Benchmark {
-        name: "maclaurin",
-        about: "allocations of Maclaurin features, against numpy's X @ X.T",
-        run: maclaurin::run,
-    },
-    Benchmark {
-        name: "svm",
-        about: "compressive features and linear support vector machines, against scikit-learn",
-        run: svm::run,
-    },
-    Benchmark { name: "growth", about: "a streamed fit on n and 2 n rows: time and memory", run: growth::run },
-    Benchmark {
-        name: "operator",
-        about: "operator-valued features, against exact regression, fewer rows and scalar ridge",
-        run: operator::run,
-    },
-    Benchmark {
-        name: "optical",
-        about: "optical features: time, memory and energy, beside a GPU and an optical device",
-        run: optical::run,
-    },
-    Benchmark {
-        name: "optical-memory",
-        about: "a million optical features of 100,000 inputs without stored weights (ten minutes at full size)",
-        run: optical::memory,
-    },
-    Benchmark {
-        name: "read",
-        about: "CSV, NPY and IDX files in blocks, against the raw bytes and pandas",
-        run: read::run,
-    },
+    Benchmark::new(
+        "hadamard",
+        "Walsh–Hadamard transforms, against the core's rate of additions and a copy",
+        hadamard::run,
+    ),
+    Benchmark::new("gram", "Gram matrices of feature blocks, against numpy's x.T @ x", gram::run),
+    Benchmark::new("normals", "standard normals from counters, against numpy's Philox", normals::run),
+    Benchmark::new(
+        "projection",
+        "dense projections and Fourier features, against numpy and RBFSampler",
+        projection::run,
+    ),
+    Benchmark::new(
+        "sketches",
+        "polynomial sketches, against filling their output, PolynomialCountSketch and numpy",
+        sketches::run,
+    ),
+    Benchmark::new(
+        "learners",
+        "ridge, conjugate gradients, Gaussian processes and exact kernel ridge, against numpy and each other",
+        learners::run,
+    ),
+    Benchmark::new("maclaurin", "allocations of Maclaurin features, against numpy's X @ X.T", maclaurin::run),
+    Benchmark::new("svm", "compressive features and linear support vector machines, against scikit-learn", svm::run),
+    Benchmark::new("growth", "a streamed fit on n and 2 n rows: time and memory", growth::run),
+    Benchmark::new(
+        "operator",
+        "operator-valued features, against exact regression, fewer rows and scalar ridge",
+        operator::run,
+    ),
+    Benchmark::new(
+        "optical",
+        "optical features: time, memory and energy, beside a GPU and an optical device",
+        optical::run,
+    ),
+    Benchmark::new(
+        "optical-memory",
+        "a million optical features of 100,000 inputs without stored weights (ten minutes at full size)",
+        optical::memory,
+    ),
+    Benchmark::new("read", "CSV, NPY and IDX files in blocks, against the raw bytes and pandas", read::run),
 ];
 
 /// What a benchmark may use.
@@ -99,6 +101,33 @@ pub struct Bench<'a> {
     pub full: bool,
     /// Only what has a bar.
     pub bars: bool,
+}
+
+impl Bench<'_> {
+    /// The full size or the small one.
+    fn size<T>(&self, full: T, small: T) -> T {
+        if self.full { full } else { small }
+    }
+
+    /// Tells what is done now.
+    fn at(&self, what: impl Into<String>) -> Outcome {
+        self.progress.at(what.into().into())
+    }
+
+    /// The seconds that a script of the peers prints, told as `what`; nothing where there are no peers.
+    fn peer(&self, what: &str, script: &str, arguments: &[&dyn Display]) -> Outcome<BTreeMap<String, f64>> {
+        let Some(peers) = self.peers else { return Ok(BTreeMap::new()) };
+        self.at(what)?;
+        peers.time(script, &arguments.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+}
+
+/// A line for every time of a peer, or one alone where there are none.
+fn beside(times: &BTreeMap<String, f64>, alone: Line, line: impl Fn(&str, f64) -> Line) -> Vec<Line> {
+    match times.is_empty() {
+        true => vec![alone],
+        false => times.iter().map(|(name, seconds)| line(name, *seconds)).collect(),
+    }
 }
 
 /// What is being compared: times (smaller is better) or rates (larger is better).
@@ -142,6 +171,18 @@ pub struct Line {
 }
 
 impl Line {
+    fn ratio(
+        case: String,
+        ours: f64,
+        reference: &str,
+        theirs: f64,
+        bar: Bar,
+        measure: impl Fn(f64) -> Measure,
+    ) -> Self {
+        let (reference, ratio) = (reference.to_owned(), Some(ours / theirs));
+        Line { case, ours: measure(ours), reference, theirs: Some(measure(theirs)), ratio, bar }
+    }
+
     /// Our rate divided by the reference's: higher is better.
     pub fn speed(
         case: impl Into<String>,
@@ -151,26 +192,21 @@ impl Line {
         unit: &'static str,
         bar: Bar,
     ) -> Self {
-        Line {
-            case: case.into(),
-            ours: Measure::Rate(ours, unit),
-            reference: reference.into(),
-            theirs: Some(Measure::Rate(theirs, unit)),
-            ratio: Some(ours / theirs),
-            bar,
-        }
+        Line::ratio(case.into(), ours, reference, theirs, bar, |rate| Measure::Rate(rate, unit))
     }
 
     /// Our time divided by the reference's: lower is better.
     pub fn time(case: impl Into<String>, ours: f64, reference: &str, theirs: f64, bar: Bar) -> Self {
-        Line {
-            case: case.into(),
-            ours: Measure::Seconds(ours),
-            reference: reference.into(),
-            theirs: Some(Measure::Seconds(theirs)),
-            ratio: Some(ours / theirs),
-            bar,
-        }
+        Line::ratio(case.into(), ours, reference, theirs, bar, Measure::Seconds)
+    }
+
+    /// The most memory this process has held, beside what it may hold; nothing where the system does not say.
+    fn memory(case: &str, reference: &str, allowed: Option<f64>, bar: f64) -> Option<Self> {
+        Line::memories(case, timing::peak_memory(), reference, allowed, bar)
+    }
+
+    fn memories(case: &str, ours: Option<f64>, reference: &str, theirs: Option<f64>, bar: f64) -> Option<Self> {
+        Some(Line::speed(format!("{case}: peak memory"), ours?, reference, theirs?, "B", Bar::AtMost(bar)))
     }
 
     /// A value without a reference.
@@ -187,14 +223,6 @@ impl Line {
     }
 }
 
-impl Benchmark {
-    pub fn run(&self, bench: &Bench<'_>) -> Outcome<Vec<Line>> {
-        let mut lines = (self.run)(bench)?;
-        lines.retain(|line| !bench.bars || line.bar != Bar::None);
-        Ok(lines)
-    }
-}
-
 pub fn empty_table() -> Table {
     Table::new("")
         .words("benchmark", "benchmark")
@@ -202,7 +230,7 @@ pub fn empty_table() -> Table {
         .numbers("ours", "bochner")
         .words("reference", "reference")
         .numbers("theirs", "reference's")
-        .numbers("ratio", "ratio")
+        .column("ratio", "ratio", Show::Number(3))
         .numbers("bar", "bar")
         .words("met", "")
 }
@@ -220,15 +248,7 @@ pub fn add_lines(table: &mut Table, name: &str, lines: &[Line]) {
             Bar::AtMost(bar) => Cell::text(format!("≤ {bar}")),
             Bar::None => Cell::missing(""),
         };
-        table.push(vec![
-            Cell::text(name),
-            Cell::text(line.case.clone()),
-            line.ours.cell(),
-            Cell::text(line.reference.clone()),
-            line.theirs.map_or(Cell::missing("–"), Measure::cell),
-            line.ratio.map_or(Cell::missing("–"), |r| Cell::number(r, 3)),
-            bar,
-            Cell::text(verdict).toned(tone),
-        ]);
+        let (theirs, met) = (line.theirs.map(Measure::cell), Cell::text(verdict).toned(tone));
+        table.add(&[&name, &line.case, &line.ours.cell(), &line.reference, &theirs, &line.ratio, &bar, &met]);
     }
 }

@@ -1,10 +1,9 @@
 //! Optical features: time, memory and energy of (n, D) x (D, D) projections, beside a GPU and an optical device.
 
 use super::energy::Energy;
-use super::growth::{forget_peak, peak_memory};
 use super::reference::fill;
-use super::timing::seconds;
-use super::{Bar, Bench, Line, Measure};
+use super::timing::{attempt, forget_peak, once, peak_memory};
+use super::{Bar, Bench, Line, Measure, beside};
 use bochner::feature::{Describe, DynMap, FeatureMap, OpticalProjection, OpticalSpec};
 use bochner::linalg::{TileMut, zeroed};
 use bochner::random::{Role, Seed, fill_normals};
@@ -13,7 +12,6 @@ use bochner_table::failure::Outcome;
 use ndarray::Array2;
 use rayon::prelude::*;
 use serde::Deserialize;
-use std::time::Instant;
 
 /// Figures of others, with their source.
 const PUBLISHED: &str = include_str!("../../data/optical-projection-times.json");
@@ -79,56 +77,43 @@ fn fresh(n: usize, features: usize) -> Array2<f32> {
 
 /// Seconds of a transform into a buffer: the median of several, or a single one if that takes long.
 fn time(map: &DynMap<f32>, rows: &Array2<f32>, out: &mut Array2<f32>) -> Outcome<f64> {
-    let start = Instant::now();
-    map.transform_into(rows.view(), out.view_mut())?;
-    let once = start.elapsed().as_secs_f64();
-    if once > 5.0 {
-        return Ok(once);
-    }
-    let mut failure = None;
-    let time = seconds(0.5, || failure = map.transform_into(rows.view(), out.view_mut()).err());
-    failure.map_or(Ok(time), |e| Err(e.into()))
+    let first = once(|| map.transform_into(rows.view(), out.view_mut()))?;
+    if first > 5.0 { Ok(first) } else { attempt(0.5, || map.transform_into(rows.view(), out.view_mut())) }
 }
 
-fn size(n: usize, d: usize, features: usize) -> String {
-    format!("{} x {} to {} f32", count(n), count(d), count(features))
+/// What is projected, and how.
+fn case(how: &str, n: usize, d: usize, features: usize) -> String {
+    format!("{how}, {} x {} to {} f32", count(n), count(d), count(features))
 }
 
 /// A million outputs from weights that would take 800 GB: ten minutes, most of them for 2·10¹¹ normals.
 pub(super) fn memory(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
-    let mut lines = Vec::new();
-    let (n, d, features) = if bench.full { (64, 100_000, 1_000_000) } else { (64, 100_000, 10_000) };
-    bench.progress.at(format!("matrix-free, {}", size(n, d, features)).into())?;
+    let (n, d, features) = (64, 100_000, bench.size(1_000_000, 10_000));
+    let case = case("matrix-free", n, d, features);
+    bench.at(&case)?;
     forget_peak();
-    let start = Instant::now();
+    let start = std::time::Instant::now();
     {
-        let (map, rows, mut out) =
-            (map(OpticalProjection::MatrixFree, d, features)?, normal_rows(n, d), fresh(n, features));
-        map.transform_into(rows.view(), out.view_mut())?;
+        let map = map(OpticalProjection::MatrixFree, d, features)?;
+        map.transform_into(normal_rows(n, d).view(), fresh(n, features).view_mut())?;
     }
-    let case = format!("matrix-free, {}", size(n, d, features));
-    let time = start.elapsed().as_secs_f64();
-    if let Some(peak) = peak_memory() {
-        let case = format!("{case}: peak memory");
-        lines.push(Line::speed(case, peak, "one gigabyte", 1e9, "B", Bar::AtMost(1.0)));
-    }
-    lines.push(Line::alone(case, Measure::Seconds(time)));
-    Ok(lines)
+    let time = Line::alone(&case, Measure::Seconds(start.elapsed().as_secs_f64()));
+    Ok(Line::memory(&case, "one gigabyte", Some(1e9), 1.0).into_iter().chain([time]).collect())
 }
 
 fn structured(bench: &Bench<'_>, device: &Device, lines: &mut Vec<Line>) -> Outcome {
-    let (n, d) = if bench.full { (3000, 1 << 16) } else { (300, 1 << 16) };
-    bench.progress.at(format!("structured, {}", size(n, d, d)).into())?;
+    let (n, d) = (bench.size(3000, 300), 1 << 16);
+    let case = case("structured", n, d, d);
+    bench.at(&case)?;
     let mut out = fresh(n, d);
     let filled = fill(out.as_slice_mut().expect("contiguous"), 1.0);
     let ours = time(&map(OpticalProjection::Structured, d, d)?, &normal_rows(n, d), &mut out)?;
     drop(out);
     // All weights would take 34 GB: a slice of rows and columns has the same rate.
-    let (slice, columns) = if bench.full { (512, 4096) } else { (128, 1024) };
-    bench.progress.at("dense complex product, a slice of it".into())?;
+    let (slice, columns) = bench.size((512, 4096), (128, 1024));
+    bench.at("dense complex product, a slice of it")?;
     let part = time(&map(OpticalProjection::Dense, d, columns)?, &normal_rows(slice, d), &mut fresh(slice, columns))?;
     let product = part * (n as f64 / slice as f64) * (d as f64 / columns as f64);
-    let case = format!("structured, {}", size(n, d, d));
     let rate = |time: f64| n as f64 / time;
     lines.push(Line::time(&case, ours, "filling the output", filled, Bar::AtMost(8.0)));
     let reference = format!("dense complex product, from {} rows and {} columns", count(slice), count(columns));
@@ -138,32 +123,25 @@ fn structured(bench: &Bench<'_>, device: &Device, lines: &mut Vec<Line>) -> Outc
 }
 
 fn dense(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
-    let (n, d) = (1000, if bench.full { 4096 } else { 1024 });
-    bench.progress.at(format!("dense, {}", size(n, d, d)).into())?;
+    let (n, d) = (1000, bench.size(4096, 1024));
+    let case = case("dense", n, d, d);
+    bench.at(&case)?;
     let ours = time(&map(OpticalProjection::Dense, d, d)?, &normal_rows(n, d), &mut fresh(n, d))?;
-    let case = format!("dense, {}", size(n, d, d));
-    match bench.peers {
-        Some(peers) => {
-            bench.progress.at("numpy's complex64 product".into())?;
-            for (name, theirs) in peers.time("complex_product", &[n.to_string(), d.to_string()])? {
-                let rate = |time: f64| n as f64 / time;
-                lines.push(Line::speed(&case, rate(ours), &name, rate(theirs), "row/s", Bar::AtLeast(0.8)));
-            }
-        }
-        None => lines.push(Line::alone(case, Measure::Seconds(ours))),
-    }
+    let peer = bench.peer("numpy's complex64 product", "complex_product", &[&n, &d])?;
+    lines.extend(beside(&peer, Line::alone(&case, Measure::Seconds(ours)), |name, theirs| {
+        Line::speed(&case, n as f64 / ours, name, n as f64 / theirs, "row/s", Bar::AtLeast(0.8))
+    }));
     Ok(())
 }
 
 fn matrix_free(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
-    let (n, d) = (1000, if bench.full { 16_384 } else { 2048 });
-    bench.progress.at(format!("matrix-free, {}", size(n, d, d)).into())?;
+    let (n, d) = (1000, bench.size(16_384, 2048));
     let (rows, mut out) = (normal_rows(n, d), fresh(n, d));
+    bench.at(case("matrix-free", n, d, d))?;
     let ours = time(&map(OpticalProjection::MatrixFree, d, d)?, &rows, &mut out)?;
-    bench.progress.at(format!("stored, {}", size(n, d, d)).into())?;
+    bench.at(case("stored", n, d, d))?;
     let stored = time(&map(OpticalProjection::Dense, d, d)?, &rows, &mut out)?;
-    let case = format!("matrix-free, {}", size(n, d, d));
-    lines.push(Line::time(case, ours, "stored weights", stored, Bar::AtMost(1.5)));
+    lines.push(Line::time(case("matrix-free", n, d, d), ours, "stored weights", stored, Bar::AtMost(1.5)));
     Ok(())
 }
 
@@ -209,11 +187,7 @@ pub(crate) fn take(
     let seconds = scale * time(&map, &rows, &mut out)?;
     let memory = peak_memory();
     let joules = match energy {
-        Some(energy) => {
-            let mut failure = None;
-            let joules = energy.of(|| failure = map.transform_into(rows.view(), out.view_mut()).err());
-            failure.map_or(Ok(Some(scale * joules)), Err)?
-        }
+        Some(energy) => Some(scale * energy.of(&mut || map.transform_into(rows.view(), out.view_mut()))?),
         None => None,
     };
     Ok(Some(Taken { seconds, memory, joules }))
@@ -225,35 +199,27 @@ fn study(bench: &Bench<'_>, published: &Published, lines: &mut Vec<Line>) -> Out
     if energy.is_none() {
         lines.push(Line::alone("energy", Measure::Words(NO_COUNTER)));
     }
-    let dims: &[usize] =
-        if bench.full { &[1024, 4096, 20_000, 50_000, 1 << 18, 1 << 20] } else { &[1024, 4096, 1 << 16] };
+    let dims = bench.size(&[1024, 4096, 20_000, 50_000, 1 << 18, 1 << 20][..], &[1024, 4096, 1 << 16][..]);
     // Products beyond this take minutes on a few cores.
-    let most_flops = if bench.full { 2e13 } else { 1e11 };
-    let n = 1000;
+    let most_flops = bench.size(2e13, 1e11);
+    let (n, device) = (1000, &published.device);
+    let nominal = n as f64 / device.rows_per_second;
     for (name, projection) in PROJECTIONS {
         for &d in dims {
-            bench.progress.at(format!("{name}, D = {}", count(d)).into())?;
+            bench.at(format!("{name}, D = {}", count(d)))?;
             let Some(ours) = take(projection, n, d, most_flops, energy.as_ref())? else { continue };
             let case = format!("{name}, ({0} x {1}) x ({1} x {1})", count(n), count(d));
-            let device = &published.device;
-            let nominal = n as f64 / device.rows_per_second;
-            if d <= device.largest_dim {
-                lines.push(Line::time(&case, ours.seconds, &device.machine, nominal, Bar::None));
-            } else {
-                lines.push(Line::alone(&case, Measure::Seconds(ours.seconds)));
-            }
-            let points: Vec<&Point> = published.points.iter().filter(|p| p.rows == n && p.dim == d).collect();
-            for point in &points {
-                lines.push(Line::time(&case, ours.seconds, &point.machine, point.seconds, Bar::None));
-            }
-            if let Some(peak) = ours.memory {
-                lines.push(Line::alone(format!("{case}: peak memory"), Measure::Rate(peak, "B")));
-            }
+            lines.push(match d <= device.largest_dim {
+                true => Line::time(&case, ours.seconds, &device.machine, nominal, Bar::None),
+                false => Line::alone(&case, Measure::Seconds(ours.seconds)),
+            });
+            let points = || published.points.iter().filter(|p| p.rows == n && p.dim == d);
+            lines.extend(points().map(|p| Line::time(&case, ours.seconds, &p.machine, p.seconds, Bar::None)));
+            lines.extend(ours.memory.map(|b| Line::alone(format!("{case}: peak memory"), Measure::Rate(b, "B"))));
             if let Some(joules) = ours.joules {
-                let case = format!("{case}: energy");
-                lines.push(Line::speed(&case, joules, &device.machine, nominal * device.watts, "J", Bar::None));
-                for point in &points {
-                    lines.push(Line::speed(&case, joules, &point.machine, point.joules, "J", Bar::None));
+                let theirs = points().map(|p| (&p.machine, p.joules));
+                for (machine, theirs) in [(&device.machine, nominal * device.watts)].into_iter().chain(theirs) {
+                    lines.push(Line::speed(format!("{case}: energy"), joules, machine, theirs, "J", Bar::None));
                 }
             }
         }

@@ -26,14 +26,14 @@ pub(super) fn peak_adds() -> f64 {
         }
     }
     let mut per_round = 0;
-    let time = seconds(0.3, || per_round = Arch::new().dispatch(Adds));
+    let time = seconds(0.3, &mut || per_round = Arch::new().dispatch(Adds));
     (per_round * ROUNDS) as f64 / time
 }
 
 /// Seconds of copying `source` to `target` on all threads.
 pub(super) fn copy<T: Copy + Send + Sync>(source: &[T], target: &mut [T]) -> f64 {
     let piece = source.len().div_ceil(rayon::current_num_threads()).max(1);
-    seconds(0.5, || {
+    seconds(0.5, &mut || {
         target.par_chunks_mut(piece).zip(source.par_chunks(piece)).for_each(|(t, s)| t.copy_from_slice(s));
         black_box(&mut *target);
     })
@@ -42,7 +42,7 @@ pub(super) fn copy<T: Copy + Send + Sync>(source: &[T], target: &mut [T]) -> f64
 /// Seconds of filling `target` on all threads.
 pub(super) fn fill<T: Copy + Send + Sync>(target: &mut [T], value: T) -> f64 {
     let piece = target.len().div_ceil(rayon::current_num_threads()).max(1);
-    seconds(0.5, || {
+    seconds(0.5, &mut || {
         target.par_chunks_mut(piece).for_each(|t| t.fill(value));
         black_box(&mut *target);
     })
