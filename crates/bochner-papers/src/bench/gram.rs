@@ -1,12 +1,7 @@
 //! Gram matrices of feature blocks, against numpy's `x.T @ x`.
 
-use super::timing::{attempt, normals};
-use super::{Bar, Bench, Line, Measure, beside};
+use super::*;
 use bochner::accumulate::Gram;
-use bochner::scalar::Real;
-use bochner::words::count;
-use bochner_table::failure::Outcome;
-use ndarray::Array2;
 
 pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let (rows, columns) = bench.size((60_000, 4096), (8192, 1024));

@@ -1,15 +1,6 @@
 //! A streamed fit on twice the rows: twice the time, the same memory.
 
-use super::timing::{once, peak_memory};
-use super::{Bar, Bench, Line};
-use bochner::feature::{Describe, Directions, DynMap, FourierSpec};
-use bochner::linalg::TileMut;
-use bochner::model::{Fit, Ridge};
-use bochner::random::{Role, Seed, fill_normals};
-use bochner::rows::{RowBlock, RowSource};
-use bochner::words::count;
-use bochner_table::failure::Outcome;
-use ndarray::ArrayView2;
+use super::*;
 
 pub(super) const DIM: usize = 64;
 const BLOCK: usize = 2048;
@@ -65,7 +56,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     for rows in [n / 4, n, 2 * n] {
         bench.at(format!("ridge on {} rows", count(rows)))?;
         let ridge = Ridge::new(map(2048)?, 1.0)?;
-        let time = once(|| ridge.fit_stream(&mut Drawn { rows }, &mut bochner::Context::default()))?;
+        let time = once(|| ridge.fit_stream(&mut Drawn { rows }, &mut Context::default()))?;
         figures.push((time, peak_memory()));
     }
     let [_, (once, memory), (twice, more)] = figures[..] else { return Ok(Vec::new()) };

@@ -1,12 +1,8 @@
 //! Walsh–Hadamard transforms: rows in cache against the rate at which a core adds, a batch against a copy of it.
 
 use super::reference::{copy, peak_adds};
-use super::timing::{attempt, seconds};
-use super::{Bar, Bench, Line};
+use super::*;
 use bochner::linalg::hadamard::{fwht, fwht_block};
-use bochner_table::failure::Outcome;
-use ndarray::Array2;
-use std::hint::black_box;
 
 pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     bench.at("additions per second of one core")?;

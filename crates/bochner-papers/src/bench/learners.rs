@@ -1,20 +1,13 @@
 //! Models: ridge, conjugate gradients, Gaussian processes, exact kernel ridge, growth with rows.
 
 use super::growth::{DIM, Drawn, map};
-use super::timing::{forget_peak, once, peak_memory};
-use super::{Bar, Bench, Line, Measure, beside};
-use bochner::Context;
-use bochner::feature::FeatureMap;
+use super::*;
 use bochner::kernel::Gaussian;
 use bochner::model::exact::{ExactSolver, KernelRidge};
-use bochner::model::{Fit, GpClassifier, GpRegressor, Ridge, RidgeClassifier};
-use bochner::rows::{InMemory, RowBlock, RowSource};
+use bochner::model::{GpClassifier, GpRegressor, RidgeClassifier};
+use bochner::rows::InMemory;
 use bochner::solve::{ConjugateGradients, Preconditioner, Solver};
-use bochner::words::count;
-use bochner_table::failure::Outcome;
-use ndarray::Array2;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 const CLASSES: usize = 10;
 

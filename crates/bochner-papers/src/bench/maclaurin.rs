@@ -1,11 +1,7 @@
 //! Allocations of Maclaurin features: against numpy's products of all pairs, and against each other.
 
-use super::timing::{attempt, normals};
-use super::{Bar, Bench, Line, Measure, beside};
-use bochner::feature::{Describe, FeatureMap, MaclaurinSpec, Statistics};
-use bochner::words::count;
-use bochner_table::failure::Outcome;
-use ndarray::Array2;
+use super::*;
+use bochner::feature::{MaclaurinSpec, Statistics};
 
 const DIM: usize = 1024;
 

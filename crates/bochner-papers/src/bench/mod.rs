@@ -21,12 +21,23 @@ mod timing;
 
 pub use peers::Peers;
 
-use bochner::words;
+use bochner::Context;
+use bochner::feature::{Describe, Directions, DynMap, FeatureMap, FourierSpec};
+use bochner::linalg::{Tile, TileMut};
+use bochner::model::{Fit, Ridge};
+use bochner::random::{Role, Seed, fill_normals};
+use bochner::rows::{RowBlock, RowSource};
+use bochner::scalar::Real;
+use bochner::words::{self, count};
 use bochner_report::table::{Cell, Show, Table, Tone};
-use bochner_table::failure::Outcome;
+use bochner_table::failure::{Failure, Outcome};
 use bochner_table::progress::Progress;
+use ndarray::{Array2, ArrayView2};
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::hint::black_box;
+use std::time::Instant;
+use timing::{Scratch, attempt, forget_peak, normals, once, peak_memory, seconds};
 
 /// A benchmark and its name on the command line.
 #[derive(Debug)]
@@ -130,12 +141,15 @@ fn beside(times: &BTreeMap<String, f64>, alone: Line, line: impl Fn(&str, f64) -
     }
 }
 
+/// Of a rate: what it counts, by the second or not.
+type Unit = &'static str;
+
 /// What is being compared: times (smaller is better) or rates (larger is better).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Measure {
     Seconds(f64),
     /// Per second, in this unit.
-    Rate(f64, &'static str),
+    Rate(f64, Unit),
     /// In place of a value.
     Words(&'static str),
 }
@@ -184,14 +198,7 @@ impl Line {
     }
 
     /// Our rate divided by the reference's: higher is better.
-    pub fn speed(
-        case: impl Into<String>,
-        ours: f64,
-        reference: &str,
-        theirs: f64,
-        unit: &'static str,
-        bar: Bar,
-    ) -> Self {
+    pub fn speed(case: impl Into<String>, ours: f64, reference: &str, theirs: f64, unit: Unit, bar: Bar) -> Self {
         Line::ratio(case.into(), ours, reference, theirs, bar, |rate| Measure::Rate(rate, unit))
     }
 
@@ -202,7 +209,7 @@ impl Line {
 
     /// The most memory this process has held, beside what it may hold; nothing where the system does not say.
     fn memory(case: &str, reference: &str, allowed: Option<f64>, bar: f64) -> Option<Self> {
-        Line::memories(case, timing::peak_memory(), reference, allowed, bar)
+        Line::memories(case, peak_memory(), reference, allowed, bar)
     }
 
     fn memories(case: &str, ours: Option<f64>, reference: &str, theirs: Option<f64>, bar: f64) -> Option<Self> {

@@ -1,12 +1,7 @@
 //! Standard normals from counters.
 
-use super::timing::seconds;
-use super::{Bar, Bench, Line};
-use bochner::linalg::TileMut;
-use bochner::random::{Role, Seed, fill_normals};
-use bochner_table::failure::Outcome;
+use super::*;
 use rayon::prelude::*;
-use std::hint::black_box;
 
 pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let count = bench.size(100_000_000, 16_000_000);

@@ -1,13 +1,10 @@
 //! Operator-valued features, against exact regression, against fewer rows, and against scalar ridge regression.
 
-use super::timing::{attempt, normals, once, peak_memory};
-use super::{Bar, Bench, Line};
-use bochner::feature::{Describe, OperatorSpec};
+use super::*;
+use bochner::feature::OperatorSpec;
 use bochner::kernel::{Gaussian, OperatorKernel, OutputMatrix};
-use bochner::model::{ExactOperatorRidge, Fit, OperatorRidge, Ridge};
-use bochner::words::count;
-use bochner_table::failure::Outcome;
-use ndarray::{Array1, Array2, s};
+use bochner::model::{ExactOperatorRidge, OperatorRidge};
+use ndarray::{Array1, s};
 
 /// The gradient of a sum of cosines: a field without curl.
 fn gradient(rows: &Array2<f64>) -> Array2<f64> {

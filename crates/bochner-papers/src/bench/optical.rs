@@ -2,15 +2,8 @@
 
 use super::energy::Energy;
 use super::reference::fill;
-use super::timing::{attempt, forget_peak, once, peak_memory};
-use super::{Bar, Bench, Line, Measure, beside};
-use bochner::feature::{Describe, DynMap, FeatureMap, OpticalProjection, OpticalSpec};
-use bochner::linalg::{TileMut, zeroed};
-use bochner::random::{Role, Seed, fill_normals};
-use bochner::words::count;
-use bochner_table::failure::Outcome;
-use ndarray::Array2;
-use rayon::prelude::*;
+use super::*;
+use bochner::feature::{OpticalProjection, OpticalSpec};
 use serde::Deserialize;
 
 /// Figures of others, with their source.
@@ -63,18 +56,6 @@ fn map(projection: OpticalProjection, input_dim: usize, features: usize) -> Outc
     Ok(OpticalSpec { n_components: features, projection, ..Default::default() }.build::<f32>(input_dim)?)
 }
 
-fn normal_rows(n: usize, d: usize) -> Array2<f32> {
-    let mut rows: Vec<f32> = zeroed(n * d);
-    rows.par_chunks_mut(d.max(1)).enumerate().for_each(|(i, row)| {
-        fill_normals(Seed::new(1), Role::Noise, i as u64, 0, TileMut::new(row, 1, d));
-    });
-    Array2::from_shape_vec((n, d), rows).expect("n times d numbers")
-}
-
-fn fresh(n: usize, features: usize) -> Array2<f32> {
-    Array2::from_shape_vec((n, features), zeroed(n * features)).expect("n times D numbers")
-}
-
 /// Seconds of a transform into a buffer: the median of several, or a single one if that takes long.
 fn time(map: &DynMap<f32>, rows: &Array2<f32>, out: &mut Array2<f32>) -> Outcome<f64> {
     let first = once(|| map.transform_into(rows.view(), out.view_mut()))?;
@@ -92,10 +73,10 @@ pub(super) fn memory(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let case = case("matrix-free", n, d, features);
     bench.at(&case)?;
     forget_peak();
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     {
         let map = map(OpticalProjection::MatrixFree, d, features)?;
-        map.transform_into(normal_rows(n, d).view(), fresh(n, features).view_mut())?;
+        map.transform_into(normals(n, d, 1).view(), Array2::zeros((n, features)).view_mut())?;
     }
     let time = Line::alone(&case, Measure::Seconds(start.elapsed().as_secs_f64()));
     Ok(Line::memory(&case, "one gigabyte", Some(1e9), 1.0).into_iter().chain([time]).collect())
@@ -105,14 +86,15 @@ fn structured(bench: &Bench<'_>, device: &Device, lines: &mut Vec<Line>) -> Outc
     let (n, d) = (bench.size(3000, 300), 1 << 16);
     let case = case("structured", n, d, d);
     bench.at(&case)?;
-    let mut out = fresh(n, d);
+    let mut out = Array2::zeros((n, d));
     let filled = fill(out.as_slice_mut().expect("contiguous"), 1.0);
-    let ours = time(&map(OpticalProjection::Structured, d, d)?, &normal_rows(n, d), &mut out)?;
+    let ours = time(&map(OpticalProjection::Structured, d, d)?, &normals(n, d, 1), &mut out)?;
     drop(out);
     // All weights would take 34 GB: a slice of rows and columns has the same rate.
     let (slice, columns) = bench.size((512, 4096), (128, 1024));
     bench.at("dense complex product, a slice of it")?;
-    let part = time(&map(OpticalProjection::Dense, d, columns)?, &normal_rows(slice, d), &mut fresh(slice, columns))?;
+    let part =
+        time(&map(OpticalProjection::Dense, d, columns)?, &normals(slice, d, 1), &mut Array2::zeros((slice, columns)))?;
     let product = part * (n as f64 / slice as f64) * (d as f64 / columns as f64);
     let rate = |time: f64| n as f64 / time;
     lines.push(Line::time(&case, ours, "filling the output", filled, Bar::AtMost(8.0)));
@@ -126,7 +108,7 @@ fn dense(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
     let (n, d) = (1000, bench.size(4096, 1024));
     let case = case("dense", n, d, d);
     bench.at(&case)?;
-    let ours = time(&map(OpticalProjection::Dense, d, d)?, &normal_rows(n, d), &mut fresh(n, d))?;
+    let ours = time(&map(OpticalProjection::Dense, d, d)?, &normals(n, d, 1), &mut Array2::zeros((n, d)))?;
     let peer = bench.peer("numpy's complex64 product", "complex_product", &[&n, &d])?;
     lines.extend(beside(&peer, Line::alone(&case, Measure::Seconds(ours)), |name, theirs| {
         Line::speed(&case, n as f64 / ours, name, n as f64 / theirs, "row/s", Bar::AtLeast(0.8))
@@ -136,7 +118,7 @@ fn dense(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
 
 fn matrix_free(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
     let (n, d) = (1000, bench.size(16_384, 2048));
-    let (rows, mut out) = (normal_rows(n, d), fresh(n, d));
+    let (rows, mut out) = (normals(n, d, 1), Array2::zeros((n, d)));
     bench.at(case("matrix-free", n, d, d))?;
     let ours = time(&map(OpticalProjection::MatrixFree, d, d)?, &rows, &mut out)?;
     bench.at(case("stored", n, d, d))?;
@@ -182,7 +164,7 @@ pub(crate) fn take(
     // Fewer rows where these themselves would take gigabytes: time is linear in them.
     let rows_timed = n.min((1 << 28) / d).max(1);
     forget_peak();
-    let (map, rows, mut out) = (map(projection, d, d)?, normal_rows(rows_timed, d), fresh(rows_timed, d));
+    let (map, rows, mut out) = (map(projection, d, d)?, normals(rows_timed, d, 1), Array2::zeros((rows_timed, d)));
     let scale = n as f64 / rows_timed as f64;
     let seconds = scale * time(&map, &rows, &mut out)?;
     let memory = peak_memory();

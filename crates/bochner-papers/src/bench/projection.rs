@@ -1,15 +1,8 @@
 //! Dense projections and Fourier features, against numpy and scikit-learn.
 
-use super::timing::{attempt, normals, seconds};
-use super::{Bar, Bench, Line, Measure};
-use bochner::feature::{Describe, Directions, FourierSpec};
-use bochner::linalg::{Tile, TileMut, Workspace};
+use super::*;
+use bochner::linalg::Workspace;
 use bochner::projection::{Gaussian, Projection};
-use bochner::random::Seed;
-use bochner::scalar::Real;
-use bochner::words::count;
-use bochner_table::failure::Outcome;
-use ndarray::Array2;
 use rayon::prelude::*;
 
 const DIM: usize = 784;

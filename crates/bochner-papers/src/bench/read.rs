@@ -1,14 +1,10 @@
 //! Files in blocks: CSV against pandas, NPY against the raw bytes.
 
-use super::timing::{Scratch, attempt};
-use super::{Bar, Bench, Line};
-use bochner::random::{Role, Seed, Stream};
-use bochner::rows::RowSource;
-use bochner_table::failure::{Failure, Outcome};
+use super::*;
+use bochner::random::Stream;
 use bochner_table::read::{Data, Element, Input, Options, Selection};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::hint::black_box;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 

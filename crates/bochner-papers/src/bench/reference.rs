@@ -1,9 +1,8 @@
 //! What the machine can do: the references that need no other software.
 
-use super::timing::seconds;
+use super::*;
 use pulp::{Arch, WithSimd};
 use rayon::prelude::*;
-use std::hint::black_box;
 
 /// Additions of `f32` per second on one core, from registers: sixteen vectors of running sums, nothing else.
 pub(super) fn peak_adds() -> f64 {

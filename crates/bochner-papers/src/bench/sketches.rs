@@ -1,13 +1,9 @@
 //! Polynomial sketches: against filling their output, against scikit-learn's and against numpy's products.
 
 use super::reference::fill;
-use super::timing::{attempt, normals};
-use super::{Bar, Bench, Line, Measure};
-use bochner::feature::{Describe, FeatureMap, PolynomialSpec, SketchKind};
+use super::*;
+use bochner::feature::{PolynomialSpec, SketchKind};
 use bochner::variance::Weights;
-use bochner::words::count;
-use bochner_table::failure::Outcome;
-use ndarray::Array2;
 
 const DIM: usize = 1024;
 
@@ -39,7 +35,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
         Line::time("TensorSRHT, CtR", ctr, "the real one", real, Bar::AtMost(1.8)),
         Line::time("TensorSRHT, p = 6", six, "p = 3", real, Bar::AtMost(1.8)),
     ];
-    let arguments: [&dyn std::fmt::Display; 4] = [&n, &DIM, &n_components, &3];
+    let arguments: [&dyn Display; 4] = [&n, &DIM, &n_components, &3];
     let sketch = bench.peer("scikit-learn's PolynomialCountSketch", "polynomial_count_sketch", &arguments)?;
     let products = bench.peer("numpy's products", "products", &arguments[..3])?;
     let (Some(product), Some(pairs)) = (products.get("product"), products.get("pairs")) else {

@@ -1,14 +1,9 @@
 //! Compressive features and linear support vector machines, against scikit-learn.
 
-use super::timing::{Scratch, attempt, normals};
-use super::{Bar, Bench, Line, Measure};
-use bochner::feature::{CompressiveSpec, Describe, Directions, DynMap, FeatureMap, FourierSpec, Orthoprojection};
-use bochner::linalg::Tile;
+use super::*;
+use bochner::feature::{CompressiveSpec, Orthoprojection};
 use bochner::solve::DualCoordinateDescent;
-use bochner::words::count;
-use bochner_table::failure::Outcome;
-use ndarray::{Array2, ArrayView2, s};
-use std::time::Instant;
+use ndarray::s;
 
 const DIM: usize = 784;
 const FEATURES: usize = 6000;
@@ -31,7 +26,7 @@ fn construction(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let projection = Directions::Gaussian;
     let dense = FourierSpec { n_components, length_scale: length_scale.into(), projection, ..Default::default() };
     let dense = transform(&dense.build(DIM)?, rows.view())?;
-    let arguments: [&dyn std::fmt::Display; 5] = [&n, &DIM, &MEASUREMENTS, &FEATURES, &BLOCK];
+    let arguments: [&dyn Display; 5] = [&n, &DIM, &MEASUREMENTS, &FEATURES, &BLOCK];
     let peer = bench.peer("scikit-learn's projection and RBFSampler", "compressive", &arguments)?;
     let mut lines = Vec::new();
     // The bar is one for the technique: the paper's dense matrices in both steps, and fast ones in one of them or in both.
@@ -97,7 +92,7 @@ fn machine(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let raw = folder.path("features.f32");
     std::fs::write(&raw, data.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>())?;
     let objective: f64 = reports.iter().map(|r| r.primal).sum();
-    let arguments: [&dyn std::fmt::Display; 4] = [&raw.display(), &n, &features, &objective];
+    let arguments: [&dyn Display; 4] = [&raw.display(), &n, &features, &objective];
     let times = bench.peer("scikit-learn's LinearSVC", "linear_svc", &arguments)?;
     let (theirs, reference) = (times["LinearSVC(dual=True)"], "LinearSVC(dual=True) at the same objective");
     Ok(vec![Line::speed(case, 1.0 / ours, reference, 1.0 / theirs, "fit/s", Bar::AtLeast(2.0))])

@@ -1,13 +1,7 @@
 //! Seconds, bytes, and rows to spend them on.
 
-use bochner::linalg::TileMut;
-use bochner::random::{Role, Seed, fill_normals};
-use bochner::scalar::Real;
-use bochner_table::failure::{Failure, Outcome};
-use ndarray::Array2;
-use std::hint::black_box;
+use super::*;
 use std::path::PathBuf;
-use std::time::Instant;
 
 /// Seconds of one call of `work`: the median of repetitions over at least `budget` seconds, after one to warm up.
 pub(super) fn seconds(budget: f64, work: &mut dyn FnMut()) -> f64 {

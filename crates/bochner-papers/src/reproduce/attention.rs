@@ -1,14 +1,12 @@
 //! Thesis, figure 7.1: how well attention matrices are approximated, for rows of unit length and others.
 
 use super::*;
-use bochner::feature::{MaclaurinKernel, MaclaurinSpec, PositiveSpec};
-use bochner::kernel::{Exponential, kernel_matrix};
+use bochner::feature::{MaclaurinKernel, PositiveSpec};
+use bochner::kernel::Exponential;
 use bochner::linalg::TileMut;
-use bochner::metrics::relative_frobenius_error;
 use bochner::preprocess::UnitNorm;
 use bochner::random::fill_normals;
 use bochner::variance::Softmax;
-use ndarray::{Array2, Axis as Side};
 
 const HEAD: usize = 64;
 const MACLAURIN: &str = "optimised Maclaurin, CtR";

@@ -1,15 +1,12 @@
 //! Ridge classifiers on features of rows that a threshold made binary: what the optical experiments search, fit and test.
 
 use super::*;
-use bochner::feature::{FourierSpec, OpticalSpec, OrthoProjectionSpec};
+use bochner::feature::{OpticalSpec, OrthoProjectionSpec};
 use bochner::model::exact::{ExactSolver, KernelRidge};
 use bochner::model::{Ridge, RidgeClassifier};
-use bochner::preprocess::LengthScale;
 use bochner::rows::{OneAgainstRest, count_classes};
 use bochner::solve::{ConjugateGradients, Preconditioner, Solver};
 use bochner::tune::{Search, Split, Task, grid};
-use bochner_table::score::{smallest, winner};
-use ndarray::Array2;
 
 /// Maps of one kind, and the values of their hyperparameters that are tried.
 pub(super) struct Family {
@@ -20,6 +17,21 @@ pub(super) struct Family {
 }
 
 impl Chosen {
+    /// A table of what searches chose, with two columns of words before.
+    pub(super) fn table(first: &str, (key, heading): (&str, &str)) -> Table {
+        Table::new("Chosen on validation rows")
+            .words(first, first)
+            .words(key, heading)
+            .column("threshold", "threshold", Show::Number(3))
+            .words("parameter", "parameter")
+            .column("penalty", "penalty / mean |φ(x)|²", Show::Number(2))
+            .column("validation_error", "validation error", Show::Percent(2))
+    }
+
+    pub(super) fn row(&self, table: &mut Table, first: &str, second: &str, parameter: &str) {
+        table.add(&[&first, &second, &f64::from(self.threshold), &parameter, &self.ratio, &self.loss]);
+    }
+
     /// The same light with the same hyperparameters, read by a camera of eight bits; nothing for other maps.
     pub(super) fn through_camera(&self) -> Option<Chosen> {
         let Spec::Optical(spec) = &self.spec else { return None };

@@ -2,10 +2,8 @@
 //! of either.
 
 use super::*;
-use bochner::feature::{CompressiveSpec, Directions, FourierSpec, OrthoProjectionSpec};
-use bochner::kernel::Gaussian;
+use bochner::feature::{CompressiveSpec, OrthoProjectionSpec};
 use bochner::model::{KernelSvm, Svm};
-use bochner::preprocess::LengthScale;
 use bochner::variance::Form;
 
 /// Images with pixels in [0, 1], and what is tried on them.
@@ -277,7 +275,7 @@ mod tests {
             [("compressive-mnist", &MNIST.0[..], &MNIST.1[..]), ("compressive-cifar10", &CIFAR10.0, &CIFAR10.1)]
         {
             let check = |key: String| {
-                assert!(published::find(experiment, &key).is_some_and(|number| number.value > 20.0), "{key}");
+                assert!(published::find(experiment, &key).is_some_and(|(value, _)| value > 20.0), "{key}");
             };
             for name in [TYPICAL.to_owned()].into_iter().chain(measurements.iter().map(|m| format!("m = {m}"))) {
                 sizes.iter().for_each(|size| check(format!("accuracy {name} M={size}")));

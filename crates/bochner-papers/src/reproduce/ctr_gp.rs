@@ -87,14 +87,9 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
                 }
             }
             let (scores, regularizers) = compare(run, &setting)?;
-            let columns = [
-                ("error", "kernel error", Show::Percent(2)),
-                ("kl", "KL", Show::Number(4)),
-                ("test", "test error", Show::Percent(2)),
-            ];
-            let columns = if judged { &columns[..] } else { &columns[..1] };
+            let columns = (Task::Classification, if judged { 3 } else { 1 }, true);
             let heading = format!("{data}, {title} ({figure})");
-            findings.tables.push(table(&heading, (("sketch", "sketch"), "features"), columns, true, &scores));
+            findings.tables.push(table(&heading, (("sketch", "sketch"), "features"), columns, &scores));
             if let Some(least) = regularizers.iter().copied().reduce(f64::min) {
                 let most = regularizers.iter().copied().fold(least, f64::max);
                 let range = if least == most { format!("{least}") } else { format!("{least} to {most}") };
@@ -102,16 +97,10 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
             }
             all.push(Found { data, dim, task: Task::Classification, scores });
         }
-        for (index, (name, y)) in [
-            ("error", Axis::log("relative error of the kernel matrix").in_percent()),
-            ("kl", Axis::log("KL divergence from the exact process")),
-            ("test", Axis::log("test error").in_percent()),
-        ]
-        .into_iter()
-        .enumerate()
-        {
+        for index in 0..3 {
             let places: Vec<_> = all.iter().flat_map(|f| f.measured(index).into_iter().map(move |d| (f, d))).collect();
-            findings.plot(format!("p{degree}-{rows}-{name}"), side_by_side(&title, y, index, &methods(1), &places));
+            let (name, plot) = side_by_side(&title, (Task::Classification, index), &methods(1), &places);
+            findings.plot(format!("p{degree}-{rows}-{name}"), plot);
         }
         found.push((title, all));
     }
@@ -119,8 +108,6 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     trends(&mut findings, &found);
     Ok(findings)
 }
-
-const CTR: &str = "TensorSRHT, CtR";
 
 /// The trends of the thesis: ratios of errors, and a sentence for each claim.
 fn trends(findings: &mut Findings, found: &[(String, Vec<Found>)]) {

@@ -2,19 +2,14 @@
 
 use super::*;
 use bochner::feature::{DynComplexMap, DynMap};
-use bochner::kernel::{Kernel, kernel_matrix};
+use bochner::kernel::Kernel;
 use bochner::linalg::gemm::matmul_nt;
 use bochner::linalg::{Tile, TileMut, Workspace};
-use bochner::metrics::{
-    class_negative_log_likelihood, gaussian_kl, mean_negative_log_likelihood, normalised_mse, relative_frobenius_error,
-};
+use bochner::metrics::{class_negative_log_likelihood, gaussian_kl, mean_negative_log_likelihood, normalised_mse};
 use bochner::model::exact::{ExactGpClassifier, ExactGpRegressor};
 use bochner::model::{GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel};
-use bochner::preprocess::median_distance;
 use bochner::rows::RowSource;
 use bochner::{Complex, Error};
-use bochner_table::score::winner;
-use ndarray::{Array2, ArrayView2, Axis as Side};
 use std::sync::Arc;
 
 /// Rows of the kernel matrices whose errors are measured.
@@ -229,22 +224,39 @@ impl Found {
     }
 }
 
-/// A table of some of the scores: key, heading and look of each, with deviations or without.
+/// Key, heading and look of the scores in tables, and their axes in plots.
+fn metrics(task: Task) -> [(&'static str, &'static str, Show, Axis); 4] {
+    let error = Axis::log(task.error());
+    let (predicted, error) = match task {
+        Task::Regression => (Show::Fixed(3), error),
+        Task::Classification => (Show::Percent(2), error.in_percent()),
+    };
+    let matrix = Axis::log("relative error of the kernel matrix").in_percent();
+    let likelihood = Axis::linear("mean negative log likelihood");
+    [
+        ("error", "kernel error", Show::Percent(2), matrix),
+        ("kl", "KL", Show::Number(4), Axis::log("KL divergence from the exact process")),
+        ("test", task.error(), predicted, error),
+        ("likelihood", "neg. log likelihood", Show::Fixed(3), likelihood),
+    ]
+}
+
+/// A table of the first scores, with deviations or without.
 pub(super) fn table(
     title: &str,
     (method, count): ((&str, &str), &str),
-    columns: &[(&str, &str, Show)],
-    deviations: bool,
+    (task, most, deviations): (Task, usize, bool),
     scores: &[Scores],
 ) -> Table {
     let mut table = Table::new(title).words(method.0, method.1).numbers(count, "D");
-    for &(key, heading, show) in columns {
-        table = table.column(key, heading, show);
-        table = if deviations { table.column(&format!("{key}_deviation"), "±", show) } else { table };
+    let columns = &metrics(task)[..most];
+    for (key, heading, show, _) in columns {
+        table = table.column(key, heading, *show);
+        table = if deviations { table.column(&format!("{key}_deviation"), "±", *show) } else { table };
     }
     for score in scores {
         let mut cells = vec![Cell::text(score.method), Cell::count(score.features)];
-        for (index, (.., show)) in columns.iter().enumerate() {
+        for (index, (_, _, show, _)) in columns.iter().enumerate() {
             let value = score.values.get(index);
             cells.push(value.map(|v| v.mean).cell(*show));
             cells.extend(deviations.then(|| value.and_then(Statistic::spread).cell(*show)));
@@ -254,8 +266,14 @@ pub(super) fn table(
     table
 }
 
-/// One metric of all methods, data sets with numbers of features side by side.
-pub(super) fn side_by_side(title: &str, y: Axis, index: usize, methods: &[Method], places: &[(&Found, usize)]) -> Plot {
+/// File name and plot of one metric of all methods, data sets with numbers of features side by side.
+pub(super) fn side_by_side(
+    title: &str,
+    (task, index): (Task, usize),
+    methods: &[Method],
+    places: &[(&Found, usize)],
+) -> (&'static str, Plot) {
+    let (file, _, _, y) = metrics(task)[index].clone();
     let names = places.iter().map(|(found, features)| format!("{} {}d", found.data, features / found.dim)).collect();
     let subtitle = "Mean over draws; bars are standard errors. Lower is better.";
     let mut plot = Plot::new(title, subtitle, Axis::named("data set and number of features", names), y);
@@ -269,7 +287,7 @@ pub(super) fn side_by_side(title: &str, y: Axis, index: usize, methods: &[Method
             }
         }
     }
-    plot
+    (file, plot)
 }
 
 /// The scores of all methods, numbers of features within methods; and the regularisation of each draw.

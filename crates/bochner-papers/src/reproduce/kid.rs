@@ -1,16 +1,8 @@
 //! Thesis, figure 4.11 and table 4.2: the spread of the kernel inception distance from sketches, and of the block estimator.
 
 use super::*;
-use bochner::kernel::Polynomial;
 use bochner::metrics::{FeatureSums, kid, mmd2, mmd2_from_features};
-use ndarray::Array2;
 
-const CTR: &str = "TensorSRHT, CtR";
-const SKETCHES: [(&str, SketchKind, Weights); 3] = [
-    (CTR, SketchKind::TensorSrht, Weights::Ctr),
-    ("TensorSRHT, real", SketchKind::TensorSrht, Weights::Real),
-    ("TensorSketch", SketchKind::TensorSketch, Weights::Real),
-];
 /// Draws over which the thesis measures deviations.
 const DRAWS: usize = 1000;
 /// The padded dimension, in which the thesis counts features.
@@ -119,7 +111,7 @@ fn estimates(
     seed: u64,
     degree: u32,
     features: usize,
-    (_, sketch, weights): (&str, SketchKind, Weights),
+    (_, sketch, weights): Sketch,
     draws: usize,
     x: &Array2<f64>,
     y: &Array2<f64>,

@@ -2,7 +2,7 @@
 
 use super::gp::{Form, Found, Method, Setting, Sizes, Task, Validation, compare, side_by_side, table};
 use super::*;
-use bochner::feature::{Directions, FourierSpec, MaclaurinKernel, MaclaurinSpec, SphericalSpec};
+use bochner::feature::{MaclaurinKernel, SphericalSpec};
 use bochner::variance::Form as Phase;
 
 /// Data set, padded dimension, task, and whether a quick run has time for it.
@@ -139,15 +139,8 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
             };
             let (scores, chosen) = compare(run, &setting)?;
             findings.remarks.extend(bounded(data, label, task, &chosen));
-            let predicted = if task == Task::Classification { Show::Percent(2) } else { Show::Fixed(3) };
-            let columns = [
-                ("error", "kernel error", Show::Percent(2)),
-                ("kl", "KL", Show::Number(4)),
-                ("test", task.error(), predicted),
-                ("likelihood", "neg. log likelihood", Show::Fixed(3)),
-            ];
             let title = format!("{data}, {label}");
-            findings.tables.push(table(&title, (("features", "features"), "count"), &columns, false, &scores));
+            findings.tables.push(table(&title, (("features", "features"), "count"), (task, 4, false), &scores));
             for score in scores.iter().filter(|s| s.features == 5 * dim) {
                 for (metric, what, index) in
                     [("error", "kernel error", 0), ("likelihood", "negative log likelihood", 3)]
@@ -211,19 +204,10 @@ fn bounded(data: &str, label: &str, task: Task, chosen: &[f64]) -> Option<String
 fn plots(findings: &mut Findings, label: &str, methods: &[Method], all: &[Found]) {
     let short = label.split(',').next().unwrap_or(label).to_lowercase();
     for (task, of) in [(Task::Regression, "Regression"), (Task::Classification, "Classification")] {
-        let error = Axis::log(task.error());
-        for (index, (file, y)) in [
-            ("error", Axis::log("relative error of the kernel matrix").in_percent()),
-            ("kl", Axis::log("KL divergence from the exact process")),
-            ("test", if task == Task::Classification { error.in_percent() } else { error }),
-            ("likelihood", Axis::linear("mean negative log likelihood")),
-        ]
-        .into_iter()
-        .enumerate()
-        {
+        for index in 0..4 {
             let sets = all.iter().filter(|f| f.task == task).map(|f| (f, f.most(index)));
             let places: Vec<(&Found, usize)> = sets.filter(|(_, most)| *most > 0).collect();
-            let plot = side_by_side(&format!("{of}, {label}"), y, index, methods, &places);
+            let (file, plot) = side_by_side(&format!("{of}, {label}"), (task, index), methods, &places);
             findings.plot(format!("{short}-{}-{file}", of.to_lowercase()), plot);
         }
     }

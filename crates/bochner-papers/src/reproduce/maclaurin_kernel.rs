@@ -1,9 +1,7 @@
 //! Thesis, figure 5.3: relative error of optimised Maclaurin features against random ones and plain sketches.
 
 use super::*;
-use bochner::feature::{AllocationRule, MaclaurinKernel, MaclaurinSpec, SphericalSpec};
-use bochner::kernel::{AnyKernel, Polynomial};
-use bochner::plan::Sample;
+use bochner::feature::{AllocationRule, MaclaurinKernel, SphericalSpec};
 
 /// `1 - |x - y|²/16 = 7/8 + x·y/8` on unit rows.
 const GAMMA: f64 = 0.125;

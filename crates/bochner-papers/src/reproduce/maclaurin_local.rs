@@ -2,14 +2,12 @@
 
 use super::gp::{Posterior, divergence};
 use super::*;
-use bochner::feature::{Directions, DynMap, FourierSpec, MaclaurinSpec};
-use bochner::kernel::Gaussian;
+use bochner::feature::DynMap;
 use bochner::metrics::rmse;
 use bochner::model::exact::ExactGpRegressor;
 use bochner::model::{GpRegressor, LocalGp};
-use bochner::preprocess::median_distance;
 use bochner::tune::Lbfgs;
-use ndarray::{Array2, ArrayView2, Axis as Side, s};
+use ndarray::s;
 use std::sync::Arc;
 
 const FOURIER: &str = "Fourier";

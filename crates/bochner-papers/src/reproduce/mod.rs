@@ -27,9 +27,13 @@ mod sketch_time;
 mod svi_time;
 mod variance_ratios;
 
-use bochner::feature::{Describe, FeatureMap, PolynomialSpec, SketchKind, Spec};
-use bochner::metrics::error_rate;
+use bochner::feature::{Describe, Directions, FeatureMap, FourierSpec, MaclaurinSpec, OperatorSpec};
+use bochner::feature::{PolynomialSpec, SketchKind, Spec};
+use bochner::kernel::{AnyKernel, Gaussian, OperatorKernel, OutputMatrix, Polynomial, kernel_matrix};
+use bochner::metrics::{error_rate, relative_frobenius_error};
 use bochner::model::{Fit, Predict};
+use bochner::plan::Sample;
+use bochner::preprocess::{LengthScale, median_distance};
 use bochner::random::{Role, Seed, Stream};
 use bochner::variance::Weights;
 use bochner::{Context, words};
@@ -40,8 +44,10 @@ use bochner_table::failure::{Failure, Outcome};
 use bochner_table::interrupt;
 use bochner_table::output;
 use bochner_table::progress::{Progress, Watch};
+use bochner_table::score::{smallest, winner};
 use cache::Cache;
 use data::{Library, Part, Prepared, Rows, double};
+use ndarray::{Array2, ArrayView2, Axis as Side};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -81,6 +87,20 @@ const RUNNERS: [(&str, fn(&Run<'_>) -> Outcome<Findings>); 17] = [
     ("sketch-time", sketch_time::run),
     ("svi-time", svi_time::run),
     ("variance-ratios", variance_ratios::run),
+];
+
+const CTR: &str = "TensorSRHT, CtR";
+const REAL: &str = "TensorSRHT, real";
+const TENSOR_SKETCH: &str = "TensorSketch";
+
+/// A sketch of products of inputs by the name that tables show.
+type Sketch = (&'static str, SketchKind, Weights);
+
+/// The sketches that chapter 4 of the thesis compares most.
+const SKETCHES: [Sketch; 3] = [
+    (CTR, SketchKind::TensorSrht, Weights::Ctr),
+    (REAL, SketchKind::TensorSrht, Weights::Real),
+    (TENSOR_SKETCH, SketchKind::TensorSketch, Weights::Real),
 ];
 
 /// All experiments.
@@ -160,12 +180,8 @@ impl Run<'_> {
         key: &str,
         make: &mut dyn FnMut(u64) -> Outcome<f64>,
     ) -> Outcome<Statistic> {
-        let mut values = Vec::with_capacity(draws);
-        for draw in 0..draws as u64 {
-            let seed = self.seed.wrapping_mul(1_000_003).wrapping_add(draw);
-            values.push(self.value(&format!("{key}; draw {draw}"), &mut || make(seed))?);
-        }
-        Ok(Statistic::of(&values))
+        let seed = |draw| self.seed.wrapping_mul(1_000_003).wrapping_add(draw);
+        Ok(self.each(draws, key, &mut |draw| Ok(vec![make(seed(draw))?]))?[0])
     }
 
     /// Statistics of the numbers of every draw, which is told to `make` with a seed that descends from that of the run.
@@ -175,28 +191,26 @@ impl Run<'_> {
         key: &str,
         make: &mut dyn FnMut(u64, u64) -> Outcome<Vec<f64>>,
     ) -> Outcome<Vec<Statistic>> {
-        let mut found = Vec::with_capacity(draws);
-        for draw in 0..draws as u64 {
-            let seed = Seed::new(self.seed).child(draw).number();
-            found.push(self.values(&format!("{key}; draw {draw}"), &mut || make(draw, seed))?);
-        }
-        Ok(Statistic::of_each(&found))
+        self.each(draws, key, &mut |draw| make(draw, Seed::new(self.seed).child(draw).number()))
+    }
+
+    fn each(&self, draws: usize, key: &str, make: &mut dyn FnMut(u64) -> Outcome<Vec<f64>>) -> Outcome<Vec<Statistic>> {
+        let one = |draw| self.values(&format!("{key}; draw {draw}"), &mut || make(draw));
+        Ok(Statistic::of_each(&(0..draws as u64).map(one).collect::<Outcome<Vec<_>>>()?))
     }
 
     /// What the paper reports under `key`.
     pub(crate) fn published(&self, key: &str) -> Option<f64> {
-        published::find(self.experiment, key).map(|number| number.value)
+        published::find(self.experiment, key).map(|(value, _)| value)
     }
 
     /// Adds a row to a table made by [`comparison`]: the paper's number, ours, the difference.
     pub(crate) fn beside(&self, table: &mut Table, show: Show, key: &str, what: &str, ours: &Statistic) {
-        let paper = published::find(self.experiment, key);
-        let theirs = paper.map(|p| p.value);
+        let (theirs, source) = published::find(self.experiment, key).unzip();
         let difference = theirs.map(|theirs| ours.mean - theirs);
         let [theirs, mean, spread, difference] =
             [theirs, Some(ours.mean), ours.spread(), difference].map(|value| value.cell(show));
-        let source = paper.map_or(String::new(), published::Number::source);
-        table.add(&[&what, &theirs, &mean, &spread, &difference, &source]);
+        table.add(&[&what, &theirs, &mean, &spread, &difference, &source.unwrap_or_default()]);
     }
 
     /// Those of some data sets that are there; a remark tells of the others.

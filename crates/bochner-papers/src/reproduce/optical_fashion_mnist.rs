@@ -17,13 +17,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let sizes: &[usize] = run.choose(&[500, 1000, 2000, 4000][..], &[1000, 10_000, 20_000, 50_000, 100_000][..]);
     let thresholds: &[f32] = run.choose(&[10.0, 40.0][..], &[0.0, 10.0, 20.0, 40.0][..]);
     let mut table = comparison(format!("Test error in percent, {rows} training rows"));
-    let mut chosen_table = Table::new("Chosen on validation rows")
-        .words("features", "features")
-        .words("penalty_for", "penalty for")
-        .column("threshold", "threshold", Show::Number(3))
-        .words("parameter", "parameter")
-        .column("penalty", "penalty / mean |φ(x)|²", Show::Number(2))
-        .column("validation_error", "validation error", Show::Percent(2));
+    let mut chosen_table = Chosen::table("features", ("penalty_for", "penalty for"));
     let mut effort = Table::new("Fits")
         .words("features", "features")
         .words("size", "D")
@@ -37,7 +31,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         let name = family.name.clone();
         let few = search(run, &family, thresholds, &train, run.choose(1000, 2000))?;
         if name == LINEAR {
-            choice(&mut chosen_table, &name, "all", &few);
+            few.row(&mut chosen_table, &name, "all", &describe(&few.spec));
             // As many directions as there are pixels: the features are the pixels, turned.
             let found = test(run, &name, &few, train.rows.ncols(), &train, &held)?;
             run.beside(&mut table, Show::Fixed(2), &name, &name, &Statistic::one(found.error));
@@ -47,10 +41,15 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         let many = if run.quick { few.clone() } else { refine(run, &name, &few, &train, 10_000)? };
         let limit = refine_exact(run, &name, &many, &train, run.choose((4000, 1000), (10_000, 12_000)))?;
         if !run.quick {
-            choice(&mut chosen_table, &name, "D = 1,000", &few);
+            few.row(&mut chosen_table, &name, "D = 1,000", &describe(&few.spec));
         }
-        choice(&mut chosen_table, &name, run.choose("all D", "D to 20,000"), &many);
-        choice(&mut chosen_table, &name, run.choose("exact kernel", "larger D, exact kernel"), &limit);
+        many.row(&mut chosen_table, &name, run.choose("all D", "D to 20,000"), &describe(&many.spec));
+        limit.row(
+            &mut chosen_table,
+            &name,
+            run.choose("exact kernel", "larger D, exact kernel"),
+            &describe(&limit.spec),
+        );
         chosen_table.start_group();
         let ideal = Version { name, color, camera: false, few, many, limit };
         let seen = ideal.through_camera();
@@ -108,11 +107,6 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     findings.tables = vec![table, chosen_table, effort];
     findings.plot("error", plot);
     Ok(findings)
-}
-
-fn choice(table: &mut Table, name: &str, of: &str, chosen: &Chosen) {
-    let (threshold, parameter) = (f64::from(chosen.threshold), describe(&chosen.spec));
-    table.add(&[&name, &of, &threshold, &parameter, &chosen.ratio, &chosen.loss]);
 }
 
 fn spent(table: &mut Table, name: &str, size: &str, found: &Tested) {

@@ -1,6 +1,6 @@
 //! Optical random features, table 1: classifiers on features of images, with optical features, Fourier features and none.
 
-use super::classify::{Family, describe, refine, search, test};
+use super::classify::{Chosen, Family, describe, refine, search, test};
 use super::*;
 
 /// Columns of the table: the paper's name, and that of the files.
@@ -41,13 +41,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let (columns, absent) = columns(run)?;
     let features = run.choose(2000, 10_000);
     let mut table = comparison(format!("Test error in percent, D = {}", words::count(features)));
-    let mut choices = Table::new("Chosen on validation rows")
-        .words("column", "column")
-        .words("features", "features")
-        .column("threshold", "threshold", Show::Number(3))
-        .words("parameter", "parameter")
-        .column("penalty", "penalty / mean |φ(x)|²", Show::Number(2))
-        .column("validation_error", "validation error", Show::Percent(2));
+    let mut choices = Chosen::table("column", ("features", "features"));
     let mut plot = Plot::new(
         "Test error with and without random features",
         format!("One group of marks per column, at its dimension; D = {}.", words::count(features)),
@@ -59,7 +53,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         let d = column.train.rows.ncols();
         let thresholds = thresholds(&column.train, run.choose(2, 4));
         let mut errors = BTreeMap::new();
-        let mut judged = |kind: &'static str, chosen: &_| -> Outcome {
+        let mut judged = |kind: &'static str, chosen: &Chosen| -> Outcome {
             let name = format!("{}, {kind}", column.name);
             let size = if kind == NONE { d } else { features };
             let error = test(run, &name, chosen, size, &column.train, &column.test)?.error;
@@ -74,8 +68,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
             if !run.quick && kind != NONE {
                 chosen = refine(run, &family.name, &chosen, &column.train, features)?;
             }
-            let (threshold, parameter) = (f64::from(chosen.threshold), parameter(&chosen.spec));
-            choices.add(&[&column.name, &kind, &threshold, &parameter, &chosen.ratio, &chosen.loss]);
+            chosen.row(&mut choices, &column.name, kind, &parameter(&chosen.spec));
             judged(kind, &chosen)?;
             if let Some(seen) = chosen.through_camera() {
                 judged(CAMERA, &seen)?;
@@ -200,7 +193,7 @@ mod tests {
         for (column, _) in COLUMNS {
             for features in [OPTICAL, CAMERA, FOURIER, NONE] {
                 let value = published::find("optical-transfer", &format!("{column}, {features}"));
-                assert!(value.is_some_and(|v| v.value > 10.0 && v.value < 50.0), "{column}, {features}");
+                assert!(value.is_some_and(|(value, _)| value > 10.0 && value < 50.0), "{column}, {features}");
             }
         }
     }

@@ -1,9 +1,7 @@
 //! Operator-valued random features, figure 1: error against the number of features, with the closed-form variance.
 
 use super::*;
-use bochner::feature::{Directions, OperatorSpec};
-use bochner::kernel::{Gaussian, OperatorKernel, OutputMatrix};
-use ndarray::{Array2, Array4};
+use ndarray::Array4;
 
 const DIM: usize = 4;
 const FREQUENCIES: [usize; 5] = [10, 32, 100, 320, 1000];

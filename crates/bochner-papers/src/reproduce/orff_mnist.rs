@@ -3,12 +3,8 @@
 use super::classify::largest;
 use super::orff::{Found, table};
 use super::*;
-use bochner::feature::OperatorSpec;
-use bochner::kernel::{Gaussian, OperatorKernel, OutputMatrix};
 use bochner::model::{ExactOperatorRidge, OperatorRidge, OperatorRidgeClassifierModel};
 use bochner::rows::{Coded, Coding, simplex_codes};
-use bochner_table::score::smallest;
-use ndarray::{Array2, Axis as Direction};
 
 const SIGMA: f64 = 20.0;
 const CLASSES: usize = 10;
@@ -147,7 +143,7 @@ impl Study<'_> {
             let part = self.train.first(n);
             let codes = simplex_codes(CLASSES)?;
             let fit = |rows: &Part, held: &Part, penalty: f64| -> Outcome<(f64, f64)> {
-                let targets = codes.select(Direction(0), &rows.classes());
+                let targets = codes.select(Side(0), &rows.classes());
                 let start = Instant::now();
                 let ridge = ExactOperatorRidge::new(self.kernel.clone(), penalty)?;
                 let model = ridge.fit(double(rows.rows.view()).view(), targets.view())?;

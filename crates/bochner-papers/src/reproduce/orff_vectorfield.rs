@@ -2,13 +2,9 @@
 
 use super::orff::{Found, table};
 use super::*;
-use bochner::feature::OperatorSpec;
-use bochner::kernel::{Gaussian, OperatorKernel, OutputMatrix};
 use bochner::metrics::r2;
 use bochner::model::{ExactOperatorRidge, OperatorRidge};
-use bochner::preprocess::median_distance;
-use bochner_table::score::winner;
-use ndarray::{Array1, Array2};
+use ndarray::Array1;
 
 const DIM: usize = 5;
 const WAVES: usize = 1000;

@@ -1,16 +1,14 @@
 //! Thesis, figure 4.6: what the polynomial sketches cost and how accurate they are for it.
 
 use super::*;
-use bochner::kernel::{AnyKernel, Polynomial};
-use bochner::plan::Sample;
 
 /// Draws over which the thesis averages.
-const SKETCHES: usize = 100;
+const DRAWS: usize = 100;
 
 pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let part = run.data.images("mnist")?.1.sample(run.choose(500, 1000), 7);
     let rows = Prepared::NonNegative.unit(part.rows.view())?;
-    let draws = run.draws(3, 30, SKETCHES);
+    let draws = run.draws(3, 30, DRAWS);
     let mut findings = Findings::default();
     for degree in [3, 6] {
         let kernel = AnyKernel::from(Polynomial::new(degree, 1.0, 1.0)?);
@@ -50,7 +48,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
             }
         }
         let of = |name: &str| errors.get(name).copied().unwrap_or(f64::NAN);
-        let (ctr, real, sketch) = (of("TensorSRHT, CtR"), of("TensorSRHT, real"), of("TensorSketch"));
+        let (ctr, real, sketch) = (of(CTR), of(REAL), of(TENSOR_SKETCH));
         findings.remark(format!(
             "p = {degree}, D = 10,240: complex-to-real TensorSRHT has {:.2} times the error of the real one and {:.2} times that of TensorSketch{}.",
             ctr / real,
@@ -61,6 +59,6 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         findings.tables.push(table);
     }
     findings.remark("The paper's times are those of a GPU for 1,000 rows; ours are those of this machine's cores.");
-    findings.size("draws", draws, SKETCHES);
+    findings.size("draws", draws, DRAWS);
     Ok(findings)
 }

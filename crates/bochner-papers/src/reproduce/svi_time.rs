@@ -7,13 +7,6 @@ const DEGREE: u32 = 6;
 const CLASSES: usize = 10;
 /// Runs over which the thesis averages.
 const RUNS: usize = 10;
-const CTR: &str = "TensorSRHT, CtR";
-const SKETCH: &str = "TensorSketch";
-const METHODS: [(&str, SketchKind, Weights); 3] = [
-    (CTR, SketchKind::TensorSrht, Weights::Ctr),
-    ("TensorSRHT, real", SketchKind::TensorSrht, Weights::Real),
-    (SKETCH, SketchKind::TensorSketch, Weights::Real),
-];
 
 /// What validation decides.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +18,7 @@ struct Chosen {
 }
 
 impl Chosen {
-    fn spec(&self, n_components: usize, (_, sketch, weights): (&str, SketchKind, Weights), seed: u64) -> Spec {
+    fn spec(&self, n_components: usize, (_, sketch, weights): Sketch, seed: u64) -> Spec {
         let (gamma, coef0) = (1.0 - self.share, self.share);
         let base = PolynomialSpec { degree: DEGREE, gamma, coef0, sketch, weights, seed, ..PolynomialSpec::default() };
         PolynomialSpec { n_components, ..base }.into()
@@ -61,7 +54,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         Axis::log("test error").in_percent(),
     );
     let mut ends = BTreeMap::new();
-    for method in METHODS {
+    for method in SKETCHES {
         let name = method.0;
         let mut reached = Vec::new();
         for &passes in passes {
@@ -85,15 +78,15 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         chosen.share, chosen.signal, chosen.rate
     ));
     let last = |name: &str| ends[name][passes.len() - 1];
-    let ratio = last(SKETCH).0 / last(CTR).0;
+    let ratio = last(TENSOR_SKETCH).0 / last(CTR).0;
     let key = "passes per time, CtR-TensorSRHT over TensorSketch";
     let mut beside = comparison("Passes in the time of one: CtR-TensorSRHT against TensorSketch");
     run.beside(&mut beside, Show::Fixed(2), key, key, &Statistic::one(ratio));
     // The error both reach, and when each is there.
     let least = |name: &str| ends[name].iter().map(|(_, e)| *e).fold(f64::INFINITY, f64::min);
-    let goal = least(CTR).max(least(SKETCH));
+    let goal = least(CTR).max(least(TENSOR_SKETCH));
     let when = |name: &str| ends[name].iter().find(|(_, e)| *e <= goal).map_or(f64::NAN, |(t, _)| *t);
-    let (a, b) = (when(CTR), when(SKETCH));
+    let (a, b) = (when(CTR), when(TENSOR_SKETCH));
     findings.remark(format!(
         "A test error of {:.2} % is reached by CtR-TensorSRHT after {a:.1} s and by TensorSketch after {b:.1} s{}.",
         100.0 * goal,
@@ -104,7 +97,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         "A pass takes TensorSketch {ratio:.2} times as long as CtR-TensorSRHT; in the thesis, on a GPU, at least {paper} \
          times. The last column of the table says how much of a pass goes into features here."
     ));
-    let (ctr, real) = (last(CTR).1, last("TensorSRHT, real").1);
+    let (ctr, real) = (last(CTR).1, last(REAL).1);
     findings.remark(format!(
         "After the last pass CtR-TensorSRHT errs on {:.2} %, real TensorSRHT on {:.2} %{}.",
         100.0 * ctr,
@@ -151,7 +144,7 @@ fn search(run: &Run<'_>, train: &Part) -> Outcome<Chosen> {
     let error = |tried: Chosen| {
         let key = format!("search rows={} D={features} {tried:?}", part.len());
         run.value(&key, &mut || {
-            let spec = tried.spec(features, METHODS[2], run.seed);
+            let spec = tried.spec(features, SKETCHES[2], run.seed);
             Ok(fit(&spec, tried, 5, 0, &training, &validation)?[0])
         })
     };

@@ -1,13 +1,12 @@
 //! Thesis, figures 3.2, 3.3, 4.1, 4.2, 4.4 and 4.5: how closed-form variances of sketches compare over pairs of rows.
 
 use super::*;
-use ndarray::Array2;
 
 /// A sketch and its weights.
-type Sketch = (SketchKind, Weights);
+type Kind = (SketchKind, Weights);
 
 /// Name, file name, numerator and denominator of every ratio.
-const RATIOS: [(&str, &str, Sketch, Sketch); 4] = {
+const RATIOS: [(&str, &str, Kind, Kind); 4] = {
     use {SketchKind as S, Weights as W};
     let real = (S::Rademacher, W::Real);
     [
@@ -69,7 +68,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
 }
 
 /// Five quantiles of the ratio over pairs of different rows, and the fraction below one.
-fn quantiles(rows: &Array2<f64>, degree: u32, top: Sketch, bottom: Sketch) -> Outcome<Vec<f64>> {
+fn quantiles(rows: &Array2<f64>, degree: u32, top: Kind, bottom: Kind) -> Outcome<Vec<f64>> {
     let columns = rows.ncols().next_power_of_two();
     let variance = |(sketch, weights)| {
         // As many complex numbers as real ones, which is how chapter 3 counts; CtR sketches share columns between two parts.
