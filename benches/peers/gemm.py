@@ -6,19 +6,14 @@ as on the command line with `--rows 60000`; by default 16,384.
 """
 
 import argparse
-import time
 
 import numpy as np
+import timing
 
 
 def best(run, repetitions=5):
     run()
-    seconds = []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+    return timing.best(run, repetitions)
 
 
 def report(name, flops, seconds):
