@@ -26,17 +26,6 @@ const SOFT: &str = "#5c5c5c";
 const GRID: &str = "#e4e4e4";
 const FONT: &str = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif";
 
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 440.0;
-const LEFT: f64 = 80.0;
-const BOTTOM: f64 = 58.0;
-/// Room below the axis for names that are written upwards, about twelve letters long.
-const SLANTED: f64 = 48.0;
-/// Mean width of a character of a sans-serif font, as a fraction of its size; generous, so that labels fit.
-const ADVANCE: f64 = 0.56;
-/// The same for the bold names of series.
-const BOLD_ADVANCE: f64 = 0.65;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     Linear,
@@ -56,6 +45,12 @@ pub struct Axis {
     bounds: (f64, f64),
 }
 
+/// Room below the axis for names that are written upwards, about twelve letters long.
+const SLANTED: f64 = 48.0;
+/// Mean width of a character of a sans-serif font, as a fraction of its size; generous, so that labels fit.
+const ADVANCE: f64 = 0.56;
+/// The same for the bold names of series.
+const BOLD_ADVANCE: f64 = 0.65;
 /// Letters of a name that is written upwards.
 const LONGEST_NAME: usize = 12;
 
@@ -329,6 +324,11 @@ impl Mapping {
         }
     }
 }
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 440.0;
+const LEFT: f64 = 80.0;
+const BOTTOM: f64 = 58.0;
 
 /// Where a plot's axes lie on paper.
 struct Frame {

@@ -16,9 +16,11 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
         let flops = rows as f64 * columns as f64 * columns as f64;
         let case = format!("{} x {} {precision}", count(rows), count(columns));
         let peer = bench.peer(&format!("numpy's x.T @ x, {precision}"), "gram", &[&rows, &columns, &precision])?;
-        lines.extend(beside(&peer, Line::alone(&case, Measure::Rate(flops / ours, "flop/s")), |name, theirs| {
-            Line::speed(&case, flops / ours, name, flops / theirs, "flop/s", Bar::AtLeast(0.85))
-        }));
+        lines.extend(beside(
+            &peer,
+            Line::alone(&case, Cell::text(words::rate(flops / ours, "flop/s"))),
+            |name, theirs| Line::speed(&case, flops / ours, name, flops / theirs, "flop/s", Bar::AtLeast(0.85)),
+        ));
     }
     Ok(lines)
 }

@@ -63,6 +63,6 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let case = format!("ridge, D = 2,048, {} and {} rows", count(n), count(2 * n));
     let mut lines = vec![Line::time(format!("{case}: time"), twice, "half the rows", once, Bar::AtMost(2.2))];
     // The factorisation's share of the time does not grow, so that the ratio may stay below 2.
-    lines.extend(Line::memories(&case, more, "half the rows", memory, 1.05));
+    lines.extend(Line::memory(&case, more, "half the rows", memory, 1.05));
     Ok(lines)
 }

@@ -62,9 +62,9 @@ fn ridge(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
     let ours = once(|| classifier.fit_stream(&mut Labeled(Drawn { rows }), &mut Context::default()))?;
     // A square of the size of the features in f32: what the peers hold besides the features.
     let allowed = 4.0 * (features * features) as f64 + 300e6;
-    let memory = Line::memory(&case, "Gram in f32 + 300 MB", Some(allowed), 1.0);
+    let memory = Line::memory(&case, peak_memory(), "Gram in f32 + 300 MB", Some(allowed), 1.0);
     let peer = bench.peer("numpy and scipy", "ridge", &[&rows, &features])?;
-    lines.extend(beside(&peer, Line::alone(&case, Measure::Seconds(ours)), |name, theirs| {
+    lines.extend(beside(&peer, Line::alone(&case, Cell::duration(ours)), |name, theirs| {
         Line::time(&case, ours, name, theirs, Bar::AtMost(1.25))
     }));
     lines.extend(memory);
@@ -111,7 +111,7 @@ fn conjugate_gradients(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
     if let Some(step) = steps.get(steps.len() / 2) {
         lines.push(Line::time(format!("{case}: one step"), *step, "one pass of features", generate, Bar::AtMost(2.5)));
     }
-    lines.extend(Line::memory(&case, "20 GB", Some(20e9), 1.0));
+    lines.extend(Line::memory(&case, peak_memory(), "20 GB", Some(20e9), 1.0));
     Ok(())
 }
 
@@ -142,7 +142,7 @@ fn growth(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
     let [(short, memory), (long, more)] = figures[..] else { return Ok(()) };
     let case = format!("Gaussian-process regression, D = 512, {} rows", count(many));
     lines.push(Line::time(format!("{case}: time"), long, "ten times a tenth", 10.0 * short, Bar::AtMost(1.1)));
-    lines.extend(Line::memories(&case, more, "a tenth", memory, 1.05));
+    lines.extend(Line::memory(&case, more, "a tenth", memory, 1.05));
     Ok(())
 }
 
@@ -164,7 +164,7 @@ fn exact(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
     let mut context = Context::default().with_memory_budget(9_000_000_000)?;
     forget_peak();
     let seconds = once(|| ridge.fit_stream(&mut InMemory::new(x.view(), y.view())?, &mut context))?;
-    lines.push(Line::alone(format!("{case}: time"), Measure::Seconds(seconds)));
-    lines.extend(Line::memory(&case, "20 GB", Some(20e9), 1.0));
+    lines.push(Line::alone(format!("{case}: time"), Cell::duration(seconds)));
+    lines.extend(Line::memory(&case, peak_memory(), "20 GB", Some(20e9), 1.0));
     Ok(())
 }

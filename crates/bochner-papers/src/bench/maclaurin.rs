@@ -26,9 +26,9 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
         vec![Line::time("allocation from one pass", one_pass, "allocation from all pairs", pairwise, Bar::AtMost(0.1))];
     let case = format!("allocation from all pairs, {} x {DIM} f32, budget {}", count(n), count(n_components));
     let peer = bench.peer("numpy's products of all pairs", "all_pairs", &[&n, &DIM])?;
-    lines.extend(beside(&peer, Line::alone(&case, Measure::Seconds(pairwise)), |name, theirs| {
+    lines.extend(beside(&peer, Line::alone(&case, Cell::duration(pairwise)), |name, theirs| {
         Line::time(&case, pairwise, name, theirs, Bar::AtMost(2.0))
     }));
-    lines.push(Line::alone("features of the same rows", Measure::Seconds(transform)));
+    lines.push(Line::alone("features of the same rows", Cell::duration(transform)));
     Ok(lines)
 }

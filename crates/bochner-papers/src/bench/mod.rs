@@ -1,6 +1,6 @@
 //! Benchmarks: each times a kernel of this library and a reference in the same run, and compares the ratio with a bar.
 //!
-//! A new one is a file with a function and one line in [`ALL`].
+//! A new one is a file with a function, one line in `RUNNERS` and one in `data/benchmarks.json`, which says what is timed.
 
 pub(crate) mod energy;
 mod gram;
@@ -33,75 +33,55 @@ use bochner_report::table::{Cell, Show, Table, Tone};
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::progress::Progress;
 use ndarray::{Array2, ArrayView2};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::hint::black_box;
+use std::sync::LazyLock;
 use std::time::Instant;
 use timing::{Scratch, attempt, forget_peak, normals, once, peak_memory, seconds};
 
 /// A benchmark and its name on the command line.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub struct Benchmark {
     pub name: &'static str,
     pub about: &'static str,
-    run: fn(&Bench<'_>) -> Outcome<Vec<Line>>,
+}
+
+/// The benchmarks by name.
+const RUNNERS: [(&str, fn(&Bench<'_>) -> Outcome<Vec<Line>>); 13] = [
+    ("hadamard", hadamard::run),
+    ("gram", gram::run),
+    ("normals", normals::run),
+    ("projection", projection::run),
+    ("sketches", sketches::run),
+    ("learners", learners::run),
+    ("maclaurin", maclaurin::run),
+    ("svm", svm::run),
+    ("growth", growth::run),
+    ("operator", operator::run),
+    ("optical", optical::run),
+    ("optical-memory", optical::memory),
+    ("read", read::run),
+];
+
+/// All benchmarks.
+pub fn all() -> &'static [Benchmark] {
+    static ALL: LazyLock<Vec<Benchmark>> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("../../data/benchmarks.json")).expect("the embedded list is read by a test")
+    });
+    &ALL
 }
 
 impl Benchmark {
-    const fn new(name: &'static str, about: &'static str, run: fn(&Bench<'_>) -> Outcome<Vec<Line>>) -> Self {
-        Benchmark { name, about, run }
-    }
-
     pub fn run(&self, bench: &Bench<'_>) -> Outcome<Vec<Line>> {
-        let mut lines = (self.run)(bench)?;
+        let known = RUNNERS.iter().find(|(name, _)| *name == self.name);
+        let (_, run) = known.ok_or_else(|| Failure::Failed(format!("nothing runs {}", self.name)))?;
+        let mut lines = run(bench)?;
         lines.retain(|line| !bench.bars || line.bar != Bar::None);
         Ok(lines)
     }
 }
-
-pub const ALL: &[Benchmark] = &[
-    Benchmark::new(
-        "hadamard",
-        "Walsh–Hadamard transforms, against the core's rate of additions and a copy",
-        hadamard::run,
-    ),
-    Benchmark::new("gram", "Gram matrices of feature blocks, against numpy's x.T @ x", gram::run),
-    Benchmark::new("normals", "standard normals from counters, against numpy's Philox", normals::run),
-    Benchmark::new(
-        "projection",
-        "dense projections and Fourier features, against numpy and RBFSampler",
-        projection::run,
-    ),
-    Benchmark::new(
-        "sketches",
-        "polynomial sketches, against filling their output, PolynomialCountSketch and numpy",
-        sketches::run,
-    ),
-    Benchmark::new(
-        "learners",
-        "ridge, conjugate gradients, Gaussian processes and exact kernel ridge, against numpy and each other",
-        learners::run,
-    ),
-    Benchmark::new("maclaurin", "allocations of Maclaurin features, against numpy's X @ X.T", maclaurin::run),
-    Benchmark::new("svm", "compressive features and linear support vector machines, against scikit-learn", svm::run),
-    Benchmark::new("growth", "a streamed fit on n and 2 n rows: time and memory", growth::run),
-    Benchmark::new(
-        "operator",
-        "operator-valued features, against exact regression, fewer rows and scalar ridge",
-        operator::run,
-    ),
-    Benchmark::new(
-        "optical",
-        "optical features: time, memory and energy, beside a GPU and an optical device",
-        optical::run,
-    ),
-    Benchmark::new(
-        "optical-memory",
-        "a million optical features of 100,000 inputs without stored weights (ten minutes at full size)",
-        optical::memory,
-    ),
-    Benchmark::new("read", "CSV, NPY and IDX files in blocks, against the raw bytes and pandas", read::run),
-];
 
 /// What a benchmark may use.
 #[derive(Debug)]
@@ -141,28 +121,8 @@ fn beside(times: &BTreeMap<String, f64>, alone: Line, line: impl Fn(&str, f64) -
     }
 }
 
-/// Of a rate: what it counts, by the second or not.
+/// What a rate or an amount counts.
 type Unit = &'static str;
-
-/// What is being compared: times (smaller is better) or rates (larger is better).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Measure {
-    Seconds(f64),
-    /// Per second, in this unit.
-    Rate(f64, Unit),
-    /// In place of a value.
-    Words(&'static str),
-}
-
-impl Measure {
-    fn cell(self) -> Cell {
-        match self {
-            Measure::Seconds(s) => Cell::duration(s),
-            Measure::Rate(r, unit) => Cell::text(words::rate(r, unit)),
-            Measure::Words(words) => Cell::text(words),
-        }
-    }
-}
 
 /// A bar on our value divided by the reference's.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -176,48 +136,37 @@ pub enum Bar {
 #[derive(Debug, Clone)]
 pub struct Line {
     pub case: String,
-    pub ours: Measure,
+    pub ours: Cell,
     pub reference: String,
-    pub theirs: Option<Measure>,
+    pub theirs: Option<Cell>,
     /// How the ratio reads: our rate over theirs, or our time over theirs.
     pub ratio: Option<f64>,
     pub bar: Bar,
 }
 
 impl Line {
-    fn ratio(
-        case: String,
-        ours: f64,
-        reference: &str,
-        theirs: f64,
-        bar: Bar,
-        measure: impl Fn(f64) -> Measure,
-    ) -> Self {
+    fn ratio(case: String, reference: &str, [ours, theirs]: [f64; 2], bar: Bar, cell: impl Fn(f64) -> Cell) -> Self {
         let (reference, ratio) = (reference.to_owned(), Some(ours / theirs));
-        Line { case, ours: measure(ours), reference, theirs: Some(measure(theirs)), ratio, bar }
+        Line { case, ours: cell(ours), reference, theirs: Some(cell(theirs)), ratio, bar }
     }
 
     /// Our rate divided by the reference's: higher is better.
     pub fn speed(case: impl Into<String>, ours: f64, reference: &str, theirs: f64, unit: Unit, bar: Bar) -> Self {
-        Line::ratio(case.into(), ours, reference, theirs, bar, |rate| Measure::Rate(rate, unit))
+        Line::ratio(case.into(), reference, [ours, theirs], bar, |rate| Cell::text(words::rate(rate, unit)))
     }
 
     /// Our time divided by the reference's: lower is better.
     pub fn time(case: impl Into<String>, ours: f64, reference: &str, theirs: f64, bar: Bar) -> Self {
-        Line::ratio(case.into(), ours, reference, theirs, bar, Measure::Seconds)
+        Line::ratio(case.into(), reference, [ours, theirs], bar, Cell::duration)
     }
 
-    /// The most memory this process has held, beside what it may hold; nothing where the system does not say.
-    fn memory(case: &str, reference: &str, allowed: Option<f64>, bar: f64) -> Option<Self> {
-        Line::memories(case, peak_memory(), reference, allowed, bar)
-    }
-
-    fn memories(case: &str, ours: Option<f64>, reference: &str, theirs: Option<f64>, bar: f64) -> Option<Self> {
+    /// The most memory this process has held, beside another peak or what it may hold; nothing where one is not known.
+    fn memory(case: &str, ours: Option<f64>, reference: &str, theirs: Option<f64>, bar: f64) -> Option<Self> {
         Some(Line::speed(format!("{case}: peak memory"), ours?, reference, theirs?, "B", Bar::AtMost(bar)))
     }
 
     /// A value without a reference.
-    pub fn alone(case: impl Into<String>, ours: Measure) -> Self {
+    pub fn alone(case: impl Into<String>, ours: Cell) -> Self {
         Line { case: case.into(), ours, reference: String::new(), theirs: None, ratio: None, bar: Bar::None }
     }
 
@@ -255,7 +204,18 @@ pub fn add_lines(table: &mut Table, name: &str, lines: &[Line]) {
             Bar::AtMost(bar) => Cell::text(format!("≤ {bar}")),
             Bar::None => Cell::missing(""),
         };
-        let (theirs, met) = (line.theirs.map(Measure::cell), Cell::text(verdict).toned(tone));
-        table.add(&[&name, &line.case, &line.ours.cell(), &line.reference, &theirs, &line.ratio, &bar, &met]);
+        let met = Cell::text(verdict).toned(tone);
+        table.add(&[&name, &line.case, &line.ours, &line.reference, &line.theirs, &line.ratio, &bar, &met]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_benchmark_says_what_it_times() {
+        assert!(all().iter().map(|b| b.name).eq(RUNNERS.iter().map(|(name, _)| *name)));
+        assert!(all().iter().all(|b| !b.about.is_empty()));
     }
 }

@@ -52,7 +52,7 @@ fn growth(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let slope = (last.1 / first.1).ln() / (last.0 / first.0).ln();
     let case = format!("curl-free, D = 500, {} and {} rows", count(few), count(many));
     let line = Line::time(format!("{case}: log-log slope"), last.1, "fewer rows", first.1, Bar::AtMost(1.1));
-    let memory = Line::memories(&case, last.2, "fewer rows", first.2, 1.05);
+    let memory = Line::memory(&case, last.2, "fewer rows", first.2, 1.05);
     Ok([Line { ratio: Some(slope), ..line }].into_iter().chain(memory).collect())
 }
 

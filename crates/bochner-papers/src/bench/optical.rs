@@ -78,8 +78,8 @@ pub(super) fn memory(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
         let map = map(OpticalProjection::MatrixFree, d, features)?;
         map.transform_into(normals(n, d, 1).view(), Array2::zeros((n, features)).view_mut())?;
     }
-    let time = Line::alone(&case, Measure::Seconds(start.elapsed().as_secs_f64()));
-    Ok(Line::memory(&case, "one gigabyte", Some(1e9), 1.0).into_iter().chain([time]).collect())
+    let time = Line::alone(&case, Cell::duration(start.elapsed().as_secs_f64()));
+    Ok(Line::memory(&case, peak_memory(), "one gigabyte", Some(1e9), 1.0).into_iter().chain([time]).collect())
 }
 
 fn structured(bench: &Bench<'_>, device: &Device, lines: &mut Vec<Line>) -> Outcome {
@@ -110,7 +110,7 @@ fn dense(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
     bench.at(&case)?;
     let ours = time(&map(OpticalProjection::Dense, d, d)?, &normals(n, d, 1), &mut Array2::zeros((n, d)))?;
     let peer = bench.peer("numpy's complex64 product", "complex_product", &[&n, &d])?;
-    lines.extend(beside(&peer, Line::alone(&case, Measure::Seconds(ours)), |name, theirs| {
+    lines.extend(beside(&peer, Line::alone(&case, Cell::duration(ours)), |name, theirs| {
         Line::speed(&case, n as f64 / ours, name, n as f64 / theirs, "row/s", Bar::AtLeast(0.8))
     }));
     Ok(())
@@ -179,7 +179,7 @@ pub(crate) fn take(
 fn study(bench: &Bench<'_>, published: &Published, lines: &mut Vec<Line>) -> Outcome {
     let energy = Energy::find();
     if energy.is_none() {
-        lines.push(Line::alone("energy", Measure::Words(NO_COUNTER)));
+        lines.push(Line::alone("energy", Cell::text(NO_COUNTER)));
     }
     let dims = bench.size(&[1024, 4096, 20_000, 50_000, 1 << 18, 1 << 20][..], &[1024, 4096, 1 << 16][..]);
     // Products beyond this take minutes on a few cores.
@@ -193,11 +193,13 @@ fn study(bench: &Bench<'_>, published: &Published, lines: &mut Vec<Line>) -> Out
             let case = format!("{name}, ({0} x {1}) x ({1} x {1})", count(n), count(d));
             lines.push(match d <= device.largest_dim {
                 true => Line::time(&case, ours.seconds, &device.machine, nominal, Bar::None),
-                false => Line::alone(&case, Measure::Seconds(ours.seconds)),
+                false => Line::alone(&case, Cell::duration(ours.seconds)),
             });
             let points = || published.points.iter().filter(|p| p.rows == n && p.dim == d);
             lines.extend(points().map(|p| Line::time(&case, ours.seconds, &p.machine, p.seconds, Bar::None)));
-            lines.extend(ours.memory.map(|b| Line::alone(format!("{case}: peak memory"), Measure::Rate(b, "B"))));
+            lines.extend(
+                ours.memory.map(|b| Line::alone(format!("{case}: peak memory"), Cell::text(words::rate(b, "B")))),
+            );
             if let Some(joules) = ours.joules {
                 let theirs = points().map(|p| (&p.machine, p.joules));
                 for (machine, theirs) in [(&device.machine, nominal * device.watts)].into_iter().chain(theirs) {

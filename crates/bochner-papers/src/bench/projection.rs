@@ -19,7 +19,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
             Some(theirs) => {
                 Line::speed(case, flops / ours, "numpy's matmul", flops / theirs, "flop/s", Bar::AtLeast(0.85))
             }
-            None => Line::alone(case, Measure::Rate(flops / ours, "flop/s")),
+            None => Line::alone(case, Cell::text(words::rate(flops / ours, "flop/s"))),
         });
     }
     let features = 10_000;
@@ -35,7 +35,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
             Some(theirs) => {
                 Line::speed(case, n as f64 / ours, "scikit-learn's RBFSampler", theirs, "row/s", Bar::AtLeast(bar))
             }
-            None => Line::alone(case, Measure::Seconds(ours)),
+            None => Line::alone(case, Cell::duration(ours)),
         });
     }
     Ok(lines)

@@ -41,7 +41,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let (Some(product), Some(pairs)) = (products.get("product"), products.get("pairs")) else {
         let times = [fresh, tensor_sketch, rademacher, gaussian];
         let names = ["fresh TensorSRHT", "TensorSketch", "Rademacher", "Gaussian"];
-        let alone = |(name, time)| Line::alone(format!("{name}, p = 3"), Measure::Seconds(time));
+        let alone = |(name, time)| Line::alone(format!("{name}, p = 3"), Cell::duration(time));
         lines.extend(names.into_iter().zip(times).map(alone));
         return Ok(lines);
     };

@@ -86,7 +86,7 @@ fn machine(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let epochs = reports.iter().map(|r| r.epochs).max().unwrap_or(0);
     let case = format!("SVM {} x {}, {CLASSES} classes, gap 1e-3, {epochs} passes", count(n), count(features));
     if bench.peers.is_none() {
-        return Ok(vec![Line::alone(case, Measure::Seconds(ours))]);
+        return Ok(vec![Line::alone(case, Cell::duration(ours))]);
     }
     let folder = Scratch::new("svm")?;
     let raw = folder.path("features.f32");

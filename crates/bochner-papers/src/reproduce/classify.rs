@@ -158,12 +158,8 @@ fn judge(run: &Run<'_>, name: &str, chosen: &Chosen, ratios: &[f64], rows: &Part
         let trials = search.run(&[spec], &mut rows.source()?, &mut |_| Ok(()))?;
         Ok(trials.trials.iter().map(|trial| trial.mean()).collect())
     })?;
-    Ok(best_ratio(chosen, ratios, &losses))
-}
-
-fn best_ratio(chosen: &Chosen, ratios: &[f64], losses: &[f64]) -> Chosen {
-    let best = smallest(losses);
-    Chosen { ratio: ratios[best], loss: losses[best], ..chosen.clone() }
+    let best = smallest(&losses);
+    Ok(Chosen { ratio: ratios[best], loss: losses[best], ..chosen.clone() })
 }
 
 /// Penalty and hyperparameter for the exact kernel, by fits to some rows and their mistakes on others: from the choice for
@@ -297,7 +293,7 @@ fn iteration(directions: usize) -> ConjugateGradients {
 pub(super) fn exact(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, test: &Part) -> Outcome<Tested> {
     Tested::of(run, &format!("{name} exact"), chosen, train, test, &|train, test| {
         let kernel = chosen.spec.kernel()?;
-        let train = Rows { rows: double(train.rows.view()), targets: double(train.targets.view()) };
+        let train = train.double();
         let sample = train.first(SAMPLE);
         let unit = sample.rows.outer_iter().map(|row| row.to_vec()).map(|row| kernel.evaluate(&row, &row)).sum::<f64>()
             / sample.len() as f64;

@@ -206,7 +206,7 @@ impl Study {
     fn kernel_accuracy(&self, spec: &Spec) -> Outcome<f64> {
         let map = spec.build::<f32>(self.train.rows.ncols())?;
         let measured = |part: &Part| -> Outcome<Rows> {
-            Ok(Part { rows: double(map.transform(part.rows.view())?.view()), targets: double(part.targets.view()) })
+            Ok(Part { rows: map.transform(part.rows.view())?, targets: part.targets.clone() }.double())
         };
         let svm = KernelSvm::new(Gaussian::new(self.sigma)?, C)?;
         let mut context = Context::default().with_memory_budget(KERNEL)?;

@@ -1,6 +1,6 @@
 //! Thesis, figures 4.8 to 4.10: polynomial sketches and their complex-to-real forms in Gaussian-process classification.
 
-use super::gp::{Found, Method, Setting, Sizes, Task, Validation, compare, side_by_side, table};
+use super::gp::{Found, Method, Setting, Task, compare, side_by_side, table};
 use super::*;
 
 /// A data set and its dimension with the constant, padded to a power of two.
@@ -61,11 +61,9 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
                     true => vec![2 * dim],
                     false => vec![2 * dim, 4 * dim],
                 },
-                sizes: Sizes {
-                    exact: (run.choose(600, 5000), run.choose(400, 1000)),
-                    // With as many rows as the exact process has, one fit serves both comparisons.
-                    most: run.sized((3000, 1000), if wide { (5000, 2000) } else { ALL }, ALL),
-                },
+                exact: (run.choose(600, 5000), run.choose(400, 1000)),
+                // With as many rows as the exact process has, one fit serves both comparisons.
+                most: run.sized((3000, 1000), if wide { (5000, 2000) } else { ALL }, ALL),
                 matrices: match data {
                     // The thesis has one for each of its seeds.
                     "cifar10" => run.sized(3, 3, 1),
@@ -73,7 +71,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
                     _ => run.sized(20, 10, 1),
                 },
                 judged: &|_, _| judged,
-                validation: Validation::ALL,
+                validation: None,
                 draws: if wide { run.draws(1, 1, SEEDS) } else { run.draws(2, 3, SEEDS) },
             };
             if degree == 3 {
@@ -82,8 +80,8 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
                 }
                 findings.size(format!("{data}, seeds"), setting.draws, SEEDS);
                 if judged && wide {
-                    findings.size(format!("{data}, training rows"), setting.sizes.most.0, 60_000);
-                    findings.size(format!("{data}, test rows"), setting.sizes.most.1, 10_000);
+                    findings.size(format!("{data}, training rows"), setting.most.0, 60_000);
+                    findings.size(format!("{data}, test rows"), setting.most.1, 10_000);
                 }
             }
             let (scores, regularizers) = compare(run, &setting)?;

@@ -65,6 +65,13 @@ impl<R: Real + Into<f64>> Part<R> {
     }
 }
 
+impl Part {
+    /// The same rows in double precision.
+    pub(crate) fn double(&self) -> Rows {
+        Part { rows: double(self.rows.view()), targets: double(self.targets.view()) }
+    }
+}
+
 /// The first `count` of some rows that were drawn, and the others.
 fn parted(all: &Part, count: usize, seed: u64) -> (Part, Part) {
     all.sample(all.len(), seed).cut(count)

@@ -135,15 +135,6 @@ impl FeatureMap for Phasors {
     }
 }
 
-/// How many rows there are to be.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sizes {
-    /// Training and test rows of the comparison with the exact process.
-    pub(super) exact: (usize, usize),
-    /// Training and test rows of the predictions.
-    pub(super) most: (usize, usize),
-}
-
 /// One data set, one kernel, several maps.
 pub(super) struct Setting<'a> {
     pub(super) data: &'a str,
@@ -158,34 +149,17 @@ pub(super) struct Setting<'a> {
     pub(super) methods: &'a dyn Fn(f64) -> Vec<Method>,
     /// Numbers of features.
     pub(super) features: Vec<usize>,
-    pub(super) sizes: Sizes,
+    /// Training and test rows of the comparison with the exact process.
+    pub(super) exact: (usize, usize),
+    /// Training and test rows of the predictions.
+    pub(super) most: (usize, usize),
     /// Maps drawn for the error of the kernel matrix, for every draw of rows.
     pub(super) matrices: usize,
     /// Whether a process is fitted with a method and so many features; kernel matrices are compared in any case.
     pub(super) judged: &'a dyn Fn(&str, usize) -> bool,
-    pub(super) validation: Validation,
+    /// Most features of the baseline and most rows, of which a tenth is held out, to choose the regularisation with.
+    pub(super) validation: Option<(usize, usize)>,
     pub(super) draws: usize,
-}
-
-/// With what the regularisation is chosen.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Validation {
-    /// Most features of the baseline.
-    pub(super) features: usize,
-    /// Most rows, of which a tenth is held out.
-    pub(super) rows: usize,
-}
-
-impl Validation {
-    /// All features that are judged and all rows.
-    pub(super) const ALL: Validation = Validation { features: usize::MAX, rows: usize::MAX };
-
-    fn key(self, widest: usize) -> String {
-        match self.rows {
-            usize::MAX => format!("regularisation D={}", widest.min(self.features)),
-            rows => format!("regularisation D={} rows={rows}", widest.min(self.features)),
-        }
-    }
 }
 
 /// Relative error of the kernel matrix, KL divergence from the exact process, error of predictions, mean negative log
@@ -293,8 +267,8 @@ pub(super) fn side_by_side(
 /// The scores of all methods, numbers of features within methods; and the regularisation of each draw.
 pub(super) fn compare(run: &Run<'_>, setting: &Setting<'_>) -> Outcome<(Vec<Scores>, Vec<f64>)> {
     let names: Vec<&'static str> = (setting.methods)(1.0).iter().map(|m| m.name).collect();
-    let Setting { data, label, sizes, features, matrices, .. } = setting;
-    let base = format!("{data} {label} exact={:?} most={:?}", sizes.exact, sizes.most);
+    let Setting { data, label, exact, most, features, matrices, .. } = setting;
+    let base = format!("{data} {label} exact={exact:?} most={most:?}");
     let mut found = vec![Vec::new(); names.len() * features.len()];
     let mut chosen = Vec::new();
     for draw in 0..setting.draws as u64 {
@@ -302,9 +276,11 @@ pub(super) fn compare(run: &Run<'_>, setting: &Setting<'_>) -> Outcome<(Vec<Scor
         let mut problem = Lazy { run, setting, seed: Seed::new(run.seed).child(draw).number(), made: None };
         let mut regularizer = f64::NAN;
         if let Some(widest) = features.iter().copied().filter(|&f| (setting.judged)(names[0], f)).max() {
-            let key = format!("{base} {}; draw {draw}", setting.validation.key(widest));
-            let Validation { features, rows } = setting.validation;
-            regularizer = run.value(&key, &mut || problem.get()?.regularizer(widest.min(features), rows))?;
+            let (count, rows) = setting.validation.unwrap_or((widest, usize::MAX));
+            let (count, of) =
+                (count.min(widest), setting.validation.map_or(String::new(), |_| format!(" rows={rows}")));
+            let key = format!("{base} regularisation D={count}{of}; draw {draw}");
+            regularizer = run.value(&key, &mut || problem.get()?.regularizer(count, rows))?;
             chosen.push(regularizer);
         }
         for (m, name) in names.iter().enumerate() {
@@ -379,9 +355,9 @@ impl Problem {
     fn load(run: &Run<'_>, setting: &Setting<'_>, seed: u64) -> Outcome<Problem> {
         let (train, test) = run.data.split(setting.data, seed)?;
         let classes = 1 + train.targets.iter().chain(&test.targets).fold(0.0f32, |a, b| a.max(*b)) as usize;
-        let (train, test) = (train.sample(setting.sizes.most.0, seed), test.sample(setting.sizes.most.1, seed));
+        let (train, test) = (train.sample(setting.most.0, seed), test.sample(setting.most.1, seed));
         let (train, test) = setting.prepared.both(&train, &test, setting.unit)?;
-        let (sub_train, sub_test) = (train.first(setting.sizes.exact.0), test.first(setting.sizes.exact.1));
+        let (sub_train, sub_test) = (train.first(setting.exact.0), test.first(setting.exact.1));
         let length_scale = median_distance(sub_train.rows.view(), Seed::new(seed), MATRIX_ROWS)?;
         let methods = (setting.methods)(length_scale);
         let kernel = methods[0].spec.kernel()?;
@@ -576,10 +552,11 @@ mod tests {
             unit: false,
             methods: &methods,
             features: vec![8, 20],
-            sizes: Sizes { exact: (72, 8), most: (most, 8) },
+            exact: (72, 8),
+            most: (most, 8),
             matrices: 2,
             judged,
-            validation: Validation::ALL,
+            validation: None,
             draws: 3,
         }
     }

@@ -48,12 +48,14 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
             Axis::log("standard deviation"),
         );
         let mut spreads = BTreeMap::new();
-        for sketch in SKETCHES {
-            let name = sketch.0;
+        for (name, sketch, weights) in SKETCHES {
             for times in 1..=4 {
                 let features = times * DIM;
                 let key = format!("{name} p={degree} {count} D={features} draws={draws}");
-                let values = run.values(&key, &mut || estimates(run.seed, degree, features, sketch, draws, &x, &y))?;
+                let (n_components, gamma) = (times * DIM, 1.0 / x.ncols() as f64);
+                let spec = PolynomialSpec { degree, gamma, coef0: 1.0, sketch, weights, ..PolynomialSpec::default() };
+                let spec = PolynomialSpec { n_components, ..spec };
+                let values = run.values(&key, &mut || estimates(&spec, run.seed, draws, [&x, &y]))?;
                 let (Statistic { mean, deviation, .. }, seconds) = (Statistic::of(&values[..draws]), values[draws]);
                 table.add(&[&name, &features, &mean, &deviation, &(deviation / exact[0]), &seconds]);
                 let tip = format!("{name}, D = {features}\n{deviation:.2e} in {:.1} ms", 1e3 * seconds);
@@ -107,39 +109,20 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
 }
 
 /// The distance by so many draws of a sketch, and the mean seconds of one.
-fn estimates(
-    seed: u64,
-    degree: u32,
-    features: usize,
-    (_, sketch, weights): Sketch,
-    draws: usize,
-    x: &Array2<f64>,
-    y: &Array2<f64>,
-) -> Outcome<Vec<f64>> {
-    let d = x.ncols();
-    let mut found = Vec::with_capacity(draws + 1);
-    let mut seconds = Vec::with_capacity(draws);
+fn estimates(base: &PolynomialSpec, seed: u64, draws: usize, parts: [&Array2<f64>; 2]) -> Outcome<Vec<f64>> {
+    let (mut found, mut seconds) = (Vec::with_capacity(draws + 1), Vec::with_capacity(draws));
     for draw in 0..draws as u64 {
-        let spec = PolynomialSpec {
-            n_components: features,
-            degree,
-            gamma: 1.0 / d as f64,
-            coef0: 1.0,
-            sketch,
-            weights,
-            seed: Seed::new(seed).child(draw).number(),
-            ..PolynomialSpec::default()
-        };
-        let map = spec.build::<f64>(d)?;
+        let spec = PolynomialSpec { seed: Seed::new(seed).child(draw).number(), ..base.clone() };
+        let map = spec.build::<f64>(parts[0].ncols())?;
         let start = Instant::now();
         let sums = |rows: &Array2<f64>| {
             let mut sums = FeatureSums::new(map.output_dim());
-            for block in rows.axis_chunks_iter(ndarray::Axis(0), 1000) {
+            for block in rows.axis_chunks_iter(Side(0), 1000) {
                 sums.add(map.transform(block)?.view())?;
             }
             Ok::<_, bochner::Error>(sums)
         };
-        found.push(mmd2_from_features(&sums(x)?, &sums(y)?)?);
+        found.push(mmd2_from_features(&sums(parts[0])?, &sums(parts[1])?)?);
         seconds.push(start.elapsed().as_secs_f64());
     }
     found.push(Statistic::of(&seconds).mean);

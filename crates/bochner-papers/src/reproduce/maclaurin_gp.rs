@@ -1,6 +1,6 @@
 //! Thesis, figures 5.4, 5.5, D.2 to D.5 and table D.1: optimised Maclaurin features in Gaussian processes.
 
-use super::gp::{Form, Found, Method, Setting, Sizes, Task, Validation, compare, side_by_side, table};
+use super::gp::{Form, Found, Method, Setting, Task, compare, side_by_side, table};
 use super::*;
 use bochner::feature::{MaclaurinKernel, SphericalSpec};
 use bochner::variance::Form as Phase;
@@ -119,7 +119,6 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
                 (_, 1) => features <= dim || (unit && features == 5 * dim && [SPHERICAL, RADEMACHER].contains(&method)),
                 _ => false,
             };
-            let some = Validation { features: 3 * dim, rows: 20_000 };
             let setting = Setting {
                 data,
                 label: label.into(),
@@ -128,13 +127,11 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
                 unit,
                 methods,
                 features: times.iter().map(|t| t * dim).collect(),
-                sizes: Sizes {
-                    exact: (run.choose(1000, 5000), run.sized(500, 1000, 5000)),
-                    most: (run.choose(4000, usize::MAX), run.sized(2000, if wide { 4000 } else { 20_000 }, usize::MAX)),
-                },
+                exact: (run.choose(1000, 5000), run.sized(500, 1000, 5000)),
+                most: (run.choose(4000, usize::MAX), run.sized(2000, if wide { 4000 } else { 20_000 }, usize::MAX)),
                 matrices: 1,
                 judged: &judged,
-                validation: if wide { run.sized(some, some, Validation::ALL) } else { Validation::ALL },
+                validation: (wide && run.sized(true, true, false)).then_some((3 * dim, 20_000)),
                 draws: if wide { run.draws(1, 1, SEEDS) } else { run.draws(3, 3, SEEDS) },
             };
             let (scores, chosen) = compare(run, &setting)?;

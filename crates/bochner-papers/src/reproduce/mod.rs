@@ -378,7 +378,7 @@ pub fn run(
         progress: &*progress,
     })?;
     drop(progress);
-    let time = Time { now: start.elapsed().as_secs_f64(), before: cache.seconds_spared() };
+    let time = duration(start.elapsed().as_secs_f64(), cache.seconds_spared());
     let mut report = Report::new(&format!("{}: {}", experiment.name, experiment.what), experiment.source);
     let mut results = serde_json::Map::new();
     for (name, plot) in &findings.plots {
@@ -420,16 +420,9 @@ pub fn run(
 }
 
 /// How long a run took, in this sitting and for the numbers of earlier ones that it came upon.
-struct Time {
-    now: f64,
-    before: f64,
-}
-
-impl std::fmt::Display for Time {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", words::duration(self.now + self.before))?;
-        if self.before > 0.0 { write!(f, " ({} of it before)", words::duration(self.before)) } else { Ok(()) }
-    }
+fn duration(now: f64, before: f64) -> String {
+    let all = words::duration(now + before);
+    if before > 0.0 { format!("{all} ({} of it before)", words::duration(before)) } else { all }
 }
 
 #[cfg(test)]
@@ -439,8 +432,8 @@ mod tests {
 
     #[test]
     fn a_run_of_several_sittings_is_as_long_as_all_of_them() {
-        assert_eq!(Time { now: 90.0, before: 0.0 }.to_string(), words::duration(90.0));
-        let told = Time { now: 30.0, before: 60.0 }.to_string();
+        assert_eq!(duration(90.0, 0.0), words::duration(90.0));
+        let told = duration(30.0, 60.0);
         assert_eq!(told, format!("{} ({} of it before)", words::duration(90.0), words::duration(60.0)));
     }
 

@@ -3,21 +3,22 @@
 use super::classify::{Chosen, Family, describe, refine, search, test};
 use super::*;
 
-/// Columns of the table: the paper's name, and that of the files.
-const COLUMNS: [(&str, &str); 12] = [
-    ("ResNet34 L1", "resnet34-l1"),
-    ("ResNet34 L2", "resnet34-l2"),
-    ("ResNet34 L3", "resnet34-l3"),
-    ("ResNet34 Final", "resnet34-final"),
-    ("AlexNet MP1", "alexnet-mp1"),
-    ("AlexNet MP2", "alexnet-mp2"),
-    ("AlexNet Final", "alexnet-final"),
-    ("VGG16 MP2", "vgg16-mp2"),
-    ("VGG16 MP3", "vgg16-mp3"),
-    ("VGG16 MP4", "vgg16-mp4"),
-    ("VGG16 MP5", "vgg16-mp5"),
-    ("VGG16 Final", "vgg16-final"),
+/// Columns of the table: networks and their layers.
+const COLUMNS: [(&str, &[&str]); 3] = [
+    ("ResNet34", &["L1", "L2", "L3", "Final"]),
+    ("AlexNet", &["MP1", "MP2", "Final"]),
+    ("VGG16", &["MP2", "MP3", "MP4", "MP5", "Final"]),
 ];
+
+/// The names of the columns in the paper.
+fn paper_columns() -> impl Iterator<Item = String> {
+    COLUMNS.into_iter().flat_map(|(network, layers)| layers.iter().map(move |layer| format!("{network} {layer}")))
+}
+
+/// What files of a column are called.
+fn file(column: &str) -> String {
+    column.to_lowercase().replace(' ', "-")
+}
 
 /// Folder with features of networks.
 const FEATURES: &str = "cifar10-features";
@@ -92,8 +93,8 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         findings.remark(format!(
             "Skipped, because {FEATURES} has no features of theirs: {}. Put NAME-train.npz and NAME-test.npz there, with \
              NAME one of {}.",
-            absent.iter().map(|&i| COLUMNS[i].0).collect::<Vec<_>>().join(", "),
-            absent.iter().map(|&i| COLUMNS[i].1).collect::<Vec<_>>().join(", "),
+            absent.join(", "),
+            absent.iter().map(|column| file(column)).collect::<Vec<_>>().join(", "),
         ));
     }
     let fewer: Vec<String> = (columns.iter())
@@ -116,8 +117,8 @@ fn parameter(spec: &Spec) -> String {
     }
 }
 
-/// The columns whose data are there, and the numbers of those of the paper that are not.
-fn columns(run: &Run<'_>) -> Outcome<(Vec<Column>, Vec<usize>)> {
+/// The columns whose data are there, and the names of those of the paper that are not.
+fn columns(run: &Run<'_>) -> Outcome<(Vec<Column>, Vec<String>)> {
     let cut = |name: &str, train: Part, test: Part| {
         // Columns of the paper have all rows; pixels, which it has not, enough for the comparison.
         let most =
@@ -130,13 +131,13 @@ fn columns(run: &Run<'_>) -> Outcome<(Vec<Column>, Vec<usize>)> {
         }
     };
     let (mut found, mut absent) = (Vec::new(), Vec::new());
-    for (index, (name, file)) in COLUMNS.into_iter().enumerate() {
-        let files = ["train", "test"].map(|part| format!("{file}-{part}.npz"));
+    for name in paper_columns() {
+        let files = ["train", "test"].map(|part| format!("{}-{part}.npz", file(&name)));
         if files.iter().all(|file| run.data.has(&format!("{FEATURES}/{file}"))) {
             let [train, test] = files.map(|file| run.data.arrays(FEATURES, &file));
-            found.push(cut(name, train?, test?));
+            found.push(cut(&name, train?, test?));
         } else {
-            absent.push(index);
+            absent.push(name);
         }
     }
     if run.data.has("cifar10") {
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn every_column_of_the_paper_has_its_four_numbers() {
-        for (column, _) in COLUMNS {
+        for column in paper_columns() {
             for features in [OPTICAL, CAMERA, FOURIER, NONE] {
                 let value = published::find("optical-transfer", &format!("{column}, {features}"));
                 assert!(value.is_some_and(|(value, _)| value > 10.0 && value < 50.0), "{column}, {features}");

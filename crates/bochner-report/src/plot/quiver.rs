@@ -12,19 +12,19 @@ pub struct Arrow {
 }
 
 const SIDE: f64 = 300.0;
-const GAP: f64 = 24.0;
 const TOP: f64 = 38.0;
 /// Room for the numbers and the name of the axis on the left, and of the axis below.
 const LEFT: f64 = 64.0;
 const BELOW: f64 = 56.0;
-/// Least distance of arrows from the frame.
-const MARGIN: f64 = 8.0;
 
 /// Fields side by side, such as the true one, the fitted one and the difference: one scale for places, one for lengths.
 /// `axes` name the coordinates of places.
 ///
 /// The longest arrow is as long as points are apart, and frames are as wide as all arrows need. Arrows that are not finite are left out.
 pub fn quiver(axes: [&str; 2], panels: &[(&str, Vec<Arrow>)]) -> String {
+    const GAP: f64 = 24.0;
+    // Least distance of arrows from the frame.
+    const MARGIN: f64 = 8.0;
     let finite = |arrow: &&Arrow| arrow.at.iter().chain(&arrow.by).all(|v| v.is_finite());
     let all = || panels.iter().flat_map(|(_, arrows)| arrows.iter().filter(finite));
     let range = |axis: usize| {
