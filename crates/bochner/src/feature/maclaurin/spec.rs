@@ -9,6 +9,7 @@ use crate::feature::{
 };
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, DotProductKernel, Kernel, PowerSeries, Scaled};
+use crate::parallel::Parallel;
 use crate::parameter::{Domain, Entry, Word, description, words};
 use crate::preprocess::{ColumnStatistics, LengthScale};
 use crate::projection::{Gaussian, Rademacher, Sampling, Srht};
@@ -17,7 +18,6 @@ use crate::scalar::{Real, Scalar};
 use crate::special::ln_gamma;
 use crate::variance::{Kind, PairStats, Sketch, Weights, map_pairs, random_maclaurin};
 use ndarray::{Array2, ArrayView2, Axis};
-use rayon::prelude::*;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -375,13 +375,14 @@ impl MaclaurinSpec {
         }
         let mut centre = None;
         if self.center && self.is_gaussian() {
-            let blocks: Vec<_> = sample.axis_chunks_iter(Axis(0), 512).collect();
-            let parts: Vec<ColumnStatistics> = blocks
-                .into_par_iter()
+            let parts: Vec<ColumnStatistics> = sample
+                .axis_chunks_iter(Axis(0), 512)
+                .in_parallel()
                 .map(|block| {
                     let mut seen = ColumnStatistics::new(block.ncols());
                     seen.push(block).map(|()| seen)
                 })
+                .into_iter()
                 .collect::<Result<_>>()?;
             let mut seen = ColumnStatistics::new(sample.ncols());
             parts.iter().try_for_each(|part| seen.merge(part))?;
