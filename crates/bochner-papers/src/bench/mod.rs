@@ -25,6 +25,7 @@ use bochner::Context;
 use bochner::feature::{Describe, Directions, DynMap, FeatureMap, FourierSpec};
 use bochner::linalg::{Tile, TileMut};
 use bochner::model::{Fit, Ridge};
+use bochner::parallel::Parallel;
 use bochner::random::{Role, Seed, fill_normals};
 use bochner::rows::{RowBlock, RowSource};
 use bochner::scalar::Real;

@@ -1,7 +1,6 @@
 //! Standard normals from counters.
 
 use super::*;
-use rayon::prelude::*;
 
 pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let count = bench.size(100_000_000, 16_000_000);
@@ -10,7 +9,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let mut numbers = vec![0.0f32; count];
     bench.at("drawing normals")?;
     let time = seconds(0.5, &mut || {
-        numbers.par_chunks_mut(rows * columns).enumerate().for_each(|(i, piece)| {
+        numbers.chunks_mut(rows * columns).enumerate().in_parallel().for_each(|(i, piece)| {
             let tile = TileMut::new(piece, rows, columns);
             fill_normals(Seed::new(1), Role::Direction, (i * rows) as u64, 0, tile);
         });

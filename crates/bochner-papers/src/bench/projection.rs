@@ -3,7 +3,6 @@
 use super::*;
 use bochner::linalg::Workspace;
 use bochner::projection::{Gaussian, Projection};
-use rayon::prelude::*;
 
 const DIM: usize = 784;
 const WIDTH: usize = 4096;
@@ -49,12 +48,10 @@ fn project<R: Real>(bench: &Bench<'_>, n: usize) -> Outcome<f64> {
     let mut out = vec![R::ZERO; n * WIDTH];
     let tile = 96;
     Ok(seconds(0.5, &mut || {
-        rows.par_chunks(tile * DIM).zip(out.par_chunks_mut(tile * WIDTH)).for_each_init(
-            Workspace::new,
-            |work, (rows, out)| {
-                let count = rows.len() / DIM;
-                projection.project_tile(Tile::new(rows, count, DIM), 0..WIDTH, TileMut::new(out, count, WIDTH), work);
-            },
-        );
+        let tiles = rows.chunks(tile * DIM).zip(out.chunks_mut(tile * WIDTH));
+        tiles.in_parallel().for_each_init(Workspace::new, |work, (rows, out)| {
+            let count = rows.len() / DIM;
+            projection.project_tile(Tile::new(rows, count, DIM), 0..WIDTH, TileMut::new(out, count, WIDTH), work);
+        });
     }))
 }

@@ -1,8 +1,8 @@
 //! What the machine can do: the references that need no other software.
 
 use super::*;
+use bochner::parallel::threads;
 use pulp::{Arch, WithSimd};
-use rayon::prelude::*;
 
 /// Additions of `f32` per second on one core, from registers: sixteen vectors of running sums, nothing else.
 pub(super) fn peak_adds() -> f64 {
@@ -31,18 +31,18 @@ pub(super) fn peak_adds() -> f64 {
 
 /// Seconds of copying `source` to `target` on all threads.
 pub(super) fn copy<T: Copy + Send + Sync>(source: &[T], target: &mut [T]) -> f64 {
-    let piece = source.len().div_ceil(rayon::current_num_threads()).max(1);
+    let piece = source.len().div_ceil(threads()).max(1);
     seconds(0.5, &mut || {
-        target.par_chunks_mut(piece).zip(source.par_chunks(piece)).for_each(|(t, s)| t.copy_from_slice(s));
+        target.chunks_mut(piece).zip(source.chunks(piece)).in_parallel().for_each(|(t, s)| t.copy_from_slice(s));
         black_box(&mut *target);
     })
 }
 
 /// Seconds of filling `target` on all threads.
 pub(super) fn fill<T: Copy + Send + Sync>(target: &mut [T], value: T) -> f64 {
-    let piece = target.len().div_ceil(rayon::current_num_threads()).max(1);
+    let piece = target.len().div_ceil(threads()).max(1);
     seconds(0.5, &mut || {
-        target.par_chunks_mut(piece).for_each(|t| t.fill(value));
+        target.chunks_mut(piece).in_parallel().for_each(|t| t.fill(value));
         black_box(&mut *target);
     })
 }
