@@ -4,23 +4,23 @@ Arguments: rows, columns, measurements, features, rows per block.
 """
 
 import json
-import statistics
 import sys
-import time
 
 import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.random_projection import GaussianRandomProjection
+from timing import median
 
 n, d, m, features, block = map(int, sys.argv[1:6])
 x = np.random.default_rng(1).standard_normal((n, d), dtype=np.float32)
 projection = GaussianRandomProjection(m, random_state=0).fit(x[:100])
 projection.components_ = projection.components_.astype(np.float32)
 sampler = RBFSampler(n_components=features, gamma=0.5 / 28**2, random_state=0).fit(projection.transform(x[:100]))
-times = []
-for _ in range(4):
-    start = time.perf_counter()
+
+
+def transform():
     for first in range(0, n, block):
         sampler.transform(projection.transform(x[first : first + block]))
-    times.append(time.perf_counter() - start)
-print(json.dumps({"GaussianRandomProjection + RBFSampler": statistics.median(times[1:])}))
+
+
+print(json.dumps({"GaussianRandomProjection + RBFSampler": median(transform)}))

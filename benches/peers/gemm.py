@@ -5,19 +5,14 @@ Arguments choose lines by what they begin with. `gram.py` times Gram matrices.
 """
 
 import argparse
-import time
 
 import numpy as np
+import timing
 
 
 def best(run, repetitions=5):
     run()
-    seconds = []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+    return timing.best(run, repetitions)
 
 
 def report(name, flops, seconds):

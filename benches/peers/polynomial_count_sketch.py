@@ -6,18 +6,14 @@ three runs) and scaled up.
 
 import json
 import sys
-import time
 
 import numpy as np
 from sklearn.kernel_approximation import PolynomialCountSketch
+from timing import best
 
 n, d, m, degree = map(int, sys.argv[1:5])
 part = min(n, 500)
 rows = np.random.default_rng(0).standard_normal((part, d), dtype=np.float32)
 sketch = PolynomialCountSketch(degree=degree, n_components=m, random_state=0).fit(rows)
-times = []
-for _ in range(3):
-    start = time.perf_counter()
-    sketch.transform(rows)
-    times.append(time.perf_counter() - start)
-print(json.dumps({"PolynomialCountSketch": min(times) * n / part}))
+seconds = best(lambda: sketch.transform(rows), 3)
+print(json.dumps({"PolynomialCountSketch": seconds * n / part}))

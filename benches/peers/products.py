@@ -4,25 +4,13 @@
 """
 
 import json
-import statistics
 import sys
-import time
 
 import numpy as np
+from timing import median
 
 n, d, m = map(int, sys.argv[1:4])
 rng = np.random.default_rng(1)
-
-
-def median(run):
-    run()
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
 
 x, w = (rng.standard_normal(shape, dtype=np.float32) for shape in ((n, d), (d, m)))
 out = np.empty((n, m), np.float32)

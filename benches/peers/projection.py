@@ -1,26 +1,14 @@
 """numpy's matmul and scikit-learn's RBFSampler: median of three runs. Arguments: rows, columns, outputs."""
 
 import json
-import statistics
 import sys
-import time
 
 import numpy as np
 from sklearn.kernel_approximation import RBFSampler
+from timing import median
 
 n, d, m = map(int, sys.argv[1:4])
 rng = np.random.default_rng(1)
-
-
-def median(run):
-    run()
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
 
 times = {}
 for name, dtype in (("f32", np.float32), ("f64", np.float64)):

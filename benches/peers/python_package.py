@@ -14,18 +14,11 @@ import subprocess
 import sys
 import time
 
+from timing import best
+
 ROWS, COLUMNS, FEATURES = 60_000, 784, 4096
 SLICE = 1000
 TURNS = 3
-
-
-def best(work, repetitions):
-    times = []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def rows(n=ROWS, columns=COLUMNS):

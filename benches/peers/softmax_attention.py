@@ -5,9 +5,9 @@ timed as well with `--whole`. As many threads as OPENBLAS_NUM_THREADS says.
 """
 
 import argparse
-import time
 
 import numpy as np
+from timing import best
 
 
 def attention(q, k, v, out, block):
@@ -33,12 +33,8 @@ def main():
     q, k, v = np.random.default_rng(0).standard_normal((3, arguments.length, arguments.dim), np.float32)
     out = np.empty_like(v)
     block = arguments.length if arguments.whole else 512
-    best = float("inf")
-    for _ in range(3):
-        start = time.perf_counter()
-        attention(q, k, v, out, block)
-        best = min(best, time.perf_counter() - start)
-    print(f"softmax {arguments.length} x {arguments.dim} numpy {best * 1e3:.1f} ms", flush=True)
+    seconds = best(lambda: attention(q, k, v, out, block), 3)
+    print(f"softmax {arguments.length} x {arguments.dim} numpy {seconds * 1e3:.1f} ms", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,14 @@
 
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::interrupt;
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// A file of a data set.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct KnownFile {
     pub name: String,
     pub bytes: u64,
@@ -16,7 +17,7 @@ pub struct KnownFile {
 }
 
 /// A data set.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct KnownSet {
     pub name: String,
     pub what: String,
@@ -25,33 +26,9 @@ pub struct KnownSet {
     pub files: Vec<KnownFile>,
 }
 
-const TABLE: &str = include_str!("../data/known.tsv");
-
 /// All known data sets, by name.
 pub fn sets() -> Vec<KnownSet> {
-    parse(TABLE)
-}
-
-fn parse(table: &str) -> Vec<KnownSet> {
-    let mut sets: Vec<KnownSet> = Vec::new();
-    for line in table.lines().filter(|l| !l.starts_with('#')) {
-        let fields: Vec<&str> = line.split('\t').collect();
-        match (line.strip_prefix("= "), &fields[..]) {
-            (Some(_), [name, what, source]) => sets.push(KnownSet {
-                name: name.trim_start_matches("= ").to_owned(),
-                what: (*what).to_owned(),
-                source: (!source.is_empty()).then(|| (*source).to_owned()),
-                files: Vec::new(),
-            }),
-            (None, [name, bytes, sha256]) => {
-                if let (Some(set), Ok(bytes)) = (sets.last_mut(), bytes.parse()) {
-                    set.files.push(KnownFile { name: (*name).to_owned(), bytes, sha256: (*sha256).to_owned() });
-                }
-            }
-            _ => {}
-        }
-    }
-    sets
+    serde_json::from_str(include_str!("../data/known.json")).expect("the embedded list is read by a test")
 }
 
 /// The data set of that name.
@@ -110,10 +87,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_of_the_table_is_understood() {
+    fn every_set_says_what_it_is_and_has_whole_files() {
         let sets = sets();
-        let files: usize = sets.iter().map(|s| s.files.len()).sum();
-        assert_eq!(TABLE.lines().filter(|l| !l.starts_with('#')).count(), sets.len() + files);
         assert!(sets.windows(2).all(|w| w[0].name < w[1].name), "sorted by name");
         for set in &sets {
             assert!(!set.files.is_empty() && !set.what.is_empty(), "{}", set.name);

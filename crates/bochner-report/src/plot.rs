@@ -2,7 +2,7 @@
 //!
 //! Written here rather than with a plotting crate, because every mark must carry its own text: the same SVG stands
 //! alone in a file (browsers show a mark's `<title>` on hover) and inline in the report, whose script and style sheet
-//! find marks and series by class. Colours are presentation attributes, so that viewers without CSS show them and the
+//! find marks and series by class. Colors are presentation attributes, so that viewers without CSS show them and the
 //! report's dark mode can override them.
 //! PNG files (`png`) are made from the same SVG.
 
@@ -17,25 +17,14 @@ use crate::table::escape;
 use bochner::words;
 use std::fmt::Write;
 
-/// Okabe and Ito's palette (2008) without its yellow, which vanishes on white: told apart with any colour vision.
+/// Okabe and Ito's palette (2008) without its yellow, which vanishes on white: told apart with any color vision.
 const PALETTE: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d"];
-/// From low to high, after viridis (Smith and van der Walt 2015): order shows without colour vision too.
+/// From low to high, after viridis (Smith and van der Walt 2015): order shows without color vision too.
 const SHADES: [&str; 8] = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"];
 const INK: &str = "#1a1a1a";
 const SOFT: &str = "#5c5c5c";
 const GRID: &str = "#e4e4e4";
 const FONT: &str = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif";
-
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 440.0;
-const LEFT: f64 = 80.0;
-const BOTTOM: f64 = 58.0;
-/// Room below the axis for names that are written upwards, about twelve letters long.
-const SLANTED: f64 = 48.0;
-/// Mean width of a character of a sans-serif font, as a fraction of its size; generous, so that labels fit.
-const ADVANCE: f64 = 0.56;
-/// The same for the bold names of series.
-const BOLD_ADVANCE: f64 = 0.65;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
@@ -56,6 +45,12 @@ pub struct Axis {
     bounds: (f64, f64),
 }
 
+/// Room below the axis for names that are written upwards, about twelve letters long.
+const SLANTED: f64 = 48.0;
+/// Mean width of a character of a sans-serif font, as a fraction of its size; generous, so that labels fit.
+const ADVANCE: f64 = 0.56;
+/// The same for the bold names of series.
+const BOLD_ADVANCE: f64 = 0.65;
 /// Letters of a name that is written upwards.
 const LONGEST_NAME: usize = 12;
 
@@ -76,18 +71,27 @@ impl Axis {
     }
 
     /// Ticks at these values instead of round ones.
+    #[must_use]
     pub fn with_ticks(mut self, ticks: Vec<f64>) -> Self {
         self.ticks = Some(ticks);
         self
     }
 
+    /// Ticks at these numbers of something.
+    #[must_use]
+    pub fn with_counts(self, counts: &[usize]) -> Self {
+        self.with_ticks(counts.iter().map(|&n| n as f64).collect())
+    }
+
     /// Tick labels as percentages of one.
+    #[must_use]
     pub fn in_percent(mut self) -> Self {
         self.percent = true;
         self
     }
 
     /// For a quantity that no margin may take out of these bounds: a loss below 0, a share above 1.
+    #[must_use]
     pub fn within(mut self, low: f64, high: f64) -> Self {
         self.bounds = (low, high);
         self
@@ -130,6 +134,7 @@ impl Point {
         Point { x, y, range: None }
     }
 
+    #[must_use]
     pub fn with_range(mut self, low: f64, high: f64) -> Self {
         self.range = Some((low, high));
         self
@@ -150,7 +155,7 @@ pub enum Style {
     Reference,
     /// A line within the shaded range of its points.
     Band,
-    /// Tiles of a map, one series for each range of values; colours are shades from low to high.
+    /// Tiles of a map, one series for each range of values; colors are shades from low to high.
     Tiles,
 }
 
@@ -183,28 +188,35 @@ impl Style {
 pub struct Series {
     name: String,
     style: Style,
-    colour: usize,
+    color: usize,
     /// Whether the name is written at the right end.
     labelled: bool,
     points: Vec<(Point, String)>,
 }
 
 impl Series {
-    /// A series in colour number `colour` (and with the mark shape of that number).
-    pub fn new(name: impl Into<String>, style: Style, colour: usize) -> Self {
-        Series { name: name.into(), style, colour, labelled: true, points: Vec::new() }
+    /// A series in color number `color` (and with the mark shape of that number).
+    pub fn new(name: impl Into<String>, style: Style, color: usize) -> Self {
+        Series { name: name.into(), style, color, labelled: true, points: Vec::new() }
     }
 
-    /// Without its own label: a companion of the series of the same colour.
+    /// Without its own label: a companion of the series of the same color.
+    #[must_use]
     pub fn unlabelled(mut self) -> Self {
         self.labelled = false;
         self
     }
 
+    /// A dashed line at one height, beside which others are held.
+    pub fn level(name: &str, color: usize, places: &[usize], height: f64, tip: &str) -> Self {
+        let points = places.iter().map(|&x| (Point::new(x as f64, height), tip.to_owned())).collect();
+        Series { points, ..Series::new(name, Style::Dashed, color) }
+    }
+
     fn paint(&self) -> &'static str {
         match self.style {
-            Style::Tiles => SHADES[self.colour % SHADES.len()],
-            _ => PALETTE[self.colour % PALETTE.len()],
+            Style::Tiles => SHADES[self.color % SHADES.len()],
+            _ => PALETTE[self.color % PALETTE.len()],
         }
     }
 
@@ -214,6 +226,14 @@ impl Series {
     }
 }
 
+/// Series in one frame.
+///
+/// ```
+/// use bochner_report::plot::{Axis, Plot, Point, Style};
+/// let mut plot = Plot::new("Squares", "One mark per number.", Axis::linear("x"), Axis::log("x²"));
+/// (1..4).for_each(|x| plot.line("squares", Style::Marks).push(Point::new(f64::from(x), f64::from(x * x)), "a square"));
+/// assert!(plot.to_svg().contains(">squares</text>"));
+/// ```
 #[derive(Debug, Clone)]
 pub struct Plot {
     pub title: String,
@@ -305,7 +325,44 @@ impl Mapping {
     }
 }
 
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 440.0;
+const LEFT: f64 = 80.0;
+const BOTTOM: f64 = 58.0;
+
+/// Where a plot's axes lie on paper.
+struct Frame {
+    x: Mapping,
+    y: Mapping,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+impl Frame {
+    fn place(&self, point: &Point) -> Option<(f64, f64)> {
+        self.x.position(point.x).zip(self.y.position(point.y))
+    }
+}
+
 impl Plot {
+    /// A plot without series.
+    pub fn new(title: impl Into<String>, subtitle: impl Into<String>, x: Axis, y: Axis) -> Self {
+        Plot { title: title.into(), subtitle: subtitle.into(), x, y, series: Vec::new() }
+    }
+
+    /// The series of that name and style: the one there is, or a new one in the color of that name or in the next color.
+    pub fn line(&mut self, name: &str, style: Style) -> &mut Series {
+        let found = self.series.iter().position(|s| s.name == name && s.style == style);
+        let at = found.unwrap_or_else(|| {
+            let next = self.series.iter().map(|s| s.color + 1).max().unwrap_or(0);
+            let color = self.series.iter().find(|s| s.name == name).map_or(next, |s| s.color);
+            self.series.push(Series::new(name, style, color));
+            self.series.len() - 1
+        });
+        &mut self.series[at]
+    }
+
     /// The plot as a standalone SVG document, also fit to stand inside HTML.
     pub fn to_svg(&self) -> String {
         let values = |f: fn(&Point) -> [f64; 3]| {
@@ -316,13 +373,14 @@ impl Plot {
         let subtitle = wrap(&self.subtitle, ((WIDTH - 32.0) / (13.0 * ADVANCE)) as usize);
         let top = 48.0 + 17.0 * subtitle.len() as f64;
         let bottom = HEIGHT - BOTTOM - if self.x.is_crowded(right - LEFT) { SLANTED } else { 0.0 };
-        let x = Mapping::new(&self.x, values(|p| [p.x; 3]), LEFT, right);
         // A bar that comes near 0 would take all of a log axis: it is cut at the frame instead.
         let ends: fn(&Point) -> [f64; 3] = match self.y.scale {
             Scale::Linear => |p| p.range.map_or([p.y; 3], |(low, high)| [low, p.y, high]),
             Scale::Log => |p| p.range.map_or([p.y; 3], |(low, high)| [low.max(0.4 * p.y), p.y, high]),
         };
+        let x = Mapping::new(&self.x, values(|p| [p.x; 3]), LEFT, right);
         let y = Mapping::new(&self.y, values(ends), bottom, top);
+        let frame = Frame { x, y, right, top, bottom };
 
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
@@ -331,54 +389,39 @@ impl Plot {
             escape(&self.title),
             escape(&self.subtitle)
         );
-        text(
-            &mut svg,
-            16.0,
-            28.0,
-            "start",
-            "ink",
-            &format!("fill=\"{INK}\" font-size=\"17\" font-weight=\"600\""),
-            &self.title,
-        );
+        text(&mut svg, (16.0, 28.0), "start", "ink", " font-size=\"17\" font-weight=\"600\"", &self.title);
         for (i, line) in subtitle.iter().enumerate() {
-            text(&mut svg, 16.0, 48.0 + 17.0 * i as f64, "start", "soft", &format!("fill=\"{SOFT}\""), line);
+            text(&mut svg, (16.0, 48.0 + 17.0 * i as f64), "start", "soft", "", line);
         }
-        self.draw_axes(&mut svg, &x, &y, right, top, bottom);
+        self.draw_axes(&mut svg, &frame);
 
-        let mut order: Vec<_> = (0..self.series.len()).collect();
-        order.sort_by_key(|&i| self.series[i].style.layer());
+        let mut order: Vec<_> = self.series.iter().collect();
+        order.sort_by_key(|series| series.style.layer());
         let tiles = || self.series.iter().filter(|s| s.style == Style::Tiles).flat_map(|s| &s.points);
-        let tile = (spacing(tiles().map(|p| p.0.x), &x), spacing(tiles().map(|p| p.0.y), &y));
-        for i in order {
-            match self.series[i].style {
-                Style::Tiles => draw_tiles(&mut svg, &self.series[i], &x, &y, tile),
-                _ => draw_series(&mut svg, &self.series[i], &x, &y),
+        let tile = (spacing(tiles().map(|p| p.0.x), &frame.x), spacing(tiles().map(|p| p.0.y), &frame.y));
+        for series in order {
+            match series.style {
+                Style::Tiles => draw_tiles(&mut svg, series, &frame, tile),
+                _ => draw_series(&mut svg, series, &frame),
             }
         }
-        self.draw_labels(&mut svg, &x, &y, right, top, bottom);
+        self.draw_labels(&mut svg, &frame);
         svg.push_str("</svg>\n");
         svg
     }
 
-    fn draw_axes(&self, svg: &mut String, x: &Mapping, y: &Mapping, right: f64, top: f64, bottom: f64) {
+    fn draw_axes(&self, svg: &mut String, &Frame { ref x, ref y, right, top, bottom }: &Frame) {
         for tick in y.ticks(&self.y) {
             let Some(at) = y.position(tick) else { continue };
-            let _ = writeln!(
-                svg,
-                "<line class=\"grid\" x1=\"{LEFT:.1}\" x2=\"{right:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"{GRID}\"/>"
-            );
-            text(svg, LEFT - 8.0, at + 4.5, "end", "soft", &format!("fill=\"{SOFT}\""), &self.y.text(tick));
+            stroke(svg, "grid", [LEFT, right], [at, at], GRID);
+            text(svg, (LEFT - 8.0, at + 4.5), "end", "soft", "", &self.y.text(tick));
         }
         let mut free_from = f64::NEG_INFINITY;
         let crowded = self.x.is_crowded(right - LEFT);
         let short = if crowded { words::told_apart(&self.x.names, LONGEST_NAME) } else { Vec::new() };
         for tick in x.ticks(&self.x) {
             let Some(at) = x.position(tick) else { continue };
-            let _ = writeln!(
-                svg,
-                "<line class=\"tick\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{bottom:.1}\" y2=\"{:.1}\" stroke=\"{SOFT}\"/>",
-                bottom + 5.0
-            );
+            stroke(svg, "tick", [at, at], [bottom, bottom + 5.0], SOFT);
             let label = self.x.text(tick);
             let half = 0.5 * label.chars().count() as f64 * 13.0 * ADVANCE;
             if crowded {
@@ -388,74 +431,61 @@ impl Plot {
                 }
                 free_from = at + 20.0;
                 let (at, down) = (at + 4.0, bottom + 18.0);
-                let turned = format!("fill=\"{SOFT}\" transform=\"rotate(-35 {at:.1} {down:.1})\"");
-                text(svg, at, down, "end", "soft", &turned, short.get(tick as usize).unwrap_or(&label));
+                let turned = format!(" transform=\"rotate(-35 {at:.1} {down:.1})\"");
+                text(svg, (at, down), "end", "soft", &turned, short.get(tick as usize).unwrap_or(&label));
             } else if at - half >= free_from {
-                text(svg, at, bottom + 21.0, "middle", "soft", &format!("fill=\"{SOFT}\""), &label);
+                text(svg, (at, bottom + 21.0), "middle", "soft", "", &label);
                 free_from = at + half + 6.0;
             }
         }
-        let _ = writeln!(
-            svg,
-            "<line class=\"tick\" x1=\"{LEFT:.1}\" x2=\"{right:.1}\" y1=\"{bottom:.1}\" y2=\"{bottom:.1}\" stroke=\"{SOFT}\"/>"
-        );
-        text(svg, 0.5 * (LEFT + right), HEIGHT - 14.0, "middle", "ink", &format!("fill=\"{INK}\""), &self.x.label);
+        stroke(svg, "tick", [LEFT, right], [bottom, bottom], SOFT);
+        text(svg, (0.5 * (LEFT + right), HEIGHT - 14.0), "middle", "ink", "", &self.x.label);
         let middle = 0.5 * (top + bottom);
-        let turned = format!("fill=\"{INK}\" transform=\"rotate(-90 18 {middle:.1})\"");
-        text(svg, 18.0, middle, "middle", "ink", &turned, &self.y.label);
+        let turned = format!(" transform=\"rotate(-90 18 {middle:.1})\"");
+        text(svg, (18.0, middle), "middle", "ink", &turned, &self.y.label);
     }
 
     /// Names at the right end of their lines, pushed apart where they would overlap.
-    fn draw_labels(&self, svg: &mut String, x: &Mapping, y: &Mapping, right: f64, top: f64, bottom: f64) {
+    fn draw_labels(&self, svg: &mut String, frame: &Frame) {
+        const APART: f64 = 18.0;
+        let (left, top) = (frame.right + 4.0, frame.top);
         let mut labels: Vec<(f64, &Series)> = Vec::new();
         for series in self.series.iter().filter(|s| s.labelled) {
-            let mut drawn = series.points.iter().filter_map(|(p, _)| x.position(p.x).zip(y.position(p.y)));
-            if let Some((_, at)) = drawn.next_back() {
-                // Shades are listed from the highest to the lowest.
-                let at =
-                    if series.style == Style::Tiles { top + 18.0 * (SHADES.len() - series.colour) as f64 } else { at };
-                labels.push((at, series));
-            }
+            let Some((_, last)) = series.points.iter().filter_map(|(p, _)| frame.place(p)).next_back() else {
+                continue;
+            };
+            // Shades are listed from the highest to the lowest.
+            let is_shade = series.style == Style::Tiles;
+            labels.push((if is_shade { top + APART * (SHADES.len() - series.color) as f64 } else { last }, series));
         }
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
-        const APART: f64 = 18.0;
         for i in 1..labels.len() {
             labels[i].0 = labels[i].0.max(labels[i - 1].0 + APART);
         }
-        let mut limit = bottom;
+        let mut limit = frame.bottom;
         for label in labels.iter_mut().rev() {
             label.0 = label.0.min(limit).max(top);
             limit = label.0 - APART;
         }
         for (at, series) in labels {
-            let colour = series.paint();
+            let (color, dash) = (series.paint(), series.style.dash());
             let _ = write!(svg, "<g class=\"label\" data-series=\"{}\">", escape(&series.name));
-            let mut name = colour;
+            let mut name = color;
             if series.style.has_marks() {
-                mark(svg, series.colour, right + 11.0, at);
+                mark(svg, series.color, left + 7.0, at);
             } else if series.style == Style::Tiles {
                 name = INK;
-                let (left, top) = (right + 4.0, at - 7.0);
+                let top = at - 7.0;
                 let _ =
-                    write!(svg, "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"14\" height=\"14\" fill=\"{colour}\"/>");
+                    write!(svg, "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"14\" height=\"14\" fill=\"{color}\"/>");
             } else {
-                let dash = series.style.dash();
+                let right = left + 14.0;
                 let _ = write!(
                     svg,
-                    "<line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"{colour}\" stroke-width=\"2\"{dash}/>",
-                    right + 4.0,
-                    right + 18.0
+                    "<line x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"{color}\" stroke-width=\"2\"{dash}/>"
                 );
             }
-            text(
-                svg,
-                right + 23.0,
-                at + 4.5,
-                "start",
-                "name",
-                &format!("fill=\"{name}\" font-weight=\"600\""),
-                &series.name,
-            );
+            painted(svg, (left + 19.0, at + 4.5), "start", "name", name, " font-weight=\"600\"", &series.name);
             svg.push_str("</g>\n");
         }
     }
@@ -469,74 +499,58 @@ fn spacing(values: impl Iterator<Item = f64>, mapping: &Mapping) -> f64 {
     gaps.fold((mapping.to - mapping.from).abs(), f64::min)
 }
 
-fn draw_tiles(svg: &mut String, series: &Series, x: &Mapping, y: &Mapping, (width, height): (f64, f64)) {
-    let colour = series.paint();
+fn draw_tiles(svg: &mut String, series: &Series, frame: &Frame, (width, height): (f64, f64)) {
     // Whole pixels, and a little wider than the grid, so that no seams show.
     let crisp = "class=\"series\" shape-rendering=\"crispEdges\"";
     let _ = writeln!(svg, "<g {crisp} data-series=\"{}\">", escape(&series.name));
+    let (color, wide, high) = (series.paint(), width + 0.4, height + 0.4);
     for (point, tip) in &series.points {
-        let Some((px, py)) = x.position(point.x).zip(y.position(point.y)) else { continue };
+        let Some((x, y)) = frame.place(point).map(|(x, y)| (x - 0.5 * width, y - 0.5 * height)) else { continue };
+        let tip = escape(tip);
         let _ = writeln!(
             svg,
-            "<g class=\"mark\"><title>{}</title><rect fill=\"{colour}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/></g>",
-            escape(tip),
-            px - 0.5 * width,
-            py - 0.5 * height,
-            width + 0.4,
-            height + 0.4
+            "<g class=\"mark\"><title>{tip}</title><rect fill=\"{color}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{high:.1}\"/></g>"
         );
     }
     svg.push_str("</g>\n");
 }
 
-fn draw_series(svg: &mut String, series: &Series, x: &Mapping, y: &Mapping) {
-    let colour = series.paint();
+fn draw_series(svg: &mut String, series: &Series, frame: &Frame) {
+    let (color, y) = (series.paint(), &frame.y);
     let _ = writeln!(svg, "<g class=\"series\" data-series=\"{}\">", escape(&series.name));
-    let drawn: Vec<_> =
-        series.points.iter().filter_map(|(p, tip)| Some((x.position(p.x)?, y.position(p.y)?, p, tip))).collect();
+    let drawn: Vec<_> = series.points.iter().filter_map(|(p, tip)| Some((frame.place(p)?, p, tip))).collect();
     if series.style == Style::Band {
         let end = |p: &Point, high: bool| y.position(p.range.map_or(p.y, |(l, h)| if high { h } else { l }));
-        let side = |high: bool| {
-            drawn
-                .iter()
-                .filter_map(move |(px, _, p, _)| Some(format!("{px:.1},{:.1}", end(p, high)?)))
-                .collect::<Vec<_>>()
-        };
-        let (mut around, mut back) = (side(true), side(false));
-        back.reverse();
-        around.append(&mut back);
-        let _ = writeln!(
-            svg,
-            "<polygon class=\"band\" fill=\"{colour}\" fill-opacity=\"0.18\" points=\"{}\"/>",
-            around.join(" ")
-        );
+        let side =
+            |high: bool| drawn.iter().filter_map(move |((x, _), p, _)| Some(format!("{x:.1},{:.1}", end(p, high)?)));
+        let around: Vec<_> = side(true).chain(side(false).rev()).collect();
+        let around = around.join(" ");
+        let _ = writeln!(svg, "<polygon class=\"band\" fill=\"{color}\" fill-opacity=\"0.18\" points=\"{around}\"/>");
     }
     if series.style != Style::Scatter && drawn.len() > 1 {
-        let path: Vec<_> = drawn.iter().map(|(px, py, ..)| format!("{px:.1},{py:.1}")).collect();
-        let dash = series.style.dash();
+        let path: Vec<_> = drawn.iter().map(|((x, y), ..)| format!("{x:.1},{y:.1}")).collect();
+        let (dash, path) = (series.style.dash(), path.join(" "));
         let _ = writeln!(
             svg,
-            "<polyline class=\"line\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-linejoin=\"round\"{dash} points=\"{}\"/>",
-            path.join(" ")
+            "<polyline class=\"line\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\" stroke-linejoin=\"round\"{dash} points=\"{path}\"/>"
         );
     }
-    for (px, py, point, tip) in drawn {
+    for ((px, py), point, tip) in drawn {
         let _ = write!(svg, "<g class=\"mark\"><title>{}</title>", escape(tip));
         if let Some((low, high)) = point.range.filter(|_| series.style != Style::Band) {
             // On a log axis an interval that reaches 0 is cut at the frame.
             let low = y.position(low).unwrap_or(y.from).min(y.from);
             if let Some(high) = y.position(high) {
+                let left = px - 4.0;
                 let _ = write!(
                     svg,
-                    "<path class=\"bar\" d=\"M{px:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h8M{:.1} {high:.1}h8\" \
-                     stroke=\"{colour}\" stroke-width=\"1.5\" fill=\"none\"/>",
-                    px - 4.0,
-                    px - 4.0
+                    "<path class=\"bar\" d=\"M{px:.1} {low:.1}V{high:.1}M{left:.1} {low:.1}h8M{left:.1} {high:.1}h8\" \
+                     stroke=\"{color}\" stroke-width=\"1.5\" fill=\"none\"/>"
                 );
             }
         }
         if series.style.has_marks() {
-            mark(svg, series.colour, px, py);
+            mark(svg, series.color, px, py);
         }
         // A larger invisible target: fingers and mice need not be exact.
         let _ = writeln!(
@@ -547,10 +561,10 @@ fn draw_series(svg: &mut String, series: &Series, x: &Mapping, y: &Mapping) {
     svg.push_str("</g>\n");
 }
 
-/// Shapes differ as well as colours, so that a printed page without colour can be read.
+/// Shapes differ as well as colors, so that a printed page without color can be read.
 fn mark(svg: &mut String, number: usize, x: f64, y: f64) {
-    let colour = PALETTE[number % PALETTE.len()];
-    let paint = format!("class=\"shape\" fill=\"{colour}\" stroke=\"#ffffff\" stroke-width=\"1\"");
+    let color = PALETTE[number % PALETTE.len()];
+    let paint = format!("class=\"shape\" fill=\"{color}\" stroke=\"#ffffff\" stroke-width=\"1\"");
     let _ = match number % 5 {
         0 => write!(svg, "<circle {paint} cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\"/>"),
         1 => write!(svg, "<rect {paint} x=\"{:.1}\" y=\"{:.1}\" width=\"8.4\" height=\"8.4\"/>", x - 4.2, y - 4.2),
@@ -560,11 +574,24 @@ fn mark(svg: &mut String, number: usize, x: f64, y: f64) {
     };
 }
 
-fn text(svg: &mut String, x: f64, y: f64, anchor: &str, class: &str, paint: &str, content: &str) {
+/// A straight line of a frame.
+fn stroke(svg: &mut String, class: &str, [x1, x2]: [f64; 2], [y1, y2]: [f64; 2], color: &str) {
     let _ = writeln!(
         svg,
-        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" {paint}>{}</text>",
-        escape(content)
+        "<line class=\"{class}\" x1=\"{x1:.1}\" x2=\"{x2:.1}\" y1=\"{y1:.1}\" y2=\"{y2:.1}\" stroke=\"{color}\"/>"
+    );
+}
+
+/// Words in the color of their class, with further attributes.
+fn text(svg: &mut String, place: (f64, f64), anchor: &str, class: &str, attributes: &str, content: &str) {
+    painted(svg, place, anchor, class, if class == "ink" { INK } else { SOFT }, attributes, content);
+}
+
+fn painted(svg: &mut String, at: (f64, f64), anchor: &str, class: &str, color: &str, more: &str, content: &str) {
+    let ((x, y), content) = (at, escape(content));
+    let _ = writeln!(
+        svg,
+        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{color}\"{more}>{content}</text>"
     );
 }
 

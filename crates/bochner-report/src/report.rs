@@ -17,14 +17,22 @@ impl Report {
         Report { title: title.into(), body }
     }
 
-    pub fn heading(&mut self, text: &str) -> &mut Self {
-        let _ = writeln!(self.body, "<h2>{}</h2>", escape(text));
+    fn element(&mut self, tag: &str, text: &str) -> &mut Self {
+        let _ = writeln!(self.body, "<{tag}>{}</{tag}>", escape(text));
         self
     }
 
+    pub fn heading(&mut self, text: &str) -> &mut Self {
+        self.element("h2", text)
+    }
+
     pub fn paragraph(&mut self, text: &str) -> &mut Self {
-        let _ = writeln!(self.body, "<p>{}</p>", escape(text));
-        self
+        self.element("p", text)
+    }
+
+    /// Small print at the foot.
+    pub fn footer(&mut self, text: &str) -> &mut Self {
+        self.element("footer", text)
     }
 
     pub fn plot(&mut self, plot: &Plot) -> &mut Self {
@@ -39,12 +47,6 @@ impl Report {
 
     pub fn table(&mut self, table: &Table) -> &mut Self {
         self.body.push_str(&table.to_html());
-        self
-    }
-
-    /// Small print at the foot.
-    pub fn footer(&mut self, text: &str) -> &mut Self {
-        let _ = writeln!(self.body, "<footer>{}</footer>", escape(text));
         self
     }
 

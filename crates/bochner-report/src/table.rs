@@ -1,4 +1,13 @@
 //! One table, four faces: aligned text for people, JSON and CSV for programs, HTML for the report.
+//!
+//! ```
+//! use bochner_report::table::{Show, Table};
+//! let mut table = Table::new("").words("map", "map").numbers("count", "D").column("error", "error", Show::Percent(1));
+//! table.add(&[&"Fourier", &1024_usize, &0.125]);
+//! table.add(&[&"none", &None::<usize>, &0.5]);
+//! assert!(table.to_text(false).contains("Fourier   1,024   12.5 %"));
+//! assert_eq!(table.to_csv(), "map,count,error\nFourier,1024,0.125\nnone,,0.5\n");
+//! ```
 
 use bochner::words;
 use serde_json::Value;
@@ -51,48 +60,119 @@ pub struct Cell {
 }
 
 impl Cell {
+    fn new(text: impl Into<String>, value: impl Into<Value>) -> Self {
+        Cell { text: text.into(), value: value.into(), tone: Tone::Plain }
+    }
+
     pub fn text(text: impl Into<String>) -> Self {
         let text = text.into();
-        Cell { value: Value::from(text.clone()), text, tone: Tone::Plain }
+        Cell::new(text.clone(), text)
     }
 
     pub fn count(n: usize) -> Self {
-        Cell { text: words::count(n), value: n.into(), tone: Tone::Plain }
+        Cell::new(words::count(n), n)
     }
 
     /// A number with so many significant digits for people, all of them for programs.
     pub fn number(value: f64, digits: usize) -> Self {
-        Cell { text: words::significant(value, digits), value: value.into(), tone: Tone::Plain }
+        Cell::new(words::significant(value, digits), value)
     }
 
     /// A number with so many decimals, for columns that line up at the point.
     pub fn fixed(value: f64, decimals: usize) -> Self {
-        Cell { text: format!("{value:.decimals$}"), value: value.into(), tone: Tone::Plain }
+        Cell::new(format!("{value:.decimals$}"), value)
     }
 
     /// A fraction shown as a percentage.
     pub fn percent(fraction: f64, decimals: usize) -> Self {
-        Cell { text: format!("{:.decimals$} %", 100.0 * fraction), value: fraction.into(), tone: Tone::Plain }
+        Cell::new(format!("{:.decimals$} %", 100.0 * fraction), fraction)
     }
 
     /// Seconds.
     pub fn duration(seconds: f64) -> Self {
-        Cell { text: words::duration(seconds), value: seconds.into(), tone: Tone::Plain }
+        Cell::new(words::duration(seconds), seconds)
     }
 
     /// Bytes.
     pub fn bytes(bytes: u64) -> Self {
-        Cell { text: words::rate(bytes as f64, "B"), value: bytes.into(), tone: Tone::Plain }
+        Cell::new(words::rate(bytes as f64, "B"), bytes)
     }
 
     /// Nothing to show, and why (`n/a`, `no closed form`).
     pub fn missing(why: &str) -> Self {
-        Cell { text: why.into(), value: Value::Null, tone: Tone::Plain }
+        Cell::new(why, Value::Null)
     }
 
+    #[must_use]
     pub fn toned(mut self, tone: Tone) -> Self {
         self.tone = tone;
         self
+    }
+}
+
+/// How the numbers of a column are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Show {
+    /// With so many significant digits.
+    Number(usize),
+    /// With so many decimals.
+    Fixed(usize),
+    /// A fraction as a percentage with so many decimals.
+    Percent(usize),
+    /// Seconds.
+    Duration,
+}
+
+impl Show {
+    /// The cell of a number.
+    pub fn cell(self, value: f64) -> Cell {
+        match self {
+            Show::Number(digits) => Cell::number(value, digits),
+            Show::Fixed(decimals) => Cell::fixed(value, decimals),
+            Show::Percent(decimals) => Cell::percent(value, decimals),
+            Show::Duration => Cell::duration(value),
+        }
+    }
+}
+
+/// What [`Table::add`] takes: words, counts, numbers that are shown as their column says, nothing.
+pub trait Entry {
+    fn cell(&self, show: Show) -> Cell;
+}
+
+impl Entry for &str {
+    fn cell(&self, _: Show) -> Cell {
+        Cell::text(*self)
+    }
+}
+
+impl Entry for String {
+    fn cell(&self, _: Show) -> Cell {
+        Cell::text(self)
+    }
+}
+
+impl Entry for usize {
+    fn cell(&self, _: Show) -> Cell {
+        Cell::count(*self)
+    }
+}
+
+impl Entry for f64 {
+    fn cell(&self, show: Show) -> Cell {
+        show.cell(*self)
+    }
+}
+
+impl Entry for Cell {
+    fn cell(&self, _: Show) -> Cell {
+        self.clone()
+    }
+}
+
+impl<E: Entry> Entry for Option<E> {
+    fn cell(&self, show: Show) -> Cell {
+        self.as_ref().map_or_else(|| Cell::missing("–"), |entry| entry.cell(show))
     }
 }
 
@@ -103,6 +183,7 @@ struct Column {
     /// Heading for people.
     heading: String,
     numeric: bool,
+    show: Show,
 }
 
 /// Rows of cells under headings.
@@ -122,20 +203,32 @@ impl Table {
         Table { title: title.into(), ..Table::default() }
     }
 
-    /// A column of words.
-    pub fn words(mut self, key: &str, heading: &str) -> Self {
-        self.columns.push(Column { key: key.into(), heading: heading.into(), numeric: false });
+    fn with(mut self, key: &str, heading: &str, numeric: bool, show: Show) -> Self {
+        self.columns.push(Column { key: key.into(), heading: heading.into(), numeric, show });
         self
     }
 
+    /// A column of words.
+    #[must_use]
+    pub fn words(self, key: &str, heading: &str) -> Self {
+        self.with(key, heading, false, Show::Number(6))
+    }
+
     /// A column of numbers.
-    pub fn numbers(mut self, key: &str, heading: &str) -> Self {
-        self.columns.push(Column { key: key.into(), heading: heading.into(), numeric: true });
-        self
+    #[must_use]
+    pub fn numbers(self, key: &str, heading: &str) -> Self {
+        self.with(key, heading, true, Show::Number(6))
+    }
+
+    /// A column of numbers that are all shown in the same way.
+    #[must_use]
+    pub fn column(self, key: &str, heading: &str, show: Show) -> Self {
+        self.with(key, heading, true, show)
     }
 
     /// What holds for all rows, for programs, to whom a title says nothing: fields of an object beside `rows` in JSON,
     /// columns in CSV.
+    #[must_use]
     pub fn with_facts(mut self, rows: &'static str, facts: Vec<(String, Value)>) -> Self {
         self.facts = Some((rows, facts));
         self
@@ -144,6 +237,12 @@ impl Table {
     pub fn push(&mut self, row: Vec<Cell>) {
         debug_assert_eq!(row.len(), self.columns.len(), "a row of {:?} has the wrong length", self.title);
         self.rows.push(row);
+    }
+
+    /// Adds a row whose numbers are shown as their columns say.
+    pub fn add(&mut self, row: &[&dyn Entry]) {
+        debug_assert_eq!(row.len(), self.columns.len(), "a row of {:?} has the wrong length", self.title);
+        self.push(row.iter().zip(&self.columns).map(|(entry, column)| entry.cell(column.show)).collect());
     }
 
     /// Starts a new group of rows.
@@ -157,17 +256,17 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The table in the format asked for; text is coloured where `colour`.
-    pub fn to(&self, format: Format, colour: bool) -> String {
+    /// The table in the format asked for; text is colored where `color`.
+    pub fn to(&self, format: Format, color: bool) -> String {
         match format {
-            Format::Text => self.to_text(colour),
+            Format::Text => self.to_text(color),
             Format::Json => format!("{:#}\n", self.to_json()),
             Format::Csv => self.to_csv(),
         }
     }
 
-    /// Aligned text; headings bold and verdicts coloured where `colour`.
-    pub fn to_text(&self, colour: bool) -> String {
+    /// Aligned text; headings bold and verdicts colored where `color`.
+    pub fn to_text(&self, color: bool) -> String {
         let widths: Vec<usize> = (0..self.columns.len())
             .map(|j| {
                 let cells = self.rows.iter().map(|row| width(&row[j].text));
@@ -178,7 +277,7 @@ impl Table {
             let mut line = String::new();
             for (j, (text, code)) in cells.enumerate() {
                 let fill = " ".repeat(widths[j] - width(text) + if j == 0 { 0 } else { GAP });
-                let painted = paint(text, code, colour);
+                let painted = paint(text, code, color);
                 match (self.columns[j].numeric, j) {
                     (true, _) => line.extend([fill, painted]),
                     (false, 0) => line.extend([painted, fill]),
@@ -188,10 +287,10 @@ impl Table {
             format!("{}\n", line.trim_end())
         };
         let rule = "─".repeat(widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1));
-        let rule = format!("{}\n", paint(&rule, "2", colour));
+        let rule = format!("{}\n", paint(&rule, "2", color));
         let mut text = String::new();
         if !self.title.is_empty() {
-            text.extend([paint(&self.title, "1", colour).as_str(), "\n\n"]);
+            text.extend([paint(&self.title, "1", color).as_str(), "\n\n"]);
         }
         text.push_str(&line(&mut self.columns.iter().map(|c| (c.heading.as_str(), "1"))));
         text.push_str(&rule);
@@ -276,8 +375,8 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-fn paint(text: &str, code: &str, colour: bool) -> String {
-    if colour && !code.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+fn paint(text: &str, code: &str, color: bool) -> String {
+    if color && !code.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
 fn quote(field: &str) -> String {
@@ -327,16 +426,16 @@ mod tests {
     }
 
     #[test]
-    fn colour_changes_nothing_but_escape_sequences() {
+    fn color_changes_nothing_but_escape_sequences() {
         let mut plain = String::new();
-        let coloured = table().to_text(true);
-        let mut rest = coloured.as_str();
+        let colored = table().to_text(true);
+        let mut rest = colored.as_str();
         while let Some(start) = rest.find('\x1b') {
             plain.push_str(&rest[..start]);
             rest = &rest[start + rest[start..].find('m').unwrap() + 1..];
         }
         plain.push_str(rest);
-        assert_ne!(coloured, plain);
+        assert_ne!(colored, plain);
         assert_eq!(plain, table().to_text(false));
     }
 

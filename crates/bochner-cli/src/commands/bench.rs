@@ -1,6 +1,6 @@
 use crate::cli::Context;
 use crate::output_args::FormatArgs;
-use bochner_papers::bench::{self, ALL, Bench, Benchmark, Peers, add_lines, empty_table};
+use bochner_papers::bench::{Bench, Benchmark, Peers, add_lines, all, empty_table};
 use bochner_report::table::{Cell, Table};
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::progress::Watch;
@@ -40,7 +40,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     if args.names.iter().any(|n| n == "list") {
         let mut table = Table::new("").words("name", "name").words("about", "what is timed");
-        for benchmark in ALL {
+        for benchmark in all() {
             table.push(vec![Cell::text(benchmark.name), Cell::text(benchmark.about)]);
         }
         return context.table(&table, args.format);
@@ -68,13 +68,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
 
 fn choose(names: &[String]) -> Outcome<Vec<&'static Benchmark>> {
     if names.is_empty() {
-        return Ok(bench::ALL.iter().collect());
+        return Ok(all().iter().collect());
     }
     names
         .iter()
         .map(|name| {
-            ALL.iter().find(|b| b.name == name).ok_or_else(|| {
-                let known: Vec<_> = ALL.iter().map(|b| b.name).collect();
+            all().iter().find(|b| b.name == name).ok_or_else(|| {
+                let known: Vec<_> = all().iter().map(|b| b.name).collect();
                 Failure::Usage(format!("there is no benchmark {name}; there are {}", known.join(", ")))
             })
         })

@@ -2,7 +2,7 @@ use crate::cli::Context;
 use crate::output_args::{FormatArgs, PlotsArgs};
 use crate::values;
 use bochner::words;
-use bochner_papers::reproduce::{self, EXPERIMENTS, Settings};
+use bochner_papers::reproduce::{self, Settings, experiments};
 use bochner_report::plot::wrap;
 use bochner_report::table::{Cell, Table};
 use bochner_table::failure::{Failure, Outcome};
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         None => context.print(&listed(|name| context.bold(name))),
         Some("all") => {
             let mut failed = Vec::new();
-            for experiment in EXPERIMENTS {
+            for experiment in experiments() {
                 match reproduce(experiment) {
                     Ok(()) => {}
                     Err(Failure::Interrupted) => return Err(Failure::Interrupted),
@@ -96,10 +96,10 @@ const WIDTH: usize = 80;
 
 /// The list for people: a line per experiment would be as long as its longest list of data sets.
 fn listed(bold: impl Fn(&str) -> String) -> String {
-    let names = EXPERIMENTS.iter().map(|e| e.name.len()).max().unwrap_or(0);
+    let names = experiments().iter().map(|e| e.name.len()).max().unwrap_or(0);
     let mut text = format!("{:names$}   {:>11}   what it shows, on which data\n", "name", "full run");
     text += &format!("{}\n", "─".repeat(WIDTH));
-    for e in EXPERIMENTS {
+    for e in experiments() {
         let mut lines = wrap(e.what, WIDTH - names - 17);
         if !e.needs.is_empty() {
             lines.extend(wrap(&format!("({})", e.needs.join(", ")), WIDTH - names - 17));
@@ -120,7 +120,7 @@ fn list() -> Table {
         .words("what", "what it shows")
         .words("data", "data sets")
         .numbers("minutes", "full run");
-    for e in EXPERIMENTS {
+    for e in experiments() {
         table.push(vec![
             Cell::text(e.name),
             Cell::text(e.what),
@@ -142,7 +142,7 @@ mod tests {
             assert!(line.chars().count() <= WIDTH && line.trim_end() == line, "{line}");
         }
         let words: Vec<&str> = text.split_whitespace().collect();
-        for e in EXPERIMENTS {
+        for e in experiments() {
             let told = e.what.split_whitespace().chain([e.name]);
             told.for_each(|word| assert!(words.contains(&word), "{}: {word}", e.name));
         }

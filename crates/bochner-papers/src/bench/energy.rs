@@ -22,16 +22,16 @@ impl Energy {
     }
 
     /// Joules of `work`, of the whole machine.
-    pub(crate) fn of(&self, work: impl FnOnce()) -> f64 {
+    pub(crate) fn of(&self, work: &mut dyn FnMut() -> bochner::Result<()>) -> bochner::Result<f64> {
         let before = self.read();
-        work();
+        work()?;
         let spent = |(i, folder): (usize, &PathBuf)| {
             let now = number(folder, "energy_uj");
             // Counters wrap at a value of their own.
             let wrapped = if now < before[i] { number(folder, "max_energy_range_uj") } else { 0.0 };
             now + wrapped - before[i]
         };
-        self.counters.iter().enumerate().map(spent).sum::<f64>() * 1e-6
+        Ok(self.counters.iter().enumerate().map(spent).sum::<f64>() * 1e-6)
     }
 
     fn read(&self) -> Vec<f64> {

@@ -1,15 +1,6 @@
 //! A streamed fit on twice the rows: twice the time, the same memory.
 
-use super::{Bar, Bench, Line};
-use bochner::feature::{Describe, Directions, FourierSpec};
-use bochner::linalg::TileMut;
-use bochner::model::{Fit, Ridge};
-use bochner::random::{Role, Seed, fill_normals};
-use bochner::rows::{RowBlock, RowSource};
-use bochner::words::count;
-use bochner_table::failure::Outcome;
-use ndarray::ArrayView2;
-use std::time::Instant;
+use super::*;
 
 pub(super) const DIM: usize = 64;
 const BLOCK: usize = 2048;
@@ -52,41 +43,26 @@ impl RowSource<f32> for Drawn {
     }
 }
 
-/// Lets [`peak_memory`] start again, where the system allows it.
-pub(super) fn forget_peak() {
-    // The number 5 resets the peak and nothing else (proc(5)); a refusal leaves the old, larger peak.
-    let _ = std::fs::write("/proc/self/clear_refs", "5");
-}
-
-/// Most memory this process has held, in bytes, where the system says so.
-pub(super) fn peak_memory() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse::<f64>().ok().map(|kib| 1024.0 * kib)
+/// Features of such rows.
+pub(super) fn map(features: usize) -> Outcome<DynMap<f32>> {
+    let projection = Directions::Sorf;
+    let spec = FourierSpec { n_components: features, length_scale: 8.0.into(), projection, ..Default::default() };
+    Ok(spec.build::<f32>(DIM)?)
 }
 
 pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
-    let n = if bench.full { 200_000 } else { 40_000 };
-    let spec = FourierSpec {
-        n_components: 2048,
-        length_scale: 8.0.into(),
-        projection: Directions::Sorf,
-        ..Default::default()
-    };
+    let n = bench.size(200_000, 40_000);
     let mut figures = Vec::new();
     for rows in [n / 4, n, 2 * n] {
-        bench.progress.at(format!("ridge on {} rows", count(rows)).into())?;
-        let ridge = Ridge::new(spec.build::<f32>(DIM)?, 1.0)?;
-        let start = Instant::now();
-        std::hint::black_box(ridge.fit_stream(&mut Drawn { rows }, &mut bochner::Context::default())?);
-        figures.push((start.elapsed().as_secs_f64(), peak_memory()));
+        bench.at(format!("ridge on {} rows", count(rows)))?;
+        let ridge = Ridge::new(map(2048)?, 1.0)?;
+        let time = once(|| ridge.fit_stream(&mut Drawn { rows }, &mut Context::default()))?;
+        figures.push((time, peak_memory()));
     }
     let [_, (once, memory), (twice, more)] = figures[..] else { return Ok(Vec::new()) };
     let case = format!("ridge, D = 2,048, {} and {} rows", count(n), count(2 * n));
     let mut lines = vec![Line::time(format!("{case}: time"), twice, "half the rows", once, Bar::AtMost(2.2))];
-    if let (Some(memory), Some(more)) = (memory, more) {
-        // The factorisation's share of the time does not grow, so that the ratio may stay below 2.
-        lines.push(Line::speed(format!("{case}: peak memory"), more, "half the rows", memory, "B", Bar::AtMost(1.05)));
-    }
+    // The factorisation's share of the time does not grow, so that the ratio may stay below 2.
+    lines.extend(Line::memory(&case, more, "half the rows", memory, 1.05));
     Ok(lines)
 }

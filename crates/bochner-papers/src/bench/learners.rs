@@ -1,26 +1,20 @@
 //! Models: ridge, conjugate gradients, Gaussian processes, exact kernel ridge, growth with rows.
 
-use super::growth::{Drawn, peak_memory};
-use super::{Bar, Bench, Line, Measure};
-use bochner::feature::{Describe, Directions, DynMap, FeatureMap, FourierSpec};
+use super::growth::{DIM, Drawn, map};
+use super::*;
 use bochner::kernel::Gaussian;
 use bochner::model::exact::{ExactSolver, KernelRidge};
-use bochner::model::{Fit, GpClassifier, GpRegressor, Ridge, RidgeClassifier};
-use bochner::rows::{InMemory, RowBlock, RowSource};
+use bochner::model::{GpClassifier, GpRegressor, RidgeClassifier};
+use bochner::rows::InMemory;
 use bochner::solve::{ConjugateGradients, Preconditioner, Solver};
-use bochner::words::count;
-use bochner_table::failure::Outcome;
-use ndarray::Array2;
-use std::hint::black_box;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 const CLASSES: usize = 10;
 
 /// Rows of [`Drawn`] with the number of a class as target.
-struct Labelled(Drawn);
+struct Labeled(Drawn);
 
-impl RowSource<f32> for Labelled {
+impl RowSource<f32> for Labeled {
     fn input_dim(&self) -> usize {
         self.0.input_dim()
     }
@@ -48,23 +42,6 @@ impl RowSource<f32> for Labelled {
     }
 }
 
-fn map(features: usize) -> Outcome<DynMap<f32>> {
-    let projection = Directions::Sorf;
-    let spec = FourierSpec { n_components: features, length_scale: 8.0.into(), projection, ..Default::default() };
-    Ok(spec.build::<f32>(super::growth::DIM)?)
-}
-
-/// Starts the count of the largest memory afresh, where the system lets us.
-fn forget_peak() {
-    let _ = std::fs::write("/proc/self/clear_refs", "5");
-}
-
-fn timed<T>(work: impl FnOnce() -> bochner::Result<T>) -> Outcome<f64> {
-    let start = Instant::now();
-    black_box(work()?);
-    Ok(start.elapsed().as_secs_f64())
-}
-
 pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let mut lines = Vec::new();
     ridge(bench, &mut lines)?;
@@ -75,40 +52,32 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     Ok(lines)
 }
 
-fn ridge(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome<()> {
-    let (rows, features) = if bench.full { (60_000, 8192) } else { (8192, 1024) };
+fn ridge(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
+    let (rows, features) = bench.size((60_000, 8192), (8192, 1024));
     let case = format!("ridge classifier, {} x {} f32, 10 outputs", count(rows), count(features));
-    bench.progress.at(case.clone().into())?;
+    bench.at(&case)?;
     let ridge = Ridge::new(map(features)?, 1.0)?.with_solver(Solver::Cholesky);
     let classifier = RidgeClassifier::new(ridge).with_classes(CLASSES)?;
     forget_peak();
-    let ours = timed(|| classifier.fit_stream(&mut Labelled(Drawn { rows }), &mut bochner::Context::default()))?;
-    let peak = peak_memory();
-    match bench.peers {
-        Some(peers) => {
-            bench.progress.at("numpy and scipy".into())?;
-            for (name, theirs) in peers.time("ridge", &[rows.to_string(), features.to_string()])? {
-                lines.push(Line::time(&case, ours, &name, theirs, Bar::AtMost(1.25)));
-            }
-        }
-        None => lines.push(Line::alone(&case, Measure::Seconds(ours))),
-    }
-    if let Some(peak) = peak {
-        // A square of the size of the features in f32: what the peers hold besides the features.
-        let allowed = 4.0 * (features * features) as f64 + 300e6;
-        let name = "Gram in f32 + 300 MB";
-        lines.push(Line::speed(format!("{case}: peak memory"), peak, name, allowed, "B", Bar::AtMost(1.0)));
-    }
+    let ours = once(|| classifier.fit_stream(&mut Labeled(Drawn { rows }), &mut Context::default()))?;
+    // A square of the size of the features in f32: what the peers hold besides the features.
+    let allowed = 4.0 * (features * features) as f64 + 300e6;
+    let memory = Line::memory(&case, peak_memory(), "Gram in f32 + 300 MB", Some(allowed), 1.0);
+    let peer = bench.peer("numpy and scipy", "ridge", &[&rows, &features])?;
+    lines.extend(beside(&peer, Line::alone(&case, Cell::duration(ours)), |name, theirs| {
+        Line::time(&case, ours, name, theirs, Bar::AtMost(1.25))
+    }));
+    lines.extend(memory);
     Ok(())
 }
 
-fn conjugate_gradients(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome<()> {
-    let (rows, features) = if bench.full { (60_000, 100_000) } else { (8192, 10_000) };
+fn conjugate_gradients(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
+    let (rows, features) = bench.size((60_000, 100_000), (8192, 10_000));
     let case = format!("conjugate gradients, {} x {} f32, 10 outputs", count(rows), count(features));
-    bench.progress.at(case.clone().into())?;
+    bench.at(&case)?;
     let map = map(features)?;
     let mut block = Array2::from_elem((1024, features), 0.0f32);
-    let generate = timed(|| {
+    let generate = once(|| {
         Drawn { rows }.for_each_block(&mut |rows| {
             for start in (0..rows.rows.nrows()).step_by(1024) {
                 let end = (start + 1024).min(rows.rows.nrows());
@@ -127,89 +96,75 @@ fn conjugate_gradients(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome<()> 
     let ends: Arc<Mutex<Vec<Instant>>> = Arc::default();
     forget_peak();
     let list = ends.clone();
-    let mut context = bochner::Context::default().with_progress(move |at| {
+    let mut context = Context::default().with_progress(move |at| {
         if at.done > 0 && at.done.is_multiple_of(rows) {
             list.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
         }
     });
-    match classifier.fit_stream(&mut Labelled(Drawn { rows }), &mut context) {
+    match classifier.fit_stream(&mut Labeled(Drawn { rows }), &mut context) {
         Ok(_) | Err(bochner::Error::NotConverged { .. }) => {}
         Err(error) => return Err(error.into()),
     }
     let ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
-    let steps: Vec<f64> = ends.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
-    let mut sorted = steps;
-    sorted.sort_by(f64::total_cmp);
-    if let Some(step) = sorted.get(sorted.len() / 2) {
+    let mut steps: Vec<f64> = ends.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
+    steps.sort_by(f64::total_cmp);
+    if let Some(step) = steps.get(steps.len() / 2) {
         lines.push(Line::time(format!("{case}: one step"), *step, "one pass of features", generate, Bar::AtMost(2.5)));
     }
-    if let Some(peak) = peak_memory() {
-        lines.push(Line::speed(format!("{case}: peak memory"), peak, "20 GB", 20e9, "B", Bar::AtMost(1.0)));
-    }
+    lines.extend(Line::memory(&case, peak_memory(), "20 GB", Some(20e9), 1.0));
     Ok(())
 }
 
-fn processes(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome<()> {
-    let (rows, features) = if bench.full { (60_000, 2048) } else { (8192, 512) };
+fn processes(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
+    let (rows, features) = bench.size((60_000, 2048), (8192, 512));
     let case = format!("Gaussian-process classification, 10 classes, {} x {} f32", count(rows), count(features));
-    bench.progress.at(case.clone().into())?;
+    bench.at(&case)?;
     let regression = GpRegressor::new(map(features)?, 0.1)?;
     let classification = GpClassifier::new(map(features)?, 0.01)?.with_classes(CLASSES)?;
     // Once each to warm up on few rows, then in turn.
-    regression.fit_stream(&mut Drawn { rows: 1024 }, &mut bochner::Context::default())?;
-    let single = timed(|| regression.fit_stream(&mut Drawn { rows }, &mut bochner::Context::default()))?;
-    let many = timed(|| classification.fit_stream(&mut Labelled(Drawn { rows }), &mut bochner::Context::default()))?;
+    regression.fit_stream(&mut Drawn { rows: 1024 }, &mut Context::default())?;
+    let single = once(|| regression.fit_stream(&mut Drawn { rows }, &mut Context::default()))?;
+    let many = once(|| classification.fit_stream(&mut Labeled(Drawn { rows }), &mut Context::default()))?;
     lines.push(Line::time(case, many, "regression of the same size", single, Bar::AtMost(3.5)));
     Ok(())
 }
 
-fn growth(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome<()> {
-    let (few, many) = if bench.full { (100_000, 1_000_000) } else { (10_000, 100_000) };
+fn growth(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
+    let (few, many) = bench.size((100_000, 1_000_000), (10_000, 100_000));
     let process = GpRegressor::new(map(512)?, 0.1)?;
     let mut figures = Vec::new();
     for rows in [few, many] {
-        bench.progress.at(format!("Gaussian-process regression on {} rows", count(rows)).into())?;
+        bench.at(format!("Gaussian-process regression on {} rows", count(rows)))?;
         forget_peak();
-        figures.push((
-            timed(|| process.fit_stream(&mut Drawn { rows }, &mut bochner::Context::default()))?,
-            peak_memory(),
-        ));
+        let time = once(|| process.fit_stream(&mut Drawn { rows }, &mut Context::default()))?;
+        figures.push((time, peak_memory()));
     }
+    let [(short, memory), (long, more)] = figures[..] else { return Ok(()) };
     let case = format!("Gaussian-process regression, D = 512, {} rows", count(many));
-    lines.push(Line::time(
-        format!("{case}: time"),
-        figures[1].0,
-        "ten times a tenth",
-        10.0 * figures[0].0,
-        Bar::AtMost(1.1),
-    ));
-    if let (Some(memory), Some(more)) = (figures[0].1, figures[1].1) {
-        lines.push(Line::speed(format!("{case}: peak memory"), more, "a tenth", memory, "B", Bar::AtMost(1.05)));
-    }
+    lines.push(Line::time(format!("{case}: time"), long, "ten times a tenth", 10.0 * short, Bar::AtMost(1.1)));
+    lines.extend(Line::memory(&case, more, "a tenth", memory, 1.05));
     Ok(())
 }
 
-fn exact(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome<()> {
-    let rows = if bench.full { 60_000 } else { 4096 };
+fn exact(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
+    let rows = bench.size(60_000, 4096);
     let case = format!("exact kernel ridge by conjugate gradients, {} rows", count(rows));
-    bench.progress.at(case.clone().into())?;
+    bench.at(&case)?;
     let (mut x, mut y) = (Vec::new(), Vec::new());
     Drawn { rows }.for_each_block(&mut |block| {
         x.extend(block.rows.iter().map(|v| f64::from(*v)));
         y.extend(block.targets.iter().map(|v| f64::from(*v)));
         Ok(())
     })?;
-    let x = Array2::from_shape_vec((rows, super::growth::DIM), x).expect("rows times d numbers");
+    let x = Array2::from_shape_vec((rows, DIM), x).expect("rows times d numbers");
     let y = Array2::from_shape_vec((rows, 1), y).expect("one number per row");
     let options = ConjugateGradients { tolerance: Some(1e-4), ..ConjugateGradients::default() };
     let ridge =
         KernelRidge::new(Arc::new(Gaussian::new(8.0)?), 1.0)?.with_solver(ExactSolver::ConjugateGradients(options));
-    let mut context = bochner::Context::default().with_memory_budget(9_000_000_000)?;
+    let mut context = Context::default().with_memory_budget(9_000_000_000)?;
     forget_peak();
-    let seconds = timed(|| ridge.fit_stream(&mut InMemory::new(x.view(), y.view())?, &mut context))?;
-    lines.push(Line::alone(format!("{case}: time"), Measure::Seconds(seconds)));
-    if let Some(peak) = peak_memory() {
-        lines.push(Line::speed(format!("{case}: peak memory"), peak, "20 GB", 20e9, "B", Bar::AtMost(1.0)));
-    }
+    let seconds = once(|| ridge.fit_stream(&mut InMemory::new(x.view(), y.view())?, &mut context))?;
+    lines.push(Line::alone(format!("{case}: time"), Cell::duration(seconds)));
+    lines.extend(Line::memory(&case, peak_memory(), "20 GB", Some(20e9), 1.0));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Benchmarks: each times a kernel of this library and a reference in the same run, and compares the ratio with a bar.
 //!
-//! A new one is a file with a function and one line in [`ALL`].
+//! A new one is a file with a function, one line in `RUNNERS` and one in `data/benchmarks.json`, which says what is timed.
 
 pub(crate) mod energy;
 mod gram;
@@ -21,74 +21,68 @@ mod timing;
 
 pub use peers::Peers;
 
-use bochner::words;
-use bochner_report::table::{Cell, Table, Tone};
-use bochner_table::failure::Outcome;
+use bochner::Context;
+use bochner::feature::{Describe, Directions, DynMap, FeatureMap, FourierSpec};
+use bochner::linalg::{Tile, TileMut};
+use bochner::model::{Fit, Ridge};
+use bochner::parallel::Parallel;
+use bochner::random::{Role, Seed, fill_normals};
+use bochner::rows::{RowBlock, RowSource};
+use bochner::scalar::Real;
+use bochner::words::{self, count};
+use bochner_report::table::{Cell, Show, Table, Tone};
+use bochner_table::failure::{Failure, Outcome};
 use bochner_table::progress::Progress;
+use ndarray::{Array2, ArrayView2};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::hint::black_box;
+use std::sync::LazyLock;
+use std::time::Instant;
+use timing::{Scratch, attempt, forget_peak, normals, once, peak_memory, seconds};
 
 /// A benchmark and its name on the command line.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub struct Benchmark {
     pub name: &'static str,
     pub about: &'static str,
-    run: fn(&Bench<'_>) -> Outcome<Vec<Line>>,
 }
 
-pub const ALL: &[Benchmark] = &[
-    Benchmark {
-        name: "hadamard",
-        about: "Walsh–Hadamard transforms, against the core's rate of additions and a copy",
-        run: hadamard::run,
-    },
-    Benchmark { name: "gram", about: "Gram matrices of feature blocks, against numpy's x.T @ x", run: gram::run },
-    Benchmark { name: "normals", about: "standard normals from counters, against numpy's Philox", run: normals::run },
-    Benchmark {
-        name: "projection",
-        about: "dense projections and Fourier features, against numpy and RBFSampler",
-        run: projection::run,
-    },
-    Benchmark {
-        name: "sketches",
-        about: "polynomial sketches, against filling their output, PolynomialCountSketch and numpy",
-        run: sketches::run,
-    },
-    Benchmark {
-        name: "learners",
-        about: "ridge, conjugate gradients, Gaussian processes and exact kernel ridge, against numpy and each other",
-        run: learners::run,
-    },
-    Benchmark {
-        name: "maclaurin",
-        about: "allocations of Maclaurin features, against numpy's X @ X.T",
-        run: maclaurin::run,
-    },
-    Benchmark {
-        name: "svm",
-        about: "compressive features and linear support vector machines, against scikit-learn",
-        run: svm::run,
-    },
-    Benchmark { name: "growth", about: "a streamed fit on n and 2 n rows: time and memory", run: growth::run },
-    Benchmark {
-        name: "operator",
-        about: "operator-valued features, against exact regression, fewer rows and scalar ridge",
-        run: operator::run,
-    },
-    Benchmark {
-        name: "optical",
-        about: "optical features: time, memory and energy, beside a GPU and an optical device",
-        run: optical::run,
-    },
-    Benchmark {
-        name: "optical-memory",
-        about: "a million optical features of 100,000 inputs without stored weights (ten minutes at full size)",
-        run: optical::memory,
-    },
-    Benchmark {
-        name: "read",
-        about: "CSV, NPY and IDX files in blocks, against the raw bytes and pandas",
-        run: read::run,
-    },
+/// The benchmarks by name.
+const RUNNERS: [(&str, fn(&Bench<'_>) -> Outcome<Vec<Line>>); 13] = [
+    ("hadamard", hadamard::run),
+    ("gram", gram::run),
+    ("normals", normals::run),
+    ("projection", projection::run),
+    ("sketches", sketches::run),
+    ("learners", learners::run),
+    ("maclaurin", maclaurin::run),
+    ("svm", svm::run),
+    ("growth", growth::run),
+    ("operator", operator::run),
+    ("optical", optical::run),
+    ("optical-memory", optical::memory),
+    ("read", read::run),
 ];
+
+/// All benchmarks.
+pub fn all() -> &'static [Benchmark] {
+    static ALL: LazyLock<Vec<Benchmark>> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("../../data/benchmarks.json")).expect("the embedded list is read by a test")
+    });
+    &ALL
+}
+
+impl Benchmark {
+    pub fn run(&self, bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+        let known = RUNNERS.iter().find(|(name, _)| *name == self.name);
+        let (_, run) = known.ok_or_else(|| Failure::Failed(format!("nothing runs {}", self.name)))?;
+        let mut lines = run(bench)?;
+        lines.retain(|line| !bench.bars || line.bar != Bar::None);
+        Ok(lines)
+    }
+}
 
 /// What a benchmark may use.
 #[derive(Debug)]
@@ -101,25 +95,35 @@ pub struct Bench<'a> {
     pub bars: bool,
 }
 
-/// What is being compared: times (smaller is better) or rates (larger is better).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Measure {
-    Seconds(f64),
-    /// Per second, in this unit.
-    Rate(f64, &'static str),
-    /// In place of a value.
-    Words(&'static str),
-}
+impl Bench<'_> {
+    /// The full size or the small one.
+    fn size<T>(&self, full: T, small: T) -> T {
+        if self.full { full } else { small }
+    }
 
-impl Measure {
-    fn cell(self) -> Cell {
-        match self {
-            Measure::Seconds(s) => Cell::duration(s),
-            Measure::Rate(r, unit) => Cell::text(words::rate(r, unit)),
-            Measure::Words(words) => Cell::text(words),
-        }
+    /// Tells what is done now.
+    fn at(&self, what: impl Into<String>) -> Outcome {
+        self.progress.at(what.into().into())
+    }
+
+    /// The seconds that a script of the peers prints, told as `what`; nothing where there are no peers.
+    fn peer(&self, what: &str, script: &str, arguments: &[&dyn Display]) -> Outcome<BTreeMap<String, f64>> {
+        let Some(peers) = self.peers else { return Ok(BTreeMap::new()) };
+        self.at(what)?;
+        peers.time(script, &arguments.iter().map(ToString::to_string).collect::<Vec<_>>())
     }
 }
+
+/// A line for every time of a peer, or one alone where there are none.
+fn beside(times: &BTreeMap<String, f64>, alone: Line, line: impl Fn(&str, f64) -> Line) -> Vec<Line> {
+    match times.is_empty() {
+        true => vec![alone],
+        false => times.iter().map(|(name, seconds)| line(name, *seconds)).collect(),
+    }
+}
+
+/// What a rate or an amount counts.
+type Unit = &'static str;
 
 /// A bar on our value divided by the reference's.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -133,48 +137,37 @@ pub enum Bar {
 #[derive(Debug, Clone)]
 pub struct Line {
     pub case: String,
-    pub ours: Measure,
+    pub ours: Cell,
     pub reference: String,
-    pub theirs: Option<Measure>,
+    pub theirs: Option<Cell>,
     /// How the ratio reads: our rate over theirs, or our time over theirs.
     pub ratio: Option<f64>,
     pub bar: Bar,
 }
 
 impl Line {
+    fn ratio(case: String, reference: &str, [ours, theirs]: [f64; 2], bar: Bar, cell: impl Fn(f64) -> Cell) -> Self {
+        let (reference, ratio) = (reference.to_owned(), Some(ours / theirs));
+        Line { case, ours: cell(ours), reference, theirs: Some(cell(theirs)), ratio, bar }
+    }
+
     /// Our rate divided by the reference's: higher is better.
-    pub fn speed(
-        case: impl Into<String>,
-        ours: f64,
-        reference: &str,
-        theirs: f64,
-        unit: &'static str,
-        bar: Bar,
-    ) -> Self {
-        Line {
-            case: case.into(),
-            ours: Measure::Rate(ours, unit),
-            reference: reference.into(),
-            theirs: Some(Measure::Rate(theirs, unit)),
-            ratio: Some(ours / theirs),
-            bar,
-        }
+    pub fn speed(case: impl Into<String>, ours: f64, reference: &str, theirs: f64, unit: Unit, bar: Bar) -> Self {
+        Line::ratio(case.into(), reference, [ours, theirs], bar, |rate| Cell::text(words::rate(rate, unit)))
     }
 
     /// Our time divided by the reference's: lower is better.
     pub fn time(case: impl Into<String>, ours: f64, reference: &str, theirs: f64, bar: Bar) -> Self {
-        Line {
-            case: case.into(),
-            ours: Measure::Seconds(ours),
-            reference: reference.into(),
-            theirs: Some(Measure::Seconds(theirs)),
-            ratio: Some(ours / theirs),
-            bar,
-        }
+        Line::ratio(case.into(), reference, [ours, theirs], bar, Cell::duration)
+    }
+
+    /// The most memory this process has held, beside another peak or what it may hold; nothing where one is not known.
+    fn memory(case: &str, ours: Option<f64>, reference: &str, theirs: Option<f64>, bar: f64) -> Option<Self> {
+        Some(Line::speed(format!("{case}: peak memory"), ours?, reference, theirs?, "B", Bar::AtMost(bar)))
     }
 
     /// A value without a reference.
-    pub fn alone(case: impl Into<String>, ours: Measure) -> Self {
+    pub fn alone(case: impl Into<String>, ours: Cell) -> Self {
         Line { case: case.into(), ours, reference: String::new(), theirs: None, ratio: None, bar: Bar::None }
     }
 
@@ -187,14 +180,6 @@ impl Line {
     }
 }
 
-impl Benchmark {
-    pub fn run(&self, bench: &Bench<'_>) -> Outcome<Vec<Line>> {
-        let mut lines = (self.run)(bench)?;
-        lines.retain(|line| !bench.bars || line.bar != Bar::None);
-        Ok(lines)
-    }
-}
-
 pub fn empty_table() -> Table {
     Table::new("")
         .words("benchmark", "benchmark")
@@ -202,7 +187,7 @@ pub fn empty_table() -> Table {
         .numbers("ours", "bochner")
         .words("reference", "reference")
         .numbers("theirs", "reference's")
-        .numbers("ratio", "ratio")
+        .column("ratio", "ratio", Show::Number(3))
         .numbers("bar", "bar")
         .words("met", "")
 }
@@ -220,15 +205,18 @@ pub fn add_lines(table: &mut Table, name: &str, lines: &[Line]) {
             Bar::AtMost(bar) => Cell::text(format!("≤ {bar}")),
             Bar::None => Cell::missing(""),
         };
-        table.push(vec![
-            Cell::text(name),
-            Cell::text(line.case.clone()),
-            line.ours.cell(),
-            Cell::text(line.reference.clone()),
-            line.theirs.map_or(Cell::missing("–"), Measure::cell),
-            line.ratio.map_or(Cell::missing("–"), |r| Cell::number(r, 3)),
-            bar,
-            Cell::text(verdict).toned(tone),
-        ]);
+        let met = Cell::text(verdict).toned(tone);
+        table.add(&[&name, &line.case, &line.ours, &line.reference, &line.theirs, &line.ratio, &bar, &met]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_benchmark_says_what_it_times() {
+        assert!(all().iter().map(|b| b.name).eq(RUNNERS.iter().map(|(name, _)| *name)));
+        assert!(all().iter().all(|b| !b.about.is_empty()));
     }
 }

@@ -1,21 +1,15 @@
 //! Standard normals from counters.
 
-use super::timing::seconds;
-use super::{Bar, Bench, Line};
-use bochner::linalg::TileMut;
-use bochner::random::{Role, Seed, fill_normals};
-use bochner_table::failure::Outcome;
-use rayon::prelude::*;
-use std::hint::black_box;
+use super::*;
 
 pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
-    let count = if bench.full { 100_000_000 } else { 16_000_000 };
+    let count = bench.size(100_000_000, 16_000_000);
     // A row of a tile per stream, as projections draw their directions.
     let (columns, rows) = (1000, 100);
     let mut numbers = vec![0.0f32; count];
-    bench.progress.at("drawing normals".into())?;
-    let time = seconds(0.5, || {
-        numbers.par_chunks_mut(rows * columns).enumerate().for_each(|(i, piece)| {
+    bench.at("drawing normals")?;
+    let time = seconds(0.5, &mut || {
+        numbers.chunks_mut(rows * columns).enumerate().in_parallel().for_each(|(i, piece)| {
             let tile = TileMut::new(piece, rows, columns);
             fill_normals(Seed::new(1), Role::Direction, (i * rows) as u64, 0, tile);
         });
@@ -24,11 +18,8 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let rate = count as f64 / time;
     let case = format!("{} f32 normals", bochner::words::count(count));
     let mut lines = vec![Line::speed(&case, rate, "300 million a second", 300e6, "/s", Bar::AtLeast(1.0))];
-    if let Some(peers) = bench.peers {
-        bench.progress.at("numpy's normals".into())?;
-        for (name, seconds) in peers.time("normals", &[count.to_string()])? {
-            lines.push(Line::speed(&case, rate, &name, count as f64 / seconds, "/s", Bar::None));
-        }
+    for (name, seconds) in bench.peer("numpy's normals", "normals", &[&count])? {
+        lines.push(Line::speed(&case, rate, &name, count as f64 / seconds, "/s", Bar::None));
     }
     Ok(lines)
 }

@@ -1,25 +1,10 @@
 //! Operator-valued features, against exact regression, against fewer rows, and against scalar ridge regression.
 
-use super::timing::seconds;
-use super::{Bar, Bench, Line, growth::peak_memory};
-use bochner::feature::{Describe, OperatorSpec};
+use super::*;
+use bochner::feature::OperatorSpec;
 use bochner::kernel::{Gaussian, OperatorKernel, OutputMatrix};
-use bochner::linalg::TileMut;
-use bochner::model::{ExactOperatorRidge, Fit, OperatorRidge, Ridge};
-use bochner::random::{Role, Seed, fill_normals};
-use bochner::scalar::Real;
-use bochner::words::count;
-use bochner_table::failure::Outcome;
-use ndarray::Array2;
-use std::hint::black_box;
-use std::time::Instant;
-
-fn normals<R: Real>(n: usize, d: usize, index: u64) -> Array2<R> {
-    let mut values = Array2::from_elem((n, d), R::ZERO);
-    let window = TileMut::new(values.as_slice_mut().expect("standard layout"), n, d);
-    fill_normals(Seed::new(5), Role::Noise, index << 32, 0, window);
-    values
-}
+use bochner::model::{ExactOperatorRidge, OperatorRidge};
+use ndarray::{Array1, s};
 
 /// The gradient of a sum of cosines: a field without curl.
 fn gradient(rows: &Array2<f64>) -> Array2<f64> {
@@ -38,90 +23,63 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
 }
 
 fn against_exact(bench: &Bench<'_>) -> Outcome<Line> {
-    let (n, d) = (if bench.full { 2000 } else { 500 }, 5);
+    let (n, d) = (bench.size(2000, 500), 5);
     let rows = normals::<f64>(n, d, 1);
     let targets = gradient(&rows);
     let kernel = OperatorKernel::curl_free(2.0)?;
-    bench.progress.at("curl-free features".into())?;
+    bench.at("curl-free features")?;
     let spec = OperatorSpec { n_components: 1000, ..OperatorSpec::new(kernel.clone()) };
-    let mut failure = None;
-    let ours = seconds(0.5, || {
-        let once = || -> bochner::Result<()> {
-            let ridge = OperatorRidge::new(spec.build::<f64>(d)?, 1e-2)?;
-            black_box(ridge.fit(rows.view(), targets.view())?);
-            Ok(())
-        };
-        failure = once().err().or(failure.take());
-    });
-    if let Some(error) = failure {
-        return Err(error.into());
-    }
-    bench.progress.at("exact curl-free regression".into())?;
-    let start = Instant::now();
-    black_box(ExactOperatorRidge::new(kernel, 1e-2)?.fit(rows.view(), targets.view())?);
-    let theirs = start.elapsed().as_secs_f64();
+    let ours = attempt(0.5, || OperatorRidge::new(spec.build::<f64>(d)?, 1e-2)?.fit(rows.view(), targets.view()))?;
+    bench.at("exact curl-free regression")?;
+    let theirs = once(|| ExactOperatorRidge::new(kernel, 1e-2)?.fit(rows.view(), targets.view()))?;
     let case = format!("curl-free, {} rows, d = 5, D = 500", count(n));
     Ok(Line::speed(case, 1.0 / ours, "exact regression", 1.0 / theirs, "fits/s", Bar::AtLeast(20.0)))
 }
 
 fn growth(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
-    let (few, many) = (1000usize, if bench.full { 100_000 } else { 10_000 });
+    let (few, many) = (1000usize, bench.size(100_000, 10_000));
     let spec = OperatorSpec { n_components: 1000, ..OperatorSpec::new(OperatorKernel::curl_free(2.0)?) };
     let all = normals::<f64>(many, 5, 2);
     let targets = gradient(&all);
     let mut times = Vec::new();
     for n in [few, few, many] {
-        bench.progress.at(format!("curl-free features, {} rows", count(n)).into())?;
-        let (rows, targets) = (all.slice(ndarray::s![..n, ..]), targets.slice(ndarray::s![..n, ..]));
-        let start = Instant::now();
-        let ridge = OperatorRidge::new(spec.build::<f64>(5)?, 1e-2)?;
-        black_box(ridge.fit(rows, targets)?);
-        times.push((n as f64, start.elapsed().as_secs_f64(), peak_memory()));
+        bench.at(format!("curl-free features, {} rows", count(n)))?;
+        let (rows, targets) = (all.slice(s![..n, ..]), targets.slice(s![..n, ..]));
+        let time = once(|| OperatorRidge::new(spec.build::<f64>(5)?, 1e-2)?.fit(rows, targets))?;
+        times.push((n as f64, time, peak_memory()));
     }
     let [_, first, last] = times[..] else { return Ok(Vec::new()) };
     let slope = (last.1 / first.1).ln() / (last.0 / first.0).ln();
     let case = format!("curl-free, D = 500, {} and {} rows", count(few), count(many));
-    let mut line = Line::time(format!("{case}: log-log slope"), last.1, "fewer rows", first.1, Bar::AtMost(1.1));
-    line.ratio = Some(slope);
-    let mut lines = vec![line];
-    if let (Some(memory), Some(more)) = (first.2, last.2) {
-        lines.push(Line::speed(format!("{case}: peak memory"), more, "fewer rows", memory, "B", Bar::AtMost(1.05)));
-    }
-    Ok(lines)
+    let line = Line::time(format!("{case}: log-log slope"), last.1, "fewer rows", first.1, Bar::AtMost(1.1));
+    let memory = Line::memory(&case, last.2, "fewer rows", first.2, 1.05);
+    Ok([Line { ratio: Some(slope), ..line }].into_iter().chain(memory).collect())
 }
 
 fn against_scalar(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
-    let (n, d, p) = (if bench.full { 12_000 } else { 3000 }, 784, 10);
-    let n_components = if bench.full { 2000 } else { 500 };
-    let rows = normals::<f32>(n, d, 3);
-    let targets = normals::<f32>(n, p, 4);
-    let scale = 28.0;
+    let (n, d, p) = (bench.size(12_000, 3000), 784, 10);
+    let n_components = bench.size(2000, 500);
+    let (rows, targets) = (normals::<f32>(n, d, 3), normals::<f32>(n, p, 4));
     // Two output matrices: unrelated outputs, and ten different eigenvalues over a factor of ten.
     let rotation = Array2::from_shape_fn((p, p), |(i, j)| {
         let angle = std::f64::consts::PI * (i as f64 + 0.5) * j as f64 / p as f64;
         (if j == 0 { 1.0f64 } else { 2.0 } / p as f64).sqrt() * angle.cos()
     });
-    let values = Array2::from_diag(&ndarray::Array1::from_iter((0..p).map(|i| 1.0 + i as f64)));
+    let values = Array2::from_diag(&Array1::from_iter((0..p).map(|i| 1.0 + i as f64)));
     let related = rotation.dot(&values).dot(&rotation.t());
     let identity = OutputMatrix::identity(p)?;
-    let base = Gaussian::new(scale)?;
+    let base = Gaussian::new(28.0)?;
     let spec = |outputs: OutputMatrix| -> Outcome<OperatorSpec> {
         Ok(OperatorSpec { n_components, ..OperatorSpec::new(OperatorKernel::decomposable(base.into(), outputs)?) })
     };
-    bench.progress.at("scalar ridge regression".into())?;
-    let plain = spec(identity.clone())?;
-    let ridge = Ridge::new(plain.fourier()?.build::<f32>(d)?, 1.0)?;
-    let mut failure = None;
-    let mut timed = |job: &mut dyn FnMut() -> bochner::Result<()>| {
-        let time = seconds(2.0, || failure = job().err().or(failure.take()));
-        failure.take().map_or(Ok(time), Err)
-    };
-    let theirs = timed(&mut || ridge.fit(rows.view(), targets.view()).map(|m| drop(black_box(m))))?;
+    bench.at("scalar ridge regression")?;
+    let ridge = Ridge::new(spec(identity.clone())?.fourier()?.build::<f32>(d)?, 1.0)?;
+    let theirs = attempt(2.0, || ridge.fit(rows.view(), targets.view()))?;
     let mut lines = Vec::new();
     for (name, outputs) in [("A = I", identity), ("ten eigenvalues", OutputMatrix::new(related.view())?)] {
-        bench.progress.at(format!("decomposable kernel, {name}").into())?;
+        bench.at(format!("decomposable kernel, {name}"))?;
         let ridge = OperatorRidge::new(spec(outputs)?.build::<f32>(d)?, 1.0)?;
-        let ours = timed(&mut || ridge.fit(rows.view(), targets.view()).map(|m| drop(black_box(m))))?;
+        let ours = attempt(2.0, || ridge.fit(rows.view(), targets.view()))?;
         let case = format!("decomposable ({name}), {} x {d}, {p} outputs, {} columns", count(n), count(n_components));
         lines.push(Line::time(case, ours, "scalar ridge", theirs, Bar::AtMost(1.5)));
     }

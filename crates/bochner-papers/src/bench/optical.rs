@@ -1,19 +1,10 @@
 //! Optical features: time, memory and energy of (n, D) x (D, D) projections, beside a GPU and an optical device.
 
 use super::energy::Energy;
-use super::growth::{forget_peak, peak_memory};
 use super::reference::fill;
-use super::timing::seconds;
-use super::{Bar, Bench, Line, Measure};
-use bochner::feature::{Describe, DynMap, FeatureMap, OpticalProjection, OpticalSpec};
-use bochner::linalg::{TileMut, zeroed};
-use bochner::random::{Role, Seed, fill_normals};
-use bochner::words::count;
-use bochner_table::failure::Outcome;
-use ndarray::Array2;
-use rayon::prelude::*;
+use super::*;
+use bochner::feature::{OpticalProjection, OpticalSpec};
 use serde::Deserialize;
-use std::time::Instant;
 
 /// Figures of others, with their source.
 const PUBLISHED: &str = include_str!("../../data/optical-projection-times.json");
@@ -65,70 +56,46 @@ fn map(projection: OpticalProjection, input_dim: usize, features: usize) -> Outc
     Ok(OpticalSpec { n_components: features, projection, ..Default::default() }.build::<f32>(input_dim)?)
 }
 
-fn normal_rows(n: usize, d: usize) -> Array2<f32> {
-    let mut rows: Vec<f32> = zeroed(n * d);
-    rows.par_chunks_mut(d.max(1)).enumerate().for_each(|(i, row)| {
-        fill_normals(Seed::new(1), Role::Noise, i as u64, 0, TileMut::new(row, 1, d));
-    });
-    Array2::from_shape_vec((n, d), rows).expect("n times d numbers")
-}
-
-fn fresh(n: usize, features: usize) -> Array2<f32> {
-    Array2::from_shape_vec((n, features), zeroed(n * features)).expect("n times D numbers")
-}
-
 /// Seconds of a transform into a buffer: the median of several, or a single one if that takes long.
 fn time(map: &DynMap<f32>, rows: &Array2<f32>, out: &mut Array2<f32>) -> Outcome<f64> {
-    let start = Instant::now();
-    map.transform_into(rows.view(), out.view_mut())?;
-    let once = start.elapsed().as_secs_f64();
-    if once > 5.0 {
-        return Ok(once);
-    }
-    let mut failure = None;
-    let time = seconds(0.5, || failure = map.transform_into(rows.view(), out.view_mut()).err());
-    failure.map_or(Ok(time), |e| Err(e.into()))
+    let first = once(|| map.transform_into(rows.view(), out.view_mut()))?;
+    if first > 5.0 { Ok(first) } else { attempt(0.5, || map.transform_into(rows.view(), out.view_mut())) }
 }
 
-fn size(n: usize, d: usize, features: usize) -> String {
-    format!("{} x {} to {} f32", count(n), count(d), count(features))
+/// What is projected, and how.
+fn case(how: &str, n: usize, d: usize, features: usize) -> String {
+    format!("{how}, {} x {} to {} f32", count(n), count(d), count(features))
 }
 
 /// A million outputs from weights that would take 800 GB: ten minutes, most of them for 2·10¹¹ normals.
 pub(super) fn memory(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
-    let mut lines = Vec::new();
-    let (n, d, features) = if bench.full { (64, 100_000, 1_000_000) } else { (64, 100_000, 10_000) };
-    bench.progress.at(format!("matrix-free, {}", size(n, d, features)).into())?;
+    let (n, d, features) = (64, 100_000, bench.size(1_000_000, 10_000));
+    let case = case("matrix-free", n, d, features);
+    bench.at(&case)?;
     forget_peak();
     let start = Instant::now();
     {
-        let (map, rows, mut out) =
-            (map(OpticalProjection::MatrixFree, d, features)?, normal_rows(n, d), fresh(n, features));
-        map.transform_into(rows.view(), out.view_mut())?;
+        let map = map(OpticalProjection::MatrixFree, d, features)?;
+        map.transform_into(normals(n, d, 1).view(), Array2::zeros((n, features)).view_mut())?;
     }
-    let case = format!("matrix-free, {}", size(n, d, features));
-    let time = start.elapsed().as_secs_f64();
-    if let Some(peak) = peak_memory() {
-        let case = format!("{case}: peak memory");
-        lines.push(Line::speed(case, peak, "one gigabyte", 1e9, "B", Bar::AtMost(1.0)));
-    }
-    lines.push(Line::alone(case, Measure::Seconds(time)));
-    Ok(lines)
+    let time = Line::alone(&case, Cell::duration(start.elapsed().as_secs_f64()));
+    Ok(Line::memory(&case, peak_memory(), "one gigabyte", Some(1e9), 1.0).into_iter().chain([time]).collect())
 }
 
 fn structured(bench: &Bench<'_>, device: &Device, lines: &mut Vec<Line>) -> Outcome {
-    let (n, d) = if bench.full { (3000, 1 << 16) } else { (300, 1 << 16) };
-    bench.progress.at(format!("structured, {}", size(n, d, d)).into())?;
-    let mut out = fresh(n, d);
+    let (n, d) = (bench.size(3000, 300), 1 << 16);
+    let case = case("structured", n, d, d);
+    bench.at(&case)?;
+    let mut out = Array2::zeros((n, d));
     let filled = fill(out.as_slice_mut().expect("contiguous"), 1.0);
-    let ours = time(&map(OpticalProjection::Structured, d, d)?, &normal_rows(n, d), &mut out)?;
+    let ours = time(&map(OpticalProjection::Structured, d, d)?, &normals(n, d, 1), &mut out)?;
     drop(out);
     // All weights would take 34 GB: a slice of rows and columns has the same rate.
-    let (slice, columns) = if bench.full { (512, 4096) } else { (128, 1024) };
-    bench.progress.at("dense complex product, a slice of it".into())?;
-    let part = time(&map(OpticalProjection::Dense, d, columns)?, &normal_rows(slice, d), &mut fresh(slice, columns))?;
+    let (slice, columns) = bench.size((512, 4096), (128, 1024));
+    bench.at("dense complex product, a slice of it")?;
+    let part =
+        time(&map(OpticalProjection::Dense, d, columns)?, &normals(slice, d, 1), &mut Array2::zeros((slice, columns)))?;
     let product = part * (n as f64 / slice as f64) * (d as f64 / columns as f64);
-    let case = format!("structured, {}", size(n, d, d));
     let rate = |time: f64| n as f64 / time;
     lines.push(Line::time(&case, ours, "filling the output", filled, Bar::AtMost(8.0)));
     let reference = format!("dense complex product, from {} rows and {} columns", count(slice), count(columns));
@@ -138,32 +105,25 @@ fn structured(bench: &Bench<'_>, device: &Device, lines: &mut Vec<Line>) -> Outc
 }
 
 fn dense(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
-    let (n, d) = (1000, if bench.full { 4096 } else { 1024 });
-    bench.progress.at(format!("dense, {}", size(n, d, d)).into())?;
-    let ours = time(&map(OpticalProjection::Dense, d, d)?, &normal_rows(n, d), &mut fresh(n, d))?;
-    let case = format!("dense, {}", size(n, d, d));
-    match bench.peers {
-        Some(peers) => {
-            bench.progress.at("numpy's complex64 product".into())?;
-            for (name, theirs) in peers.time("complex_product", &[n.to_string(), d.to_string()])? {
-                let rate = |time: f64| n as f64 / time;
-                lines.push(Line::speed(&case, rate(ours), &name, rate(theirs), "row/s", Bar::AtLeast(0.8)));
-            }
-        }
-        None => lines.push(Line::alone(case, Measure::Seconds(ours))),
-    }
+    let (n, d) = (1000, bench.size(4096, 1024));
+    let case = case("dense", n, d, d);
+    bench.at(&case)?;
+    let ours = time(&map(OpticalProjection::Dense, d, d)?, &normals(n, d, 1), &mut Array2::zeros((n, d)))?;
+    let peer = bench.peer("numpy's complex64 product", "complex_product", &[&n, &d])?;
+    lines.extend(beside(&peer, Line::alone(&case, Cell::duration(ours)), |name, theirs| {
+        Line::speed(&case, n as f64 / ours, name, n as f64 / theirs, "row/s", Bar::AtLeast(0.8))
+    }));
     Ok(())
 }
 
 fn matrix_free(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
-    let (n, d) = (1000, if bench.full { 16_384 } else { 2048 });
-    bench.progress.at(format!("matrix-free, {}", size(n, d, d)).into())?;
-    let (rows, mut out) = (normal_rows(n, d), fresh(n, d));
+    let (n, d) = (1000, bench.size(16_384, 2048));
+    let (rows, mut out) = (normals(n, d, 1), Array2::zeros((n, d)));
+    bench.at(case("matrix-free", n, d, d))?;
     let ours = time(&map(OpticalProjection::MatrixFree, d, d)?, &rows, &mut out)?;
-    bench.progress.at(format!("stored, {}", size(n, d, d)).into())?;
+    bench.at(case("stored", n, d, d))?;
     let stored = time(&map(OpticalProjection::Dense, d, d)?, &rows, &mut out)?;
-    let case = format!("matrix-free, {}", size(n, d, d));
-    lines.push(Line::time(case, ours, "stored weights", stored, Bar::AtMost(1.5)));
+    lines.push(Line::time(case("matrix-free", n, d, d), ours, "stored weights", stored, Bar::AtMost(1.5)));
     Ok(())
 }
 
@@ -204,16 +164,12 @@ pub(crate) fn take(
     // Fewer rows where these themselves would take gigabytes: time is linear in them.
     let rows_timed = n.min((1 << 28) / d).max(1);
     forget_peak();
-    let (map, rows, mut out) = (map(projection, d, d)?, normal_rows(rows_timed, d), fresh(rows_timed, d));
+    let (map, rows, mut out) = (map(projection, d, d)?, normals(rows_timed, d, 1), Array2::zeros((rows_timed, d)));
     let scale = n as f64 / rows_timed as f64;
     let seconds = scale * time(&map, &rows, &mut out)?;
     let memory = peak_memory();
     let joules = match energy {
-        Some(energy) => {
-            let mut failure = None;
-            let joules = energy.of(|| failure = map.transform_into(rows.view(), out.view_mut()).err());
-            failure.map_or(Ok(Some(scale * joules)), Err)?
-        }
+        Some(energy) => Some(scale * energy.of(&mut || map.transform_into(rows.view(), out.view_mut()))?),
         None => None,
     };
     Ok(Some(Taken { seconds, memory, joules }))
@@ -223,37 +179,31 @@ pub(crate) fn take(
 fn study(bench: &Bench<'_>, published: &Published, lines: &mut Vec<Line>) -> Outcome {
     let energy = Energy::find();
     if energy.is_none() {
-        lines.push(Line::alone("energy", Measure::Words(NO_COUNTER)));
+        lines.push(Line::alone("energy", Cell::text(NO_COUNTER)));
     }
-    let dims: &[usize] =
-        if bench.full { &[1024, 4096, 20_000, 50_000, 1 << 18, 1 << 20] } else { &[1024, 4096, 1 << 16] };
+    let dims = bench.size(&[1024, 4096, 20_000, 50_000, 1 << 18, 1 << 20][..], &[1024, 4096, 1 << 16][..]);
     // Products beyond this take minutes on a few cores.
-    let most_flops = if bench.full { 2e13 } else { 1e11 };
-    let n = 1000;
+    let most_flops = bench.size(2e13, 1e11);
+    let (n, device) = (1000, &published.device);
+    let nominal = n as f64 / device.rows_per_second;
     for (name, projection) in PROJECTIONS {
         for &d in dims {
-            bench.progress.at(format!("{name}, D = {}", count(d)).into())?;
+            bench.at(format!("{name}, D = {}", count(d)))?;
             let Some(ours) = take(projection, n, d, most_flops, energy.as_ref())? else { continue };
             let case = format!("{name}, ({0} x {1}) x ({1} x {1})", count(n), count(d));
-            let device = &published.device;
-            let nominal = n as f64 / device.rows_per_second;
-            if d <= device.largest_dim {
-                lines.push(Line::time(&case, ours.seconds, &device.machine, nominal, Bar::None));
-            } else {
-                lines.push(Line::alone(&case, Measure::Seconds(ours.seconds)));
-            }
-            let points: Vec<&Point> = published.points.iter().filter(|p| p.rows == n && p.dim == d).collect();
-            for point in &points {
-                lines.push(Line::time(&case, ours.seconds, &point.machine, point.seconds, Bar::None));
-            }
-            if let Some(peak) = ours.memory {
-                lines.push(Line::alone(format!("{case}: peak memory"), Measure::Rate(peak, "B")));
-            }
+            lines.push(match d <= device.largest_dim {
+                true => Line::time(&case, ours.seconds, &device.machine, nominal, Bar::None),
+                false => Line::alone(&case, Cell::duration(ours.seconds)),
+            });
+            let points = || published.points.iter().filter(|p| p.rows == n && p.dim == d);
+            lines.extend(points().map(|p| Line::time(&case, ours.seconds, &p.machine, p.seconds, Bar::None)));
+            lines.extend(
+                ours.memory.map(|b| Line::alone(format!("{case}: peak memory"), Cell::text(words::rate(b, "B")))),
+            );
             if let Some(joules) = ours.joules {
-                let case = format!("{case}: energy");
-                lines.push(Line::speed(&case, joules, &device.machine, nominal * device.watts, "J", Bar::None));
-                for point in &points {
-                    lines.push(Line::speed(&case, joules, &point.machine, point.joules, "J", Bar::None));
+                let theirs = points().map(|p| (&p.machine, p.joules));
+                for (machine, theirs) in [(&device.machine, nominal * device.watts)].into_iter().chain(theirs) {
+                    lines.push(Line::speed(format!("{case}: energy"), joules, machine, theirs, "J", Bar::None));
                 }
             }
         }

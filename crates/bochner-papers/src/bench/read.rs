@@ -1,57 +1,44 @@
 //! Files in blocks: CSV against pandas, NPY against the raw bytes.
 
-use super::timing::seconds;
-use super::{Bar, Bench, Line};
-use bochner::random::{Role, Seed, Stream};
-use bochner::rows::RowSource;
-use bochner_table::failure::{Failure, Outcome};
+use super::*;
+use bochner::random::Stream;
 use bochner_table::read::{Data, Element, Input, Options, Selection};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::hint::black_box;
 use std::io::{BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const COLUMNS: usize = 20;
 
 pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
-    let folder = Scratch::new()?;
+    let folder = Scratch::new("read")?;
     let csv = folder.path("numbers.csv");
+    bench.at("writing a CSV file")?;
     // A row takes about 200 bytes.
-    let rows = if bench.full { 5_000_000 } else { 250_000 };
-    bench.progress.at("writing a CSV file".into())?;
-    write_csv(&csv, rows)?;
-    let bytes = std::fs::metadata(&csv)?.len() as f64;
-    let size = format!("CSV, {:.2} GB, {COLUMNS} numbers a row", bytes / 1e9);
-    bench.progress.at("reading the CSV file".into())?;
-    let raw = read_raw(&csv)?;
-    let ours = read_all::<f64>(&csv)?;
-    let mut lines = vec![Line::speed(&size, bytes / ours, "raw bytes", bytes / raw, "B/s", Bar::None)];
-    if let Some(peers) = bench.peers {
-        bench.progress.at("pandas.read_csv".into())?;
-        let theirs = peers.time("read_csv", &[csv.display().to_string()])?;
-        for (case, seconds) in theirs {
-            lines.push(Line::speed(&size, bytes / ours, &case, bytes / seconds, "B/s", Bar::AtLeast(3.0)));
-        }
-    }
-
+    write_csv(&csv, bench.size(5_000_000, 250_000))?;
+    let mut lines = Vec::new();
+    // Bytes and our rate, the rate beside that of the raw bytes.
+    let mut against_raw = |path: &Path, name: &str, bar, seconds: &dyn Fn(&Path) -> Outcome<f64>| -> Outcome<_> {
+        bench.at(format!("reading the file {name}"))?;
+        let bytes = std::fs::metadata(path)?.len() as f64;
+        let (raw, ours) = (read_raw(path)?, seconds(path)?);
+        let case = name.replace("SIZE", &format!("{:.2} GB", bytes / 1e9));
+        lines.push(Line::speed(&case, bytes / ours, "raw bytes", bytes / raw, "B/s", bar));
+        Ok((case, bytes, bytes / ours))
+    };
+    let (case, bytes, rate) =
+        against_raw(&csv, &format!("CSV, SIZE, {COLUMNS} numbers a row"), Bar::None, &read_all::<f64>)?;
     let npy = folder.path("numbers.npy");
-    let rows = if bench.full { 250_000 } else { 60_000 };
-    bench.progress.at("reading an NPY file".into())?;
+    let rows = bench.size(250_000, 60_000);
     write_npy(&npy, rows, 784)?;
-    let bytes = std::fs::metadata(&npy)?.len() as f64;
-    let (raw, ours) = (read_raw(&npy)?, read_all::<f32>(&npy)?);
-    let case = format!("NPY f32, {:.2} GB", bytes / 1e9);
-    lines.push(Line::speed(case, bytes / ours, "raw bytes", bytes / raw, "B/s", Bar::AtLeast(0.8)));
-
+    against_raw(&npy, "NPY f32, SIZE", Bar::AtLeast(0.8), &read_all::<f32>)?;
     let idx = folder.path("numbers.idx");
-    bench.progress.at("reading an IDX file".into())?;
     // As many bytes as the other file has: what opening a file takes would be a twentieth of reading a fifth of a gigabyte.
     write_idx(&idx, 4 * rows, 784)?;
-    let bytes = std::fs::metadata(&idx)?.len() as f64;
-    let (raw, ours) = (read_raw(&idx)?, read_all::<f32>(&idx)?);
-    let case = format!("IDX u8 to f32, {:.2} GB", bytes / 1e9);
-    lines.push(Line::speed(case, bytes / ours, "raw bytes", bytes / raw, "B/s", Bar::AtLeast(0.8)));
+    against_raw(&idx, "IDX u8 to f32, SIZE", Bar::AtLeast(0.8), &read_all::<f32>)?;
+    let peer = bench.peer("pandas.read_csv", "read_csv", &[&csv.display()])?;
+    let theirs = peer.iter().map(|(name, s)| Line::speed(&case, rate, name, bytes / s, "B/s", Bar::AtLeast(3.0)));
+    lines.splice(1..1, theirs);
     Ok(lines)
 }
 
@@ -61,35 +48,25 @@ fn read_raw(path: &Path) -> Outcome<f64> {
     let mut pages = vec![0; (1 << 20) + PAGE];
     let first = pages.as_ptr().addr().wrapping_neg() % PAGE;
     let buffer = &mut pages[first..][..1 << 20];
-    let mut failure = None;
-    let time = seconds(1.0, || {
-        let mut once = || -> std::io::Result<()> {
-            let mut file = File::open(path)?;
-            while file.read(buffer)? > 0 {
-                black_box(&mut *buffer);
-            }
-            Ok(())
-        };
-        failure = once().err().or(failure.take());
-    });
-    failure.map_or(Ok(time), |e| Err(e.into()))
+    attempt(1.0, || {
+        let mut file = File::open(path)?;
+        while file.read(buffer)? > 0 {
+            black_box(&mut *buffer);
+        }
+        Ok::<_, std::io::Error>(())
+    })
 }
 
 /// Seconds of reading a file in blocks of rows.
 fn read_all<R: Element>(path: &Path) -> Outcome<f64> {
-    let mut failure: Option<Failure> = None;
-    let time = seconds(1.0, || {
-        let once = || -> Outcome {
-            let data = Data::open(Input::open(path)?, None, &Selection::default(), &Options::default())?;
-            data.rows::<R>().for_each_block(&mut |block| {
-                black_box(block);
-                Ok(())
-            })?;
+    attempt(1.0, || {
+        let data = Data::open(Input::open(path)?, None, &Selection::default(), &Options::default())?;
+        data.rows::<R>().for_each_block(&mut |block| {
+            black_box(block);
             Ok(())
-        };
-        failure = once().err().or(failure.take());
-    });
-    failure.map_or(Ok(time), Err)
+        })?;
+        Ok::<_, Failure>(())
+    })
 }
 
 fn write_csv(path: &Path, rows: usize) -> Outcome {
@@ -114,8 +91,17 @@ fn write_csv(path: &Path, rows: usize) -> Outcome {
     for i in 0..rows {
         out.write_all(distinct[i % distinct.len()].as_bytes())?;
     }
-    out.flush()?;
-    Ok(())
+    Ok(out.flush()?)
+}
+
+/// A file that begins with `header` and has the same row again and again.
+fn write_rows(path: &Path, header: &[u8], row: &[u8], rows: usize) -> Outcome {
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    out.write_all(header)?;
+    for _ in 0..rows {
+        out.write_all(row)?;
+    }
+    Ok(out.flush()?)
 }
 
 fn write_npy(path: &Path, rows: usize, columns: usize) -> Outcome {
@@ -124,48 +110,13 @@ fn write_npy(path: &Path, rows: usize, columns: usize) -> Outcome {
         header.push(' ');
     }
     header.push('\n');
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
-    out.write_all(b"\x93NUMPY\x01\x00")?;
-    out.write_all(&(header.len() as u16).to_le_bytes())?;
-    out.write_all(header.as_bytes())?;
     let row: Vec<u8> = (0..columns).flat_map(|j| (j as f32).to_le_bytes()).collect();
-    for _ in 0..rows {
-        out.write_all(&row)?;
-    }
-    out.flush()?;
-    Ok(())
+    let length = (header.len() as u16).to_le_bytes();
+    write_rows(path, &[b"\x93NUMPY\x01\x00", &length[..], header.as_bytes()].concat(), &row, rows)
 }
 
 fn write_idx(path: &Path, rows: usize, columns: usize) -> Outcome {
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
-    out.write_all(&[0, 0, 8, 2])?;
-    out.write_all(&(rows as u32).to_be_bytes())?;
-    out.write_all(&(columns as u32).to_be_bytes())?;
     let row: Vec<u8> = (0..columns).map(|j| j as u8).collect();
-    for _ in 0..rows {
-        out.write_all(&row)?;
-    }
-    out.flush()?;
-    Ok(())
-}
-
-/// A folder for files of one run, removed with them.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Outcome<Self> {
-        let folder = std::env::temp_dir().join(format!("bochner-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
-        Ok(Scratch(folder))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    let sizes = [rows, columns].map(|size| (size as u32).to_be_bytes());
+    write_rows(path, &[&[0, 0, 8, 2], &sizes[0][..], &sizes[1]].concat(), &row, rows)
 }

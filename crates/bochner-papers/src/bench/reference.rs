@@ -1,9 +1,8 @@
 //! What the machine can do: the references that need no other software.
 
-use super::timing::seconds;
+use super::*;
+use bochner::parallel::threads;
 use pulp::{Arch, WithSimd};
-use rayon::prelude::*;
-use std::hint::black_box;
 
 /// Additions of `f32` per second on one core, from registers: sixteen vectors of running sums, nothing else.
 pub(super) fn peak_adds() -> f64 {
@@ -26,24 +25,24 @@ pub(super) fn peak_adds() -> f64 {
         }
     }
     let mut per_round = 0;
-    let time = seconds(0.3, || per_round = Arch::new().dispatch(Adds));
+    let time = seconds(0.3, &mut || per_round = Arch::new().dispatch(Adds));
     (per_round * ROUNDS) as f64 / time
 }
 
 /// Seconds of copying `source` to `target` on all threads.
 pub(super) fn copy<T: Copy + Send + Sync>(source: &[T], target: &mut [T]) -> f64 {
-    let piece = source.len().div_ceil(rayon::current_num_threads()).max(1);
-    seconds(0.5, || {
-        target.par_chunks_mut(piece).zip(source.par_chunks(piece)).for_each(|(t, s)| t.copy_from_slice(s));
+    let piece = source.len().div_ceil(threads()).max(1);
+    seconds(0.5, &mut || {
+        target.chunks_mut(piece).zip(source.chunks(piece)).in_parallel().for_each(|(t, s)| t.copy_from_slice(s));
         black_box(&mut *target);
     })
 }
 
 /// Seconds of filling `target` on all threads.
 pub(super) fn fill<T: Copy + Send + Sync>(target: &mut [T], value: T) -> f64 {
-    let piece = target.len().div_ceil(rayon::current_num_threads()).max(1);
-    seconds(0.5, || {
-        target.par_chunks_mut(piece).for_each(|t| t.fill(value));
+    let piece = target.len().div_ceil(threads()).max(1);
+    seconds(0.5, &mut || {
+        target.chunks_mut(piece).in_parallel().for_each(|t| t.fill(value));
         black_box(&mut *target);
     })
 }

@@ -1,26 +1,12 @@
 //! Thesis, figure 7.1: how well attention matrices are approximated, for rows of unit length and others.
 
-use super::{Experiment, Findings, Run, Statistic};
-use bochner::feature::{Describe, FeatureMap, MaclaurinKernel, MaclaurinSpec, PositiveSpec, Spec};
-use bochner::kernel::{Exponential, kernel_matrix};
+use super::*;
+use bochner::feature::{MaclaurinKernel, PositiveSpec};
+use bochner::kernel::Exponential;
 use bochner::linalg::TileMut;
-use bochner::metrics::relative_frobenius_error;
 use bochner::preprocess::UnitNorm;
-use bochner::random::{Role, Seed, fill_normals};
+use bochner::random::fill_normals;
 use bochner::variance::Softmax;
-use bochner_report::plot::{Axis, Plot, Point, Series, Style};
-use bochner_report::table::{Cell, Table};
-use bochner_table::failure::Outcome;
-use ndarray::{Array2, Axis as Side};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "attention",
-    what: "error of approximated attention matrices: rows of unit length and not, before and after the softmax",
-    source: "thesis, figure 7.1; queries and keys are normals, as they are and scaled to unit length",
-    needs: &[],
-    minutes: 0.3,
-    run,
-};
 
 const HEAD: usize = 64;
 const MACLAURIN: &str = "optimised Maclaurin, CtR";
@@ -29,11 +15,12 @@ const MACLAURIN: &str = "optimised Maclaurin, CtR";
 const INPUTS: [(&str, f64, bool); 3] =
     [("logits of spread 0.5", 0.5, false), ("logits of spread 2", 2.0, false), ("unit rows", 1.0, true)];
 
-fn run(run: &Run<'_>) -> Outcome<Findings> {
+const BUDGETS: [usize; 3] = [64, 256, 1024];
+
+pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let length = run.choose(256, 512);
-    let budgets = [64, 256, 1024];
     let mut findings = Findings::default();
-    let mut all = Vec::new();
+    let mut all = BTreeMap::new();
     for (input, spread, unit) in INPUTS {
         let normals = |side: u64| {
             let mut values = vec![0.0f64; length * HEAD];
@@ -47,92 +34,69 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
             rows
         };
         let (q, k) = (normals(0), normals(1));
+        let both = ndarray::concatenate(Side(0), &[q.view(), k.view()]).expect("equal heads");
         let exact = kernel_matrix(&Exponential::new(1.0)?, q.view(), k.view())?;
-        let normalised = normalize(&exact);
+        let normalized = normalize(&exact);
         let mut table = Table::new(format!("{input}, length {length}, head {HEAD}: relative Frobenius error"))
             .words("features", "features")
             .numbers("count", "number")
-            .numbers("plain", "exp(q·k)")
-            .numbers("deviation", "±")
-            .numbers("normalised", "softmax")
-            .numbers("normalised_deviation", "±");
-        let (mut plain_lines, mut softmax_lines) = (Vec::new(), Vec::new());
-        for (index, (name, spec)) in maps().into_iter().enumerate() {
-            let (mut plain_line, mut softmax_line) =
-                (Series::new(name, Style::Marks, index), Series::new(name, Style::Marks, index));
-            for features in budgets {
+            .column("plain", "exp(q·k)", Show::Number(3))
+            .column("deviation", "±", Show::Number(2))
+            .column("normalised", "softmax", Show::Number(3))
+            .column("normalised_deviation", "±", Show::Number(2));
+        let mut plots = ["exp(q·k)", "softmax of q·k"].map(|kind| {
+            let x = Axis::log("number of features").with_counts(&BUDGETS);
+            let subtitle = "Mean relative Frobenius error over draws.";
+            Plot::new(format!("{kind}, {input}"), subtitle, x, Axis::log("relative error"))
+        });
+        for (name, spec) in maps() {
+            for features in BUDGETS {
                 let error = |normal: bool| {
-                    run.per_seed(&format!("{name} {features} {input} {length} {normal}"), |seed| {
-                        let both = ndarray::concatenate(Side(0), &[q.view(), k.view()]).expect("equal heads");
+                    let key = format!("{name} {features} {input} {length} {normal}");
+                    run.per_draw(run.seeds, &key, &mut |seed| {
                         let map = spec.redrawn(features, seed).resolve(both.view())?.build::<f64>(HEAD)?;
                         let estimate = map.transform(q.view())?.dot(&map.transform(k.view())?.t());
-                        Ok(if normal {
-                            relative_frobenius_error(normalised.view(), normalize(&estimate).view())?
-                        } else {
-                            relative_frobenius_error(exact.view(), estimate.view())?
+                        Ok(match normal {
+                            true => relative_frobenius_error(normalized.view(), normalize(&estimate).view())?,
+                            false => relative_frobenius_error(exact.view(), estimate.view())?,
                         })
                     })
                 };
                 let (plain, softmax) = (error(false)?, error(true)?);
-                let spread =
-                    |s: &Statistic| if s.count > 1 { Cell::number(s.deviation, 2) } else { Cell::missing("–") };
-                table.push(vec![
-                    Cell::text(name),
-                    Cell::count(features),
-                    Cell::number(plain.mean, 3),
-                    spread(&plain),
-                    Cell::number(softmax.mean, 3),
-                    spread(&softmax),
-                ]);
-                for (line, value) in [(&mut plain_line, plain.mean), (&mut softmax_line, softmax.mean)] {
+                table.add(&[&name, &features, &plain.mean, &plain.spread(), &softmax.mean, &softmax.spread()]);
+                for (plot, value) in plots.iter_mut().zip([plain.mean, softmax.mean]) {
                     let tip = format!("{name}, {features}\n{value:.4}");
-                    line.push(Point::new(features as f64, value), tip);
+                    plot.line(name, Style::Marks).push(Point::new(features as f64, value), tip);
                 }
-                all.push((input, name, features, plain.mean));
+                all.insert((input, name, features), plain.mean);
             }
             table.start_group();
-            plain_lines.push(plain_line);
-            softmax_lines.push(softmax_line);
         }
         findings.tables.push(table);
-        let file = input.replace(' ', "-");
-        for (kind, series) in [("exp(q·k)", plain_lines), ("softmax of q·k", softmax_lines)] {
-            findings.plots.push((
-                format!("{file}-{}", if kind.starts_with("exp") { "plain" } else { "softmax" }),
-                Plot {
-                    title: format!("{kind}, {input}"),
-                    subtitle: "Mean relative Frobenius error over draws.".into(),
-                    x: Axis::log("number of features").with_ticks(budgets.map(|b| b as f64).to_vec()),
-                    y: Axis::log("relative error"),
-                    series,
-                },
-            ));
+        for (plot, kind) in plots.into_iter().zip(["plain", "softmax"]) {
+            findings.plot(format!("{}-{kind}", input.replace(' ', "-")), plot);
         }
     }
-    let most = budgets[budgets.len() - 1];
-    let of = |input: &str, name: &str| {
-        all.iter().find(|(i, n, f, _)| *i == input && *n == name && *f == most).map_or(f64::NAN, |found| found.3)
-    };
+    let most = BUDGETS[BUDGETS.len() - 1];
+    let of = |input, name| all[&(input, name, most)];
     let (wide, narrow) = (INPUTS[1].0, INPUTS[2].0);
     let names: Vec<&str> = maps().iter().map(|(name, _)| *name).collect();
-    let poor = names.iter().all(|name| of(wide, name) > 0.1);
-    let better = names.iter().all(|name| of(narrow, name) < of(wide, name));
-    findings.remarks.push(format!(
+    let poor = names.iter().all(|name| of(wide, *name) > 0.1);
+    let better = names.iter().all(|name| of(narrow, *name) < of(wide, *name));
+    findings.remark(format!(
         "{most} features, {wide}: {}; {}.",
-        names.iter().map(|n| format!("{n} has a relative error of {:.2}", of(wide, n))).collect::<Vec<_>>().join(", "),
+        names.iter().map(|n| format!("{n} has a relative error of {:.2}", of(wide, *n))).collect::<Vec<_>>().join(", "),
         if poor { "all are poor, as in the thesis" } else { "not all are poor, unlike in the thesis" }
     ));
-    findings.remarks.push(format!(
+    findings.remark(format!(
         "Unit rows {} every method, {} the thesis; the optimised Maclaurin features have an error of {:.4} there, the best of \
          the others {:.4}.",
         if better { "help" } else { "do not help" },
         if better { "as in" } else { "unlike in" },
         of(narrow, MACLAURIN),
-        names.iter().filter(|n| **n != MACLAURIN).map(|n| of(narrow, n)).fold(f64::INFINITY, f64::min)
+        names.iter().filter(|n| **n != MACLAURIN).map(|n| of(narrow, *n)).fold(f64::INFINITY, f64::min)
     ));
-    findings
-        .remarks
-        .push("Attention matrices of trained networks are not part of the data: entries are drawn instead.".into());
+    findings.remark("Attention matrices of trained networks are not part of the data: entries are drawn instead.");
     Ok(findings)
 }
 

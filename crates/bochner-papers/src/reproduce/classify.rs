@@ -1,20 +1,12 @@
 //! Ridge classifiers on features of rows that a threshold made binary: what the optical experiments search, fit and test.
 
-use super::Run;
-use super::data::{Part, double};
-use bochner::feature::{Describe, FeatureMap, FourierSpec, OpticalSpec, Spec};
-use bochner::metrics::error_rate;
+use super::*;
+use bochner::feature::{OpticalSpec, OrthoProjectionSpec};
 use bochner::model::exact::{ExactSolver, KernelRidge};
-use bochner::model::{Fit, Predict, Ridge, RidgeClassifier};
-use bochner::preprocess::LengthScale;
-use bochner::random::Seed;
-use bochner::rows::{Coded, Coding, InMemory, count_classes};
+use bochner::model::{Ridge, RidgeClassifier};
+use bochner::rows::{Coded, Coding, count_classes};
 use bochner::solve::{ConjugateGradients, Preconditioner, Solver};
-use bochner::tune::{Search, Split, Task};
-use bochner_table::failure::Outcome;
-use bochner_table::score::{smallest, winner};
-use ndarray::Array2;
-use std::time::Instant;
+use bochner::tune::{Search, Split, Task, grid};
 
 /// Maps of one kind, and the values of their hyperparameters that are tried.
 pub(super) struct Family {
@@ -22,6 +14,54 @@ pub(super) struct Family {
     pub(super) candidates: Vec<Spec>,
     /// Whether a constant is fitted beside the features.
     pub(super) intercept: bool,
+}
+
+impl Chosen {
+    /// A table of what searches chose, with two columns of words before.
+    pub(super) fn table(first: &str, (key, heading): (&str, &str)) -> Table {
+        Table::new("Chosen on validation rows")
+            .words(first, first)
+            .words(key, heading)
+            .column("threshold", "threshold", Show::Number(3))
+            .words("parameter", "parameter")
+            .column("penalty", "penalty / mean |φ(x)|²", Show::Number(2))
+            .column("validation_error", "validation error", Show::Percent(2))
+    }
+
+    pub(super) fn row(&self, table: &mut Table, first: &str, second: &str, parameter: &str) {
+        table.add(&[&first, &second, &f64::from(self.threshold), &parameter, &self.ratio, &self.loss]);
+    }
+
+    /// The same light with the same hyperparameters, read by a camera of eight bits; nothing for other maps.
+    pub(super) fn through_camera(&self) -> Option<Chosen> {
+        let Spec::Optical(spec) = &self.spec else { return None };
+        let spec = OpticalSpec { camera_bits: Some(8), ..spec.clone() }.into();
+        Some(Chosen { spec, ..self.clone() })
+    }
+}
+
+impl Family {
+    /// Optical features with these biases.
+    pub(super) fn optical(name: &str, exponent: f64, biases: [f64; 3]) -> Outcome<Self> {
+        let base = OpticalSpec { exponent, ..OpticalSpec::default() };
+        Family::tried(name, base.into(), "bias", &biases)
+    }
+
+    /// Fourier features with these length scales.
+    pub(super) fn fourier(name: &str, length_scales: &[f64]) -> Outcome<Self> {
+        Family::tried(name, FourierSpec::default().into(), "length_scale", length_scales)
+    }
+
+    fn tried(name: &str, base: Spec, parameter: &'static str, values: &[f64]) -> Outcome<Self> {
+        let values = values.iter().map(|&value| value.into()).collect();
+        Ok(Family { name: name.into(), candidates: grid(&base, &[(parameter, values)])?, intercept: false })
+    }
+
+    /// The inputs themselves, turned, and a constant.
+    pub(super) fn plain(name: &str, n_components: usize) -> Self {
+        let candidates = vec![OrthoProjectionSpec { n_components, ..OrthoProjectionSpec::default() }.into()];
+        Family { name: name.into(), candidates, intercept: true }
+    }
 }
 
 /// What a search chose.
@@ -65,7 +105,7 @@ fn prepared(spec: &Spec, features: usize, seed: u64, part: &Part) -> Outcome<(Sp
     let spec = spec.redrawn(features, seed).resolve(double(sample.rows.view()).view())?;
     let images = spec.build::<f32>(part.rows.ncols())?.transform(sample.rows.view())?;
     let squares: f64 = images.iter().map(|&v| f64::from(v) * f64::from(v)).sum();
-    Ok((spec, squares / sample.rows.nrows() as f64))
+    Ok((spec, squares / sample.len() as f64))
 }
 
 /// Tries thresholds, maps and penalties on a fifth of the rows; the smallest error wins, the first of equals.
@@ -80,20 +120,15 @@ pub(super) fn search(
     for &threshold in thresholds {
         let rows = binary(train, threshold);
         for (index, spec) in family.candidates.iter().enumerate() {
-            let start = Chosen {
-                threshold,
-                spec: spec.clone(),
-                ratio: f64::NAN,
-                intercept: family.intercept,
-                loss: f64::INFINITY,
-            };
+            let (spec, intercept) = (spec.clone(), family.intercept);
+            let start = Chosen { threshold, spec, ratio: f64::NAN, intercept, loss: f64::INFINITY };
             let found = judge(run, &format!("{} {index}", family.name), &start, &ratios(), &rows, features)?;
             if best.as_ref().is_none_or(|best| found.loss < best.loss) {
                 best = Some(found);
             }
         }
     }
-    best.ok_or_else(|| bochner_table::failure::Failure::Failed(format!("{}: nothing to search", family.name)))
+    best.ok_or_else(|| Failure::Failed(format!("{}: nothing to search", family.name)))
 }
 
 /// The same map and threshold with a penalty sought again, with other many features.
@@ -108,11 +143,11 @@ fn judge(run: &Run<'_>, name: &str, chosen: &Chosen, ratios: &[f64], rows: &Part
         "validation of {name}: {}, threshold {}, D={features}, n={}, penalties {:.1e} to {:.1e}",
         describe(&chosen.spec),
         chosen.threshold,
-        rows.rows.nrows(),
+        rows.len(),
         ratios[0],
         ratios[ratios.len() - 1],
     );
-    let losses = run.values(&key, || {
+    let losses = run.values(&key, &mut || {
         let (spec, unit) = prepared(&chosen.spec, features, run.seed, rows)?;
         let search = Search {
             penalties: ratios.iter().map(|ratio| ratio * unit).collect(),
@@ -120,19 +155,15 @@ fn judge(run: &Run<'_>, name: &str, chosen: &Chosen, ratios: &[f64], rows: &Part
             seed: Seed::new(run.seed),
             ..Search::new(Task::Classification, Split::HeldOut(0.2))
         };
-        let trials = search.run(&[spec], &mut run.watched(rows)?, &mut |_| Ok(()))?;
+        let trials = search.run(&[spec], &mut rows.source()?, &mut |_| Ok(()))?;
         Ok(trials.trials.iter().map(|trial| trial.mean()).collect())
     })?;
-    Ok(best_ratio(chosen, ratios, &losses))
-}
-
-fn best_ratio(chosen: &Chosen, ratios: &[f64], losses: &[f64]) -> Chosen {
-    let best = smallest(losses);
-    Chosen { ratio: ratios[best], loss: losses[best], ..chosen.clone() }
+    let best = smallest(&losses);
+    Ok(Chosen { ratio: ratios[best], loss: losses[best], ..chosen.clone() })
 }
 
 /// Penalty and hyperparameter for the exact kernel, by fits to some rows and their mistakes on others: from the choice for
-/// features to the better one of its neighbours, until there is none.
+/// features to the better one of its neighbors, until there is none.
 ///
 /// Rows to judge by are as many as those to fit: they cost little, and choices differ by fewer mistakes than a thousand rows
 /// can tell apart.
@@ -144,9 +175,7 @@ pub(super) fn refine_exact(
     (fitted, judged): (usize, usize),
 ) -> Outcome<Chosen> {
     let rows = train.sample(fitted + judged, 6);
-    let order: Vec<usize> = (0..rows.rows.nrows()).collect();
-    let (held, rest) = order.split_at(order.len() * judged / (fitted + judged));
-    let (held, rest) = (rows.select(held), rows.select(rest));
+    let (held, rest) = rows.cut(rows.len() * judged / (fitted + judged));
     let judge = |at: Chosen| -> Outcome<Chosen> {
         let found = exact(run, &format!("validation of {name}"), &at, &rest, &held)?;
         Ok(Chosen { loss: 0.01 * found.error, ..at })
@@ -154,7 +183,7 @@ pub(super) fn refine_exact(
     // Few features regularise by being few; the kernel itself needs a larger penalty than they do.
     let mut best = judge(Chosen { ratio: chosen.ratio * STEP, ..chosen.clone() })?;
     'moving: loop {
-        for at in neighbours(&best) {
+        for at in neighbors(&best) {
             let found = judge(at)?;
             if found.loss < best.loss {
                 best = found;
@@ -170,7 +199,7 @@ const STEP: f64 = 3.162_277_660_168_379_5;
 
 /// The next penalties, and the next values of the hyperparameter: twice or half the bias, length scales a fourth root of two
 /// apart.
-fn neighbours(chosen: &Chosen) -> Vec<Chosen> {
+fn neighbors(chosen: &Chosen) -> Vec<Chosen> {
     let penalties = [STEP, 1.0 / STEP].map(|step| Chosen { ratio: chosen.ratio * step, ..chosen.clone() });
     let specs = [1.0, -1.0].into_iter().filter_map(|direction: f64| {
         let spec: Spec = match &chosen.spec {
@@ -201,9 +230,27 @@ pub(super) struct Tested {
     pub(super) residual: f64,
 }
 
+/// What a fit of binary training rows gives: mistakes on binary test rows, steps, residual; seconds too.
+type Fitted<'a> = &'a dyn Fn(&Part, &Part) -> Outcome<(Vec<usize>, f64, bochner::solve::SolveReport)>;
+
 impl Tested {
-    fn from_values(values: &[f64]) -> Self {
-        Tested { error: values[0], seconds: values[1], steps: values[2], residual: values[3] }
+    /// Fits, counts mistakes and remembers them.
+    fn of(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, test: &Part, fit: Fitted<'_>) -> Outcome<Self> {
+        let key = format!(
+            "{name} n={} test={} {} threshold {} penalty {:.3e}",
+            train.len(),
+            test.len(),
+            describe(&chosen.spec),
+            chosen.threshold,
+            chosen.ratio
+        );
+        let values = run.values(&key, &mut || {
+            let (train, test) = (binary(train, chosen.threshold), binary(test, chosen.threshold));
+            let (predicted, seconds, report) = fit(&train, &test)?;
+            let error = 100.0 * error_rate(&test.classes(), &predicted)?;
+            Ok(vec![error, seconds, report.iterations as f64, report.residual.unwrap_or(0.0)])
+        })?;
+        Ok(Tested { error: values[0], seconds: values[1], steps: values[2], residual: values[3] })
     }
 }
 
@@ -216,33 +263,20 @@ pub(super) fn test(
     train: &Part,
     test: &Part,
 ) -> Outcome<Tested> {
-    let key = format!(
-        "{name} D={features} n={} test={} {} threshold {} penalty {:.3e}",
-        train.rows.nrows(),
-        test.rows.nrows(),
-        describe(&chosen.spec),
-        chosen.threshold,
-        chosen.ratio
-    );
-    let values = run.values(&key, || {
-        let (train, test) = (binary(train, chosen.threshold), binary(test, chosen.threshold));
-        let (spec, unit) = prepared(&chosen.spec, features, run.seed, &train)?;
+    Tested::of(run, &format!("{name} D={features}"), chosen, train, test, &|train, test| {
+        let (spec, unit) = prepared(&chosen.spec, features, run.seed, train)?;
         let map = spec.build::<f32>(train.rows.ncols())?;
         let mut ridge = Ridge::new(map, chosen.ratio * unit)?.with_intercept(chosen.intercept);
-        let mut context = bochner::Context::default();
-        if features > LARGEST_GRAM && train.rows.nrows() > LARGEST_GRAM {
+        let mut context = Context::default();
+        if features > LARGEST_GRAM && train.len() > LARGEST_GRAM {
             ridge = ridge.with_solver(Solver::ConjugateGradients(iteration(300)));
             context = context.with_memory_budget(KEPT)?;
         }
         let start = Instant::now();
-        let model = RidgeClassifier::new(ridge).fit_stream(&mut run.watched(&train)?, &mut context)?;
+        let model = RidgeClassifier::new(ridge).fit_stream(&mut train.source()?, &mut context)?;
         let seconds = start.elapsed().as_secs_f64();
-        let report = model.regression().report();
-        let (steps, residual) = (report.iterations as f64, report.residual.unwrap_or(0.0));
-        let error = 100.0 * error_rate(&test.classes(), &model.predict_classes(test.rows.view())?)?;
-        Ok(vec![error, seconds, steps, residual])
-    })?;
-    Ok(Tested::from_values(&values))
+        Ok((model.predict_classes(test.rows.view())?, seconds, model.regression().report().clone()))
+    })
 }
 
 /// Predictions change by less than one in ten thousand below this residual; a model of some directions, made in one pass,
@@ -257,41 +291,27 @@ fn iteration(directions: usize) -> ConjugateGradients {
 
 /// The exact kernel of the chosen map: what its features tend to as they become many.
 pub(super) fn exact(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, test: &Part) -> Outcome<Tested> {
-    let key = format!(
-        "{name} exact n={} test={} {} threshold {} penalty {:.3e}",
-        train.rows.nrows(),
-        test.rows.nrows(),
-        describe(&chosen.spec),
-        chosen.threshold,
-        chosen.ratio
-    );
-    let values = run.values(&key, || {
-        let (train, test) = (binary(train, chosen.threshold), binary(test, chosen.threshold));
+    Tested::of(run, &format!("{name} exact"), chosen, train, test, &|train, test| {
         let kernel = chosen.spec.kernel()?;
-        let rows = double(train.rows.view());
-        let sample = rows.outer_iter().take(SAMPLE);
-        let unit = sample.map(|row| row.to_vec()).map(|row| kernel.evaluate(&row, &row)).sum::<f64>()
-            / rows.nrows().min(SAMPLE) as f64;
+        let train = train.double();
+        let sample = train.first(SAMPLE);
+        let unit = sample.rows.outer_iter().map(|row| row.to_vec()).map(|row| kernel.evaluate(&row, &row)).sum::<f64>()
+            / sample.len() as f64;
         let mut ridge = KernelRidge::new(kernel, chosen.ratio * unit)?;
-        let mut context = bochner::Context::default();
-        if rows.nrows() > 20_000 {
+        let mut context = Context::default();
+        if train.len() > 20_000 {
             // A step reads all of the matrix, and takes half as long as thirty directions more in the one pass.
-            let solver = ExactSolver::ConjugateGradients(iteration(1000));
-            ridge = ridge.with_solver(solver);
+            ridge = ridge.with_solver(ExactSolver::ConjugateGradients(iteration(1000)));
             context = context.with_memory_budget(KERNEL)?;
         }
-        let targets = double(train.targets.view());
-        let mut source = InMemory::new(rows.view(), targets.view())?;
+        let mut source = train.source()?;
         let classes = count_classes(&mut source)?;
         let start = Instant::now();
         let model = ridge.fit_stream(&mut Coded::new(&mut source, classes, Coding::OneAgainstRest)?, &mut context)?;
         let seconds = start.elapsed().as_secs_f64();
         let scores = model.predict(double(test.rows.view()).view())?;
-        let error = 100.0 * error_rate(&test.classes(), &largest(&scores))?;
-        let report = model.report();
-        Ok(vec![error, seconds, report.iterations as f64, report.residual.unwrap_or(0.0)])
-    })?;
-    Ok(Tested::from_values(&values))
+        Ok((largest(&scores), seconds, model.report().clone()))
+    })
 }
 
 /// The column of the largest value of every row.
@@ -328,13 +348,13 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_differ_in_one_number() {
+    fn neighbors_differ_in_one_number() {
         let chosen = |spec: Spec| Chosen { threshold: 10.0, spec, ratio: 0.1, intercept: false, loss: 0.5 };
-        let optical = neighbours(&chosen(OpticalSpec { bias: 16.0, ..OpticalSpec::default() }.into()));
+        let optical = neighbors(&chosen(OpticalSpec { bias: 16.0, ..OpticalSpec::default() }.into()));
         let told: Vec<_> = optical.iter().map(|c| format!("{} {:.3}", describe(&c.spec), c.ratio)).collect();
         assert_eq!(told, ["bias 16 0.316", "bias 16 0.032", "bias 32 0.100", "bias 8 0.100"]);
         let fourier = FourierSpec { length_scale: LengthScale::Same(8.0), ..FourierSpec::default() };
-        let told: Vec<_> = neighbours(&chosen(fourier.into())).iter().map(|c| describe(&c.spec)).collect();
+        let told: Vec<_> = neighbors(&chosen(fourier.into())).iter().map(|c| describe(&c.spec)).collect();
         assert_eq!(told, ["length scale 8.0", "length scale 8.0", "length scale 9.5", "length scale 6.7"]);
     }
 

@@ -3,7 +3,8 @@
 use crate::known;
 use bochner::preprocess::{Center, ColumnStatistics, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
 use bochner::random::{Role, Seed, Stream};
-use bochner::rows::RowSource;
+use bochner::rows::{InMemory, RowSource};
+use bochner::scalar::Real;
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::read::{Data, Input, Missing, Options, Selection};
 use ndarray::{Array2, ArrayView2, Axis};
@@ -17,38 +18,67 @@ pub(crate) struct Library {
 
 /// Rows with labels or targets.
 #[derive(Debug, Clone)]
-pub(crate) struct Part {
-    pub(crate) rows: Array2<f32>,
+pub(crate) struct Part<R = f32> {
+    pub(crate) rows: Array2<R>,
     /// One column per target; class numbers for classification.
-    pub(crate) targets: Array2<f32>,
+    pub(crate) targets: Array2<R>,
 }
 
-impl Part {
+/// Rows in double precision, as exact models read them.
+pub(crate) type Rows = Part<f64>;
+
+impl<R: Real + Into<f64>> Part<R> {
     /// Targets as class numbers.
     pub(crate) fn classes(&self) -> Vec<usize> {
-        self.targets.column(0).iter().map(|&c| c as usize).collect()
+        self.targets.column(0).iter().map(|&c| c.into() as usize).collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows.nrows()
     }
 
     /// The rows with these numbers.
-    pub(crate) fn select(&self, rows: &[usize]) -> Part {
+    pub(crate) fn select(&self, rows: &[usize]) -> Self {
         Part { rows: self.rows.select(Axis(0), rows), targets: self.targets.select(Axis(0), rows) }
     }
 
     /// At most `count` rows, drawn without repetition.
-    pub(crate) fn sample(&self, count: usize, seed: u64) -> Part {
-        self.select(&permutation(self.rows.nrows(), seed)[..count.min(self.rows.nrows())])
+    pub(crate) fn sample(&self, count: usize, seed: u64) -> Self {
+        self.select(&permutation(self.len(), seed)[..count.min(self.len())])
+    }
+
+    /// The first `count` rows, and the others.
+    pub(crate) fn cut(&self, count: usize) -> (Self, Self) {
+        let order: Vec<usize> = (0..self.len()).collect();
+        let (first, others) = order.split_at(count.min(order.len()));
+        (self.select(first), self.select(others))
+    }
+
+    /// The first `count` rows.
+    pub(crate) fn first(&self, count: usize) -> Self {
+        self.select(&(0..count.min(self.len())).collect::<Vec<_>>())
+    }
+
+    /// The rows, to be read as often as wanted.
+    pub(crate) fn source(&self) -> Outcome<InMemory<'_, R>> {
+        Ok(InMemory::new(self.rows.view(), self.targets.view())?)
+    }
+}
+
+impl Part {
+    /// The same rows in double precision.
+    pub(crate) fn double(&self) -> Rows {
+        Part { rows: double(self.rows.view()), targets: double(self.targets.view()) }
     }
 }
 
 /// The first `count` of some rows that were drawn, and the others.
 fn parted(all: &Part, count: usize, seed: u64) -> (Part, Part) {
-    let order = permutation(all.rows.nrows(), seed);
-    let (first, others) = order.split_at(count.min(order.len()));
-    (all.select(first), all.select(others))
+    all.sample(all.len(), seed).cut(count)
 }
 
 /// `0..n` in random order.
-pub(crate) fn permutation(n: usize, seed: u64) -> Vec<usize> {
+fn permutation(n: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     let mut draw = Stream::new(Seed::new(seed), Role::Split, 0);
     for i in (1..n).rev() {
@@ -80,9 +110,9 @@ impl Library {
         )))
     }
 
-    /// Whether the data set is there.
+    /// Whether a data set, or a file of one, is there.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.folder.as_ref().is_some_and(|folder| folder.join(name).is_dir())
+        self.folder.as_ref().is_some_and(|folder| folder.join(name).exists())
     }
 
     /// Image sets in the IDX format, pixels 0 to 255: training and test part.
@@ -93,11 +123,6 @@ impl Library {
             read(&images, Some(&labels), &Selection::default(), Missing::Refuse)
         };
         Ok((part("train")?, part("t10k")?))
-    }
-
-    /// Whether a file of the data set is there.
-    pub(crate) fn has_file(&self, name: &str, file: &str) -> bool {
-        self.folder.as_ref().is_some_and(|folder| folder.join(name).join(file).is_file())
     }
 
     /// An archive with arrays `X` and `y`.
@@ -118,18 +143,17 @@ impl Library {
             // Markers that a camera does not see are empty cells.
             read(&self.path(name, file)?, None, &selection, Missing::Zero)
         };
-        let halved = |all: Part| parted(&all, all.rows.nrows() - all.rows.nrows() / 10, seed);
+        let halved = |all: Part| parted(&all, all.len() - all.len() / 10, seed);
         Ok(match name {
             "mnist" | "fashion-mnist" => self.images(name)?,
             "cifar10" => (self.arrays(name, "train_batch1.npz")?, self.arrays(name, "test.npz")?),
             "cod_rna" => (classes(read("train.csv.gz", &[])?), classes(read("test.csv.gz", &[])?)),
             "letter" => {
-                let (a, b) = (read("train.csv.gz", &[])?, read("test.csv.gz", &[])?);
-                let join = |a: &Array2<f32>, b: &Array2<f32>| {
-                    ndarray::concatenate(Axis(0), &[a.view(), b.view()])
-                        .map_err(|e| Failure::Failed(format!("{name}: {e}")))
-                };
-                halved(Part { rows: join(&a.rows, &b.rows)?, targets: join(&a.targets, &b.targets)? })
+                let (mut all, more) = (read("train.csv.gz", &[])?, read("test.csv.gz", &[])?);
+                let failed = |e| Failure::Failed(format!("{name}: {e}"));
+                all.rows.append(Axis(0), more.rows.view()).map_err(failed)?;
+                all.targets.append(Axis(0), more.targets.view()).map_err(failed)?;
+                halved(all)
             }
             "magic" => halved(classes(read("data.csv.gz", &[])?)),
             "covertype" => halved(classes(read("data_subset.csv.gz", &[])?)),
@@ -196,23 +220,32 @@ pub(crate) enum Prepared {
     /// Column minima subtracted.
     NonNegative,
     /// Column means subtracted.
-    Centred,
+    Centered,
     /// Column means subtracted, and columns divided by their standard deviations.
-    Standardised,
+    Standardized,
 }
 
 impl Prepared {
     /// The steps, learned from training rows; `unit` divides rows by their lengths in the end.
-    pub(crate) fn fit(self, rows: ArrayView2<'_, f64>, unit: bool) -> Outcome<Vec<Preprocess>> {
+    fn fit(self, rows: ArrayView2<'_, f64>, unit: bool) -> Outcome<Vec<Preprocess>> {
         let mut seen = ColumnStatistics::new(rows.ncols());
         seen.push(rows)?;
         let first = match self {
             Prepared::Raw => None,
             Prepared::NonNegative => Some(ShiftNonNegative::fit(&seen)?.into()),
-            Prepared::Centred => Some(Center::fit(&seen)?.into()),
-            Prepared::Standardised => Some(Standardize::fit(&seen)?.into()),
+            Prepared::Centered => Some(Center::fit(&seen)?.into()),
+            Prepared::Standardized => Some(Standardize::fit(&seen)?.into()),
         };
         Ok(first.into_iter().chain(unit.then(|| UnitNorm::default().into())).collect())
+    }
+
+    /// Training and test rows after steps that the training rows taught.
+    pub(crate) fn both(self, train: &Part, test: &Part, unit: bool) -> Outcome<(Rows, Rows)> {
+        let steps = self.fit(double(train.rows.view()).view(), unit)?;
+        let ready = |part: &Part| -> Outcome<Rows> {
+            Ok(Part { rows: apply(&steps, part.rows.view())?, targets: double(part.targets.view()) })
+        };
+        Ok((ready(train)?, ready(test)?))
     }
 
     /// Rows of length 1, prepared by what they themselves tell.
@@ -222,7 +255,7 @@ impl Prepared {
 }
 
 /// The rows of a part in double precision, after these steps.
-pub(crate) fn apply(steps: &[Preprocess], rows: ArrayView2<'_, f32>) -> Outcome<Array2<f64>> {
+fn apply(steps: &[Preprocess], rows: ArrayView2<'_, f32>) -> Outcome<Array2<f64>> {
     let mut rows = double(rows);
     for step in steps {
         step.apply(rows.view_mut())?;

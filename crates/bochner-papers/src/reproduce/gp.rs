@@ -1,25 +1,15 @@
 //! Gaussian processes on features beside the exact one: what the experiments of chapters 4 and 5 of the thesis measure.
 
-use super::data::{Part, Prepared, apply};
-use super::{Run, Statistic};
-use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, Spec};
-use bochner::kernel::{Kernel, kernel_matrix};
+use super::*;
+use bochner::feature::{DynComplexMap, DynMap};
+use bochner::kernel::Kernel;
 use bochner::linalg::gemm::matmul_nt;
 use bochner::linalg::{Tile, TileMut, Workspace};
-use bochner::metrics::{
-    class_negative_log_likelihood, error_rate, gaussian_kl, mean_negative_log_likelihood, normalized_mse,
-    relative_frobenius_error,
-};
+use bochner::metrics::{class_negative_log_likelihood, gaussian_kl, mean_negative_log_likelihood, normalized_mse};
 use bochner::model::exact::{ExactGpClassifier, ExactGpRegressor};
-use bochner::model::{Fit, GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel};
-use bochner::preprocess::median_distance;
-use bochner::random::Seed;
-use bochner::rows::{InMemory, RowSource};
-use bochner::scalar::Scalar;
+use bochner::model::{GpClassifier, GpClassifierModel, GpRegressor, GpRegressorModel};
+use bochner::rows::RowSource;
 use bochner::{Complex, Error};
-use bochner_table::failure::Outcome;
-use bochner_table::score::winner;
-use ndarray::{Array1, Array2, ArrayView2, Axis};
 use std::sync::Arc;
 
 /// Rows of the kernel matrices whose errors are measured.
@@ -43,7 +33,7 @@ impl Task {
     }
 
     /// Values of the noise variance, or of `α`, among which validation chooses.
-    pub(super) fn regularisers(self) -> Vec<f64> {
+    pub(super) fn regularizers(self) -> Vec<f64> {
         match self {
             Task::Regression => (-15..=15).map(|e| 2f64.powi(e)).collect(),
             Task::Classification => (-5..=0).map(|e| 10f64.powi(e)).collect(),
@@ -92,6 +82,25 @@ enum Map {
     Complex(DynComplexMap<f64>),
 }
 
+impl Map {
+    /// `Re⟨φ(x), φ(y)⟩` for all pairs of rows.
+    fn estimate(&self, rows: ArrayView2<'_, f64>) -> Outcome<Array2<f64>> {
+        let features = match self {
+            Map::Real(map) => map.transform(rows)?,
+            Map::Complex(map) => {
+                let both = map.transform(rows)?;
+                let (re, im) = (both.mapv(|v| v.re), both.mapv(|v| v.im));
+                ndarray::concatenate(Side(1), &[re.view(), im.view()]).expect("parts of one matrix")
+            }
+        };
+        let ((n, m), features) = (features.dim(), features.as_standard_layout());
+        let tile = Tile::new(features.as_slice().expect("standard layout"), n, m);
+        let mut product = vec![0.0; n * n];
+        matmul_nt(tile, tile, TileMut::new(&mut product, n, n))?;
+        Ok(Array2::from_shape_vec((n, n), product).expect("n times n numbers"))
+    }
+}
+
 /// `exp(iωᵀx)` from the cosines and sines that a real map has in its first and second half.
 #[derive(Debug)]
 struct Phasors(DynMap<f64>);
@@ -126,50 +135,6 @@ impl FeatureMap for Phasors {
     }
 }
 
-/// Rows with targets, as the models read them.
-#[derive(Debug)]
-struct Rows {
-    rows: Array2<f64>,
-    targets: Array2<f64>,
-}
-
-impl Rows {
-    fn source(&self) -> Outcome<InMemory<'_, f64>> {
-        Ok(InMemory::new(self.rows.view(), self.targets.view())?)
-    }
-
-    fn labels(&self) -> Vec<usize> {
-        self.targets.iter().map(|&c| c as usize).collect()
-    }
-
-    /// The first `count` rows: they are in random order.
-    fn first(&self, count: usize) -> Rows {
-        let count = count.min(self.rows.nrows());
-        let take = |all: &Array2<f64>| all.slice_axis(Axis(0), (0..count).into()).to_owned();
-        Rows { rows: take(&self.rows), targets: take(&self.targets) }
-    }
-
-    /// A tenth for validation, the others for training.
-    fn parted(&self) -> (Rows, Rows) {
-        let at = self.rows.nrows() - self.rows.nrows() / 10;
-        let cut = |all: &Array2<f64>| {
-            let (a, b) = all.view().split_at(Axis(0), at);
-            (a.to_owned(), b.to_owned())
-        };
-        let ((a, b), (s, t)) = (cut(&self.rows), cut(&self.targets));
-        (Rows { rows: a, targets: s }, Rows { rows: b, targets: t })
-    }
-}
-
-/// How many rows there are to be.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sizes {
-    /// Training and test rows of the comparison with the exact process.
-    pub(super) exact: (usize, usize),
-    /// Training and test rows of the predictions.
-    pub(super) most: (usize, usize),
-}
-
 /// One data set, one kernel, several maps.
 pub(super) struct Setting<'a> {
     pub(super) data: &'a str,
@@ -184,34 +149,17 @@ pub(super) struct Setting<'a> {
     pub(super) methods: &'a dyn Fn(f64) -> Vec<Method>,
     /// Numbers of features.
     pub(super) features: Vec<usize>,
-    pub(super) sizes: Sizes,
+    /// Training and test rows of the comparison with the exact process.
+    pub(super) exact: (usize, usize),
+    /// Training and test rows of the predictions.
+    pub(super) most: (usize, usize),
     /// Maps drawn for the error of the kernel matrix, for every draw of rows.
     pub(super) matrices: usize,
     /// Whether a process is fitted with a method and so many features; kernel matrices are compared in any case.
     pub(super) judged: &'a dyn Fn(&str, usize) -> bool,
-    pub(super) validation: Validation,
+    /// Most features of the baseline and most rows, of which a tenth is held out, to choose the regularisation with.
+    pub(super) validation: Option<(usize, usize)>,
     pub(super) draws: usize,
-}
-
-/// With what the regularisation is chosen.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Validation {
-    /// Most features of the baseline.
-    pub(super) features: usize,
-    /// Most rows, of which a tenth is held out.
-    pub(super) rows: usize,
-}
-
-impl Validation {
-    /// All features that are judged and all rows.
-    pub(super) const ALL: Validation = Validation { features: usize::MAX, rows: usize::MAX };
-
-    fn key(self, widest: usize) -> String {
-        match self.rows {
-            usize::MAX => format!("regularisation D={}", widest.min(self.features)),
-            rows => format!("regularisation D={} rows={rows}", widest.min(self.features)),
-        }
-    }
 }
 
 /// Relative error of the kernel matrix, KL divergence from the exact process, error of predictions, mean negative log
@@ -223,72 +171,166 @@ pub(super) struct Scores {
     pub(super) values: Vec<Statistic>,
 }
 
+/// What was found for one data set, whose dimension is padded to a power of two.
+pub(super) struct Found {
+    pub(super) data: &'static str,
+    pub(super) dim: usize,
+    pub(super) task: Task,
+    pub(super) scores: Vec<Scores>,
+}
+
+impl Found {
+    pub(super) fn of(&self, method: &str, features: usize, index: usize) -> Option<Statistic> {
+        let score = self.scores.iter().find(|s| s.method == method && s.features == features);
+        score.and_then(|s| s.values.get(index)).copied()
+    }
+
+    /// Numbers of features with which a metric was measured for all methods.
+    pub(super) fn measured(&self, index: usize) -> Vec<usize> {
+        let of_all = |&features: &usize| !self.scores.iter().any(|s| s.features == features && s.values.len() <= index);
+        let first = self.scores.iter().filter(|s| s.method == self.scores[0].method);
+        first.map(|s| s.features).filter(of_all).collect()
+    }
+
+    /// The largest of them; 0 where there is none.
+    pub(super) fn most(&self, index: usize) -> usize {
+        self.measured(index).into_iter().max().unwrap_or(0)
+    }
+}
+
+/// Key, heading and look of the scores in tables, and their axes in plots.
+fn metrics(task: Task) -> [(&'static str, &'static str, Show, Axis); 4] {
+    let error = Axis::log(task.error());
+    let (predicted, error) = match task {
+        Task::Regression => (Show::Fixed(3), error),
+        Task::Classification => (Show::Percent(2), error.in_percent()),
+    };
+    let matrix = Axis::log("relative error of the kernel matrix").in_percent();
+    let likelihood = Axis::linear("mean negative log likelihood");
+    [
+        ("error", "kernel error", Show::Percent(2), matrix),
+        ("kl", "KL", Show::Number(4), Axis::log("KL divergence from the exact process")),
+        ("test", task.error(), predicted, error),
+        ("likelihood", "neg. log likelihood", Show::Fixed(3), likelihood),
+    ]
+}
+
+/// A table of the first scores, with deviations or without.
+pub(super) fn table(
+    title: &str,
+    (method, count): ((&str, &str), &str),
+    (task, most, deviations): (Task, usize, bool),
+    scores: &[Scores],
+) -> Table {
+    let mut table = Table::new(title).words(method.0, method.1).numbers(count, "D");
+    let columns = &metrics(task)[..most];
+    for (key, heading, show, _) in columns {
+        table = table.column(key, heading, *show);
+        table = if deviations { table.column(&format!("{key}_deviation"), "±", *show) } else { table };
+    }
+    for score in scores {
+        let mut cells = vec![Cell::text(score.method), Cell::count(score.features)];
+        for (index, (_, _, show, _)) in columns.iter().enumerate() {
+            let value = score.values.get(index);
+            cells.push(value.map(|v| v.mean).cell(*show));
+            cells.extend(deviations.then(|| value.and_then(Statistic::spread).cell(*show)));
+        }
+        table.push(cells);
+    }
+    table
+}
+
+/// File name and plot of one metric of all methods, data sets with numbers of features side by side.
+pub(super) fn side_by_side(
+    title: &str,
+    (task, index): (Task, usize),
+    methods: &[Method],
+    places: &[(&Found, usize)],
+) -> (&'static str, Plot) {
+    let (file, _, _, y) = metrics(task)[index].clone();
+    let names = places.iter().map(|(found, features)| format!("{} {}d", found.data, features / found.dim)).collect();
+    let subtitle = "Mean over draws; bars are standard errors. Lower is better.";
+    let mut plot = Plot::new(title, subtitle, Axis::named("data set and number of features", names), y);
+    for (m, Method { name, .. }) in methods.iter().enumerate() {
+        let line = plot.line(name, Style::Scatter);
+        for (place, (found, features)) in places.iter().enumerate() {
+            if let Some(value) = found.of(name, *features, index) {
+                // Beside each other, as bars would stand.
+                let x = place as f64 + 0.72 / methods.len() as f64 * (m as f64 - 0.5 * (methods.len() as f64 - 1.0));
+                line.push(value.point(x), format!("{name}, {}, D = {features}\n{:.4}", found.data, value.mean));
+            }
+        }
+    }
+    (file, plot)
+}
+
 /// The scores of all methods, numbers of features within methods; and the regularisation of each draw.
 pub(super) fn compare(run: &Run<'_>, setting: &Setting<'_>) -> Outcome<(Vec<Scores>, Vec<f64>)> {
     let names: Vec<&'static str> = (setting.methods)(1.0).iter().map(|m| m.name).collect();
-    let Setting { data, label, sizes, features, .. } = setting;
-    let base = format!("{data} {label} exact={:?} most={:?}", sizes.exact, sizes.most);
+    let Setting { data, label, exact, most, features, matrices, .. } = setting;
+    let base = format!("{data} {label} exact={exact:?} most={most:?}");
     let mut found = vec![Vec::new(); names.len() * features.len()];
     let mut chosen = Vec::new();
     for draw in 0..setting.draws as u64 {
-        let seed = Seed::new(run.seed).child(draw).number();
-        let mut problem = None;
-        let mut regulariser = f64::NAN;
+        // Made when a number is first asked for that is not known yet.
+        let mut problem = Lazy { run, setting, seed: Seed::new(run.seed).child(draw).number(), made: None };
+        let mut regularizer = f64::NAN;
         if let Some(widest) = features.iter().copied().filter(|&f| (setting.judged)(names[0], f)).max() {
-            let key = format!("{base} {}; draw {draw}", setting.validation.key(widest));
-            regulariser = run.values(&key, || {
-                let Validation { features, rows } = setting.validation;
-                Ok(vec![loaded(&mut problem, run, setting, seed)?.regulariser(widest.min(features), rows)?])
-            })?[0];
-            chosen.push(regulariser);
+            let (count, rows) = setting.validation.unwrap_or((widest, usize::MAX));
+            let (count, of) =
+                (count.min(widest), setting.validation.map_or(String::new(), |_| format!(" rows={rows}")));
+            let key = format!("{base} regularisation D={count}{of}; draw {draw}");
+            regularizer = run.value(&key, &mut || problem.get()?.regularizer(count, rows))?;
+            chosen.push(regularizer);
         }
         for (m, name) in names.iter().enumerate() {
-            for (k, &features) in features.iter().enumerate() {
-                let key = format!(
-                    "{base} {name} D={features} matrices={} regularisation={regulariser}; draw {draw}",
-                    setting.matrices
-                );
-                let values = run.values(&key, || {
-                    let problem = loaded(&mut problem, run, setting, seed)?;
-                    let first = problem.draw(m, features, 0)?;
-                    let mut values = problem.kernel_errors(m, features, &first, setting.matrices)?;
-                    if (setting.judged)(name, features) {
-                        values.extend(match first {
-                            Map::Real(map) => problem.scores(map, regulariser)?,
-                            Map::Complex(map) => problem.scores(map, regulariser)?,
-                        });
+            for (k, &count) in features.iter().enumerate() {
+                let key =
+                    format!("{base} {name} D={count} matrices={matrices} regularisation={regularizer}; draw {draw}");
+                found[m * features.len() + k].push(run.values(&key, &mut || {
+                    let problem = problem.get()?;
+                    let first = problem.draw(m, count, 0)?;
+                    let mut values = problem.kernel_errors(m, count, &first, *matrices)?;
+                    if (setting.judged)(name, count) {
+                        values.extend(problem.scores(&first, regularizer)?);
                     }
                     Ok(values)
-                })?;
-                found[m * setting.features.len() + k].push(values);
+                })?);
             }
         }
     }
     let scores = found.into_iter().enumerate().map(|(i, draws)| {
-        let errors: Vec<f64> = draws.iter().flat_map(|values| &values[..setting.matrices]).copied().collect();
-        let each = |v: usize| Statistic::of(&draws.iter().map(|values| values[v]).collect::<Vec<_>>());
-        let others = (setting.matrices..draws.first().map_or(0, Vec::len)).map(each);
+        let errors: Vec<f64> = draws.iter().flat_map(|values| &values[..*matrices]).copied().collect();
+        let others = Statistic::of_each(&draws).into_iter().skip(*matrices);
         let values = [Statistic::of(&errors)].into_iter().chain(others).collect();
         Scores { method: names[i / features.len()], features: features[i % features.len()], values }
     });
     Ok((scores.collect(), chosen))
 }
 
-/// The problem, made when a number is first asked for that is not known yet.
-fn loaded<'a>(
-    place: &'a mut Option<Problem>,
-    run: &Run<'_>,
-    setting: &Setting<'_>,
+struct Lazy<'a> {
+    run: &'a Run<'a>,
+    setting: &'a Setting<'a>,
     seed: u64,
-) -> Outcome<&'a mut Problem> {
-    if place.is_none() {
-        *place = Some(Problem::load(run, setting, seed)?);
-    }
-    Ok(place.as_mut().expect("just made"))
+    made: Option<Problem>,
 }
 
-/// Means and variances of the exact process, and the regularisation they were made with.
-type Posterior = (f64, Array2<f64>, Array2<f64>);
+impl Lazy<'_> {
+    fn get(&mut self) -> Outcome<&mut Problem> {
+        if self.made.is_none() {
+            self.made = Some(Problem::load(self.run, self.setting, self.seed)?);
+        }
+        Ok(self.made.as_mut().expect("just made"))
+    }
+}
+
+/// Means and variances, one column each.
+pub(super) type Posterior = (Array2<f64>, Array2<f64>);
+
+/// The divergence of one posterior from another.
+pub(super) fn divergence(approximate: &Posterior, exact: &Posterior) -> Outcome<f64> {
+    Ok(gaussian_kl(approximate.0.view(), approximate.1.view(), exact.0.view(), exact.1.view())?)
+}
 
 /// A data set with its splits.
 struct Problem {
@@ -304,7 +346,8 @@ struct Problem {
     kernel: Arc<dyn Kernel>,
     /// Exact kernel matrix of the first test rows.
     matrix: Array2<f64>,
-    exact: Option<Posterior>,
+    /// The exact process, and the regularisation it was made with.
+    exact: Option<(f64, Posterior)>,
     seed: u64,
 }
 
@@ -312,13 +355,9 @@ impl Problem {
     fn load(run: &Run<'_>, setting: &Setting<'_>, seed: u64) -> Outcome<Problem> {
         let (train, test) = run.data.split(setting.data, seed)?;
         let classes = 1 + train.targets.iter().chain(&test.targets).fold(0.0f32, |a, b| a.max(*b)) as usize;
-        let (train, test) = (train.sample(setting.sizes.most.0, seed), test.sample(setting.sizes.most.1, seed));
-        let steps = setting.prepared.fit(super::data::double(train.rows.view()).view(), setting.unit)?;
-        let rows = |part: &Part| -> Outcome<Rows> {
-            Ok(Rows { rows: apply(&steps, part.rows.view())?, targets: part.targets.mapv(f64::from) })
-        };
-        let (train, test) = (rows(&train)?, rows(&test)?);
-        let (sub_train, sub_test) = (train.first(setting.sizes.exact.0), test.first(setting.sizes.exact.1));
+        let (train, test) = (train.sample(setting.most.0, seed), test.sample(setting.most.1, seed));
+        let (train, test) = setting.prepared.both(&train, &test, setting.unit)?;
+        let (sub_train, sub_test) = (train.first(setting.exact.0), test.first(setting.exact.1));
         let length_scale = median_distance(sub_train.rows.view(), Seed::new(seed), MATRIX_ROWS)?;
         let methods = (setting.methods)(length_scale);
         let kernel = methods[0].spec.kernel()?;
@@ -330,26 +369,24 @@ impl Problem {
     }
 
     /// The regularisation with the best likelihood of a tenth of some training rows, found with the baseline.
-    fn regulariser(&mut self, features: usize, rows: usize) -> Outcome<f64> {
-        let (train, held_out) = self.train.first(rows).parted();
-        let values = self.task.regularisers();
+    fn regularizer(&mut self, features: usize, rows: usize) -> Outcome<f64> {
+        let some = self.train.first(rows);
+        let (train, held_out) = some.cut(some.len() - some.len() / 10);
+        let values = self.task.regularizers();
         let map = self.methods[0].draw(features, self.seed, self.sub_train.rows.view())?;
         let Map::Real(map) = map else { unreachable!("baselines are real") };
         if self.task == Task::Classification {
             let gp = GpClassifier::new(map, values[0])?.with_classes(self.classes)?;
-            let found =
-                gp.validate(&values, &mut train.source()?, &mut held_out.source()?, &mut bochner::Context::default())?;
+            let found = gp.validate(&values, &mut train.source()?, &mut held_out.source()?, &mut Context::default())?;
             return Ok(values[found.best]);
         }
         // Sums over rows do not depend on the noise.
-        let first = self.regressor(map.clone(), values[0])?;
-        let mut gram = first.accumulator(1, &bochner::Context::default())?;
+        let mut gram = self.regressor(map.clone(), values[0])?.accumulator(1, &Context::default())?;
         train.source()?.for_each_block(&mut |block| gram.push_rows(&map, block))?;
         let moments = gram.finish();
         let mut best = (f64::INFINITY, values[0]);
         for noise in values {
-            let model = self.regressor(map.clone(), noise)?.fit_moments(moments.clone())?;
-            let loss = Fitted::Regression(model).judge(&held_out)?.1;
+            let loss = self.regressor(map.clone(), noise)?.fit_moments(moments.clone())?.judge(&held_out)?.1;
             if loss < best.0 {
                 best = (loss, noise);
             }
@@ -361,37 +398,46 @@ impl Problem {
         Ok(GpRegressor::new(map, noise)?.with_signal_variance(self.signal)?.with_normalized_targets(false))
     }
 
-    fn fit<M: FeatureMap<Real = f64> + Clone>(&self, map: M, regulariser: f64, train: &Rows) -> Outcome<Fitted<M>> {
+    fn fit(&self, map: &Map, regularizer: f64, train: &Rows) -> Outcome<Box<dyn Process>> {
+        match map {
+            Map::Real(map) => self.fit_on(map.clone(), regularizer, train),
+            Map::Complex(map) => self.fit_on(map.clone(), regularizer, train),
+        }
+    }
+
+    fn fit_on<M>(&self, map: M, regularizer: f64, train: &Rows) -> Outcome<Box<dyn Process>>
+    where
+        M: FeatureMap<Real = f64> + Clone + 'static,
+    {
+        let (mut source, mut context) = (train.source()?, Context::default());
         Ok(match self.task {
-            Task::Regression => Fitted::Regression(
-                self.regressor(map, regulariser)?.fit_stream(&mut train.source()?, &mut bochner::Context::default())?,
-            ),
+            Task::Regression => Box::new(self.regressor(map, regularizer)?.fit_stream(&mut source, &mut context)?),
             Task::Classification => {
-                let gp = GpClassifier::new(map, regulariser)?.with_classes(self.classes)?;
-                Fitted::Classification(gp.fit_stream(&mut train.source()?, &mut bochner::Context::default())?)
+                let gp = GpClassifier::new(map, regularizer)?.with_classes(self.classes)?;
+                Box::new(gp.fit_stream(&mut source, &mut context)?)
             }
         })
     }
 
     /// Posterior of the exact process at the test rows of the comparison.
-    fn exact(&mut self, regulariser: f64) -> Outcome<&Posterior> {
-        if self.exact.as_ref().is_none_or(|(made_with, ..)| *made_with != regulariser) {
+    fn exact(&mut self, regularizer: f64) -> Outcome<&Posterior> {
+        if self.exact.as_ref().is_none_or(|(made_with, _)| *made_with != regularizer) {
             let (kernel, rows) = (Arc::clone(&self.kernel), self.sub_test.rows.view());
-            let (means, variances) = match self.task {
+            let (mut source, mut context) = (self.sub_train.source()?, Context::default());
+            let posterior = match self.task {
                 Task::Regression => {
-                    let gp = ExactGpRegressor::new(kernel, regulariser)?.with_signal_variance(self.signal)?;
+                    let gp = ExactGpRegressor::new(kernel, regularizer)?.with_signal_variance(self.signal)?;
                     let gp = gp.with_normalized_targets(false);
-                    gp.fit_stream(&mut self.sub_train.source()?, &mut bochner::Context::default())?
-                        .predict_with_variance(rows)?
+                    gp.fit_stream(&mut source, &mut context)?.predict_with_variance(rows)?
                 }
                 Task::Classification => {
-                    let gp = ExactGpClassifier::new(kernel, regulariser)?.with_classes(self.classes)?;
-                    gp.fit_stream(&mut self.sub_train.source()?, &mut bochner::Context::default())?.latents(rows)?
+                    let gp = ExactGpClassifier::new(kernel, regularizer)?.with_classes(self.classes)?;
+                    gp.fit_stream(&mut source, &mut context)?.latents(rows)?
                 }
             };
-            self.exact = Some((regulariser, means, variances));
+            self.exact = Some((regularizer, posterior));
         }
-        Ok(self.exact.as_ref().expect("just made"))
+        Ok(&self.exact.as_ref().expect("just made").1)
     }
 
     /// A map of method `m`; number 0 is the one that is judged.
@@ -402,13 +448,9 @@ impl Problem {
 
     /// Relative errors of the kernel matrix, one per map, the first of which is there already.
     fn kernel_errors(&self, m: usize, features: usize, first: &Map, count: usize) -> Outcome<Vec<f64>> {
-        let rows = self.sub_test.rows.slice_axis(Axis(0), (0..self.matrix.nrows()).into());
+        let rows = self.sub_test.rows.slice_axis(Side(0), (0..self.matrix.nrows()).into());
         let error = |map: &Map| -> Outcome<f64> {
-            let estimate = match map {
-                Map::Real(map) => estimate(map, rows)?,
-                Map::Complex(map) => estimate(map, rows)?,
-            };
-            Ok(relative_frobenius_error(self.matrix.view(), estimate.view())?)
+            Ok(relative_frobenius_error(self.matrix.view(), map.estimate(rows)?.view())?)
         };
         let mut errors = vec![error(first)?];
         for number in 1..count as u64 {
@@ -418,74 +460,51 @@ impl Problem {
     }
 
     /// Divergence from the exact process, error of predictions and mean negative log likelihood of a map.
-    fn scores<M: FeatureMap<Real = f64> + Clone>(&mut self, map: M, regulariser: f64) -> Outcome<Vec<f64>> {
-        let fitted = self.fit(map.clone(), regulariser, &self.sub_train)?;
-        let (means, variances) = fitted.posterior(self.sub_test.rows.view())?;
-        let (_, exact_means, exact_variances) = self.exact(regulariser)?;
-        let divergence = gaussian_kl(means.view(), variances.view(), exact_means.view(), exact_variances.view())?;
+    fn scores(&mut self, map: &Map, regularizer: f64) -> Outcome<Vec<f64>> {
+        let mut fitted = self.fit(map, regularizer, &self.sub_train)?;
+        let posterior = fitted.posterior(self.sub_test.rows.view())?;
+        let divergence = divergence(&posterior, self.exact(regularizer)?)?;
         // Where there are no more rows, the same process predicts.
-        let fitted = match self.train.rows.nrows() == self.sub_train.rows.nrows() {
-            true => fitted,
-            false => self.fit(map, regulariser, &self.train)?,
-        };
+        if self.train.len() != self.sub_train.len() {
+            fitted = self.fit(map, regularizer, &self.train)?;
+        }
         let (loss, likelihood) = fitted.judge(&self.test)?;
         Ok(vec![divergence, loss, likelihood])
     }
 }
 
 /// A process on features.
-enum Fitted<M: FeatureMap<Real = f64>> {
-    Regression(GpRegressorModel<M>),
-    Classification(GpClassifierModel<M>),
-}
-
-impl<M: FeatureMap<Real = f64>> Fitted<M> {
+trait Process {
     /// Means and variances of latent values.
-    fn posterior(&self, rows: ArrayView2<'_, f64>) -> Outcome<(Array2<f64>, Array2<f64>)> {
-        Ok(match self {
-            Fitted::Regression(model) => model.predict_with_variance(rows)?,
-            Fitted::Classification(model) => model.latents(rows)?,
-        })
-    }
+    fn posterior(&self, rows: ArrayView2<'_, f64>) -> Outcome<Posterior>;
 
     /// Error and mean negative log likelihood of predictions.
+    fn judge(&self, test: &Rows) -> Outcome<(f64, f64)>;
+}
+
+impl<M: FeatureMap<Real = f64>> Process for GpRegressorModel<M> {
+    fn posterior(&self, rows: ArrayView2<'_, f64>) -> Outcome<Posterior> {
+        Ok(self.predict_with_variance(rows)?)
+    }
+
     fn judge(&self, test: &Rows) -> Outcome<(f64, f64)> {
-        match self {
-            Fitted::Regression(model) => {
-                let (means, variances) = model.predict_with_variance(test.rows.view())?;
-                let spread: Array1<f64> = variances.column(0).mapv(|v| v + model.noise_variance());
-                let likelihood = mean_negative_log_likelihood(test.targets.column(0), means.column(0), spread.view())?;
-                Ok((normalized_mse(test.targets.view(), means.view())?, likelihood))
-            }
-            Fitted::Classification(model) => {
-                let probabilities = model.probabilities(test.rows.view())?;
-                let classes: Vec<usize> = probabilities.rows().into_iter().map(winner).collect();
-                let labels = test.labels();
-                let likelihood = class_negative_log_likelihood(&labels, probabilities.view())?;
-                Ok((error_rate(&labels, &classes)?, likelihood))
-            }
-        }
+        let (means, variances) = self.predict_with_variance(test.rows.view())?;
+        let spread = variances.column(0).mapv(|v| v + self.noise_variance());
+        let likelihood = mean_negative_log_likelihood(test.targets.column(0), means.column(0), spread.view())?;
+        Ok((normalized_mse(test.targets.view(), means.view())?, likelihood))
     }
 }
 
-/// `Re⟨φ(x), φ(y)⟩` for all pairs of rows.
-pub(super) fn estimate<M: FeatureMap<Real = f64>>(map: &M, rows: ArrayView2<'_, f64>) -> Outcome<Array2<f64>> {
-    let features = map.transform(rows)?;
-    let (n, m) = features.dim();
-    let parts = if M::Output::IS_COMPLEX { 2 } else { 1 };
-    let mut apart = vec![0.0; n * m * parts];
-    for (row, to) in features.rows().into_iter().zip(apart.chunks_mut(m * parts)) {
-        for (j, value) in row.iter().enumerate() {
-            to[j] = value.re();
-            if parts == 2 {
-                to[m + j] = value.im();
-            }
-        }
+impl<M: FeatureMap<Real = f64>> Process for GpClassifierModel<M> {
+    fn posterior(&self, rows: ArrayView2<'_, f64>) -> Outcome<Posterior> {
+        Ok(self.latents(rows)?)
     }
-    let mut product = vec![0.0; n * n];
-    let tile = Tile::new(&apart, n, m * parts);
-    matmul_nt(tile, tile, TileMut::new(&mut product, n, n))?;
-    Ok(Array2::from_shape_vec((n, n), product).expect("n times n numbers"))
+
+    fn judge(&self, test: &Rows) -> Outcome<(f64, f64)> {
+        let probabilities = self.probabilities(test.rows.view())?;
+        let (labels, predicted) = (test.classes(), probabilities.rows().into_iter().map(winner).collect::<Vec<_>>());
+        Ok((error_rate(&labels, &predicted)?, class_negative_log_likelihood(&labels, probabilities.view())?))
+    }
 }
 
 #[cfg(test)]
@@ -501,12 +520,10 @@ mod tests {
     fn phasors_estimate_the_kernel_of_their_cosines_and_sines() {
         let spec = SphericalSpec { degree: 4, a: 4.0, projection: Directions::Gaussian, ..SphericalSpec::default() };
         let method = Method { name: "", spec: spec.into(), form: Form::Phasors };
-        let Map::Complex(complex) = method.draw(40, 7, rows().view()).unwrap() else { panic!("complex") };
-        let Map::Real(real) = Method { form: Form::Real, ..method }.draw(80, 7, rows().view()).unwrap() else {
-            panic!("real")
-        };
-        assert_eq!((complex.output_dim(), real.output_dim()), (40, 80));
-        let (a, b) = (estimate(&complex, rows().view()).unwrap(), estimate(&real, rows().view()).unwrap());
+        let complex = method.draw(40, 7, rows().view()).unwrap();
+        let real = Method { form: Form::Real, ..method }.draw(80, 7, rows().view()).unwrap();
+        assert!(matches!((&complex, &real), (Map::Complex(c), Map::Real(r)) if 2 * c.output_dim() == r.output_dim()));
+        let (a, b) = (complex.estimate(rows().view()).unwrap(), real.estimate(rows().view()).unwrap());
         assert!((&a - &b).iter().all(|e| e.abs() < 1e-12));
     }
 
@@ -531,14 +548,15 @@ mod tests {
             data: "toy",
             label: "Gaussian".into(),
             task: Task::Regression,
-            prepared: Prepared::Standardised,
+            prepared: Prepared::Standardized,
             unit: false,
             methods: &methods,
             features: vec![8, 20],
-            sizes: Sizes { exact: (72, 8), most: (most, 8) },
+            exact: (72, 8),
+            most: (most, 8),
             matrices: 2,
             judged,
-            validation: Validation::ALL,
+            validation: None,
             draws: 3,
         }
     }
@@ -563,10 +581,10 @@ mod tests {
             toy(folder);
             let mut problem = Problem::load(&run, &setting(&|_, _| true, 72), 5).unwrap();
             assert_eq!(problem.train.rows, problem.sub_train.rows);
-            let Map::Real(map) = problem.draw(0, 20, 0).unwrap() else { panic!("real") };
-            let once = problem.scores(map.clone(), 0.1).unwrap();
+            let map = problem.draw(0, 20, 0).unwrap();
+            let once = problem.scores(&map, 0.1).unwrap();
             // A second process on the same rows, as where there are more of them.
-            let again = problem.fit(map, 0.1, &problem.train).unwrap().judge(&problem.test).unwrap();
+            let again = problem.fit(&map, 0.1, &problem.train).unwrap().judge(&problem.test).unwrap();
             assert_eq!((once[1], once[2]), again);
         });
     }
@@ -576,14 +594,12 @@ mod tests {
         super::super::tests::with_run("noise", |run, folder| {
             toy(folder);
             let mut problem = Problem::load(&run, &setting(&|_, _| true, 72), 5).unwrap();
-            let chosen = problem.regulariser(20, 50).unwrap();
-            let (train, held_out) = problem.train.first(50).parted();
+            let chosen = problem.regularizer(20, 50).unwrap();
+            let (train, held_out) = problem.train.first(50).cut(45);
             assert_eq!((train.rows.nrows(), held_out.rows.nrows()), (45, 5));
-            let Map::Real(map) = problem.methods[0].draw(20, 5, problem.sub_train.rows.view()).unwrap() else {
-                panic!("real")
-            };
-            let loss = |noise: f64| problem.fit(map.clone(), noise, &train).unwrap().judge(&held_out).unwrap().1;
-            let best = Task::Regression.regularisers().into_iter().map(loss).fold(f64::INFINITY, f64::min);
+            let map = problem.methods[0].draw(20, 5, problem.sub_train.rows.view()).unwrap();
+            let loss = |noise: f64| problem.fit(&map, noise, &train).unwrap().judge(&held_out).unwrap().1;
+            let best = Task::Regression.regularizers().into_iter().map(loss).fold(f64::INFINITY, f64::min);
             assert_eq!(loss(chosen), best);
         });
     }
@@ -593,6 +609,6 @@ mod tests {
         let map = FourierSpec { n_components: 10, ..FourierSpec::default() }.build::<f64>(3).unwrap();
         let features = map.transform(rows().view()).unwrap();
         let expected = features.dot(&features.t());
-        assert!((&estimate(&map, rows().view()).unwrap() - &expected).iter().all(|e| e.abs() < 1e-12));
+        assert!((&Map::Real(map).estimate(rows().view()).unwrap() - &expected).iter().all(|e| e.abs() < 1e-12));
     }
 }

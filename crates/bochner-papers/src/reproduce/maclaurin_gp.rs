@@ -1,39 +1,9 @@
 //! Thesis, figures 5.4, 5.5, D.2 to D.5 and table D.1: optimised Maclaurin features in Gaussian processes.
 
-use super::data::Prepared;
-use super::gp::{Form, Method, Scores, Setting, Sizes, Task, Validation, compare};
-use super::{Experiment, Findings, Reduced, Run, comparison};
-use bochner::feature::{Directions, FourierSpec, MaclaurinKernel, MaclaurinSpec, SketchKind, SphericalSpec};
-use bochner::variance::{Form as Phase, Weights};
-use bochner_report::plot::{Axis, Plot, Series, Style};
-use bochner_report::table::{Cell, Table};
-use bochner_table::failure::Outcome;
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "maclaurin-gp",
-    what: "optimised Maclaurin features against spherical and orthogonal Fourier features in Gaussian processes",
-    source: "thesis, figures 5.4, 5.5, D.2 to D.5, table D.1; kernels (1 - |x - y|²/16)^20 on unit rows and Gaussian with \
-             median length scale, D = d, 3d and 5d with d the padded dimension; regularisation of all chosen with the first \
-             method on a tenth of the training rows",
-    needs: &[
-        "boston",
-        "concrete",
-        "energy",
-        "kin8nm",
-        "naval",
-        "powerplant",
-        "protein",
-        "yacht",
-        "cod_rna",
-        "covertype",
-        "fashion-mnist",
-        "magic",
-        "mnist",
-        "mocap",
-    ],
-    minutes: 30.0,
-    run,
-};
+use super::gp::{Form, Found, Method, Setting, Task, compare, side_by_side, table};
+use super::*;
+use bochner::feature::{MaclaurinKernel, SphericalSpec};
+use bochner::variance::Form as Phase;
 
 /// Data set, padded dimension, task, and whether a quick run has time for it.
 const SETS: [(&str, usize, Task, bool); 14] = {
@@ -121,48 +91,26 @@ fn gaussian(length_scale: f64) -> Vec<Method> {
 }
 
 /// The two methods of table D.1.
-fn uncentred() -> Vec<Method> {
+fn uncentered() -> Vec<Method> {
     polynomial().into_iter().filter(|m| m.name == SPHERICAL || m.name == RADEMACHER).collect()
 }
 
-/// What was found for one data set.
-struct Found {
-    data: &'static str,
-    dim: usize,
-    task: Task,
-    scores: Vec<Scores>,
-}
+/// How a kernel is called, how its rows are prepared, whether they have unit length, and the methods for a length scale.
+type Kind<'a> = (&'a str, Prepared, bool, &'a dyn Fn(f64) -> Vec<Method>);
 
-impl Found {
-    fn of(&self, method: &str, times: usize, index: usize) -> Option<f64> {
-        let score = self.scores.iter().find(|s| s.method == method && s.features == times * self.dim);
-        score.and_then(|s| s.values.get(index)).map(|v| v.mean)
-    }
-}
-
-fn run(run: &Run<'_>) -> Outcome<Findings> {
+pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let mut findings = Findings::default();
     let mut kernels = Vec::new();
-    let polynomial = |_: f64| polynomial();
-    let uncentred = |_: f64| uncentred();
-    let kinds: [(&str, Prepared, bool, &dyn Fn(f64) -> Vec<Method>); 3] = [
-        ("polynomial, centred rows", Prepared::Standardised, true, &polynomial),
-        ("polynomial, non-centred rows", Prepared::Raw, true, &uncentred),
-        ("Gaussian, centred rows", Prepared::Standardised, false, &gaussian),
+    let there = run.present(&SETS.map(|(data, ..)| data), &mut findings.remarks);
+    let kinds: [Kind<'_>; 3] = [
+        ("polynomial, centred rows", Prepared::Standardized, true, &|_| polynomial()),
+        ("polynomial, non-centred rows", Prepared::Raw, true, &|_| uncentered()),
+        ("Gaussian, centred rows", Prepared::Standardized, false, &gaussian),
     ];
     for (label, prepared, unit, methods) in kinds {
         let mut beside = comparison(format!("{label}, D = 5d: the numbers the thesis has"));
         let mut all = Vec::new();
-        for (data, dim, task, in_haste) in SETS {
-            if !run.data.has(data) {
-                if prepared == Prepared::Raw {
-                    findings.remarks.push(format!("{data} is not there and was left out."));
-                }
-                continue;
-            }
-            if run.quick && !in_haste {
-                continue;
-            }
+        for (data, dim, task, _) in SETS.into_iter().filter(|set| there.contains(&set.0) && (set.3 || !run.quick)) {
             let wide = dim >= 1024;
             let times = if prepared == Prepared::Raw { &BUDGETS[2..] } else { &BUDGETS };
             // Ten factors of order 5,120 take minutes: with d features all methods are fitted, with 5d those of table D.1.
@@ -171,7 +119,6 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
                 (_, 1) => features <= dim || (unit && features == 5 * dim && [SPHERICAL, RADEMACHER].contains(&method)),
                 _ => false,
             };
-            let some = Validation { features: 3 * dim, rows: 20_000 };
             let setting = Setting {
                 data,
                 label: label.into(),
@@ -180,25 +127,29 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
                 unit,
                 methods,
                 features: times.iter().map(|t| t * dim).collect(),
-                sizes: Sizes {
-                    exact: (run.choose(1000, 5000), run.sized(500, 1000, 5000)),
-                    most: (run.choose(4000, usize::MAX), run.sized(2000, if wide { 4000 } else { 20_000 }, usize::MAX)),
-                },
+                exact: (run.choose(1000, 5000), run.sized(500, 1000, 5000)),
+                most: (run.choose(4000, usize::MAX), run.sized(2000, if wide { 4000 } else { 20_000 }, usize::MAX)),
                 matrices: 1,
                 judged: &judged,
-                validation: if wide { run.sized(some, some, Validation::ALL) } else { Validation::ALL },
+                validation: (wide && run.sized(true, true, false)).then_some((3 * dim, 20_000)),
                 draws: if wide { run.draws(1, 1, SEEDS) } else { run.draws(3, 3, SEEDS) },
             };
             let (scores, chosen) = compare(run, &setting)?;
             findings.remarks.extend(bounded(data, label, task, &chosen));
-            findings.tables.push(table(&format!("{data}, {label}"), task, &scores));
+            let title = format!("{data}, {label}");
+            findings.tables.push(table(&title, (("features", "features"), "count"), (task, 4, false), &scores));
             for score in scores.iter().filter(|s| s.features == 5 * dim) {
-                for (metric, index) in [("error", 0), ("likelihood", 3)] {
+                for (metric, what, index) in
+                    [("error", "kernel error", 0), ("likelihood", "negative log likelihood", 3)]
+                {
                     let key = format!("{data} {metric} {label}, 5d, {}", score.method);
                     if let Some(ours) = score.values.get(index).filter(|_| run.published(&key).is_some()) {
-                        let what = if index == 0 { "kernel error" } else { "negative log likelihood" };
-                        beside.push(
-                            run.beside(&key, &format!("{data}, {}, {what}", score.method), ours, |v| Cell::fixed(v, 4)),
+                        run.beside(
+                            &mut beside,
+                            Show::Fixed(4),
+                            &key,
+                            &format!("{data}, {}, {what}", score.method),
+                            ours,
                         );
                     }
                 }
@@ -214,22 +165,19 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         kernels.push((label, all));
     }
     remarks(&mut findings, &kernels);
-    let mut reduced = Reduced::default();
-    reduced.size("seeds", run.draws(3, 3, SEEDS), SEEDS);
-    reduced.size("seeds for mnist and fashion-mnist", run.draws(1, 1, SEEDS), SEEDS);
-    reduced.size("test rows of the divergence", run.sized(500, 1000, 5000), 5000);
+    findings.size("seeds", run.draws(3, 3, SEEDS), SEEDS);
+    findings.size("seeds for mnist and fashion-mnist", run.draws(1, 1, SEEDS), SEEDS);
+    findings.size("test rows of the divergence", run.sized(500, 1000, 5000), 5000);
     if run.sized(false, true, false) {
-        reduced.without(
+        findings.without(
             "predictions for at most 20,000 test rows, 4,000 of mnist and fashion-mnist; processes on these two with D = d \
              only, and with 5d for the two methods of table D.1, their regularisation chosen with D = 3d on 20,000 rows",
         );
     }
-    findings.remarks.extend(reduced.remark());
     if run.quick {
-        findings.remarks.push(
+        findings.remark(
             "A quick run trains on at most 4,000 rows and compares with exact processes of 1,000: likelihoods of larger sets \
-             are not those of the thesis."
-                .into(),
+             are not those of the thesis.",
         );
     }
     Ok(findings)
@@ -237,7 +185,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
 
 /// What a range that ends too early does to likelihoods: with noise variance `σ²` none is better than `½ ln 2πσ²`.
 fn bounded(data: &str, label: &str, task: Task, chosen: &[f64]) -> Option<String> {
-    let least = *task.regularisers().first()?;
+    let least = *task.regularizers().first()?;
     if task != Task::Regression || chosen.is_empty() || chosen.iter().any(|noise| *noise > least) {
         return None;
     }
@@ -249,106 +197,27 @@ fn bounded(data: &str, label: &str, task: Task, chosen: &[f64]) -> Option<String
     ))
 }
 
-fn table(title: &str, task: Task, scores: &[Scores]) -> Table {
-    let mut table = Table::new(title)
-        .words("features", "features")
-        .numbers("count", "D")
-        .numbers("error", "kernel error")
-        .numbers("kl", "KL")
-        .numbers("test", task.error())
-        .numbers("likelihood", "neg. log likelihood");
-    for score in scores {
-        let mut cells = vec![Cell::text(score.method), Cell::count(score.features)];
-        for index in 0..4 {
-            cells.push(score.values.get(index).map_or_else(
-                || Cell::missing("–"),
-                |v| match index {
-                    0 => Cell::percent(v.mean, 2),
-                    1 => Cell::number(v.mean, 4),
-                    2 if task == Task::Classification => Cell::percent(v.mean, 2),
-                    _ => Cell::fixed(v.mean, 3),
-                },
-            ));
-        }
-        table.push(cells);
-    }
-    table
-}
-
 /// One plot per metric and task, data sets side by side, with the most features that have the metric.
 fn plots(findings: &mut Findings, label: &str, methods: &[Method], all: &[Found]) {
     let short = label.split(',').next().unwrap_or(label).to_lowercase();
     for (task, of) in [(Task::Regression, "Regression"), (Task::Classification, "Classification")] {
-        for (index, metric) in [
-            "relative error of the kernel matrix",
-            "KL divergence from the exact process",
-            task.error(),
-            "mean negative log likelihood",
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let sets: Vec<(&Found, usize)> = all
-                .iter()
-                .filter(|f| f.task == task)
-                .map(|f| (f, most(f, index)))
-                .filter(|(_, most)| *most > 0)
-                .collect();
-            let mut series = Vec::new();
-            for (m, method) in methods.iter().enumerate() {
-                let mut line = Series::new(method.name, Style::Scatter, m);
-                for (place, (found, features)) in sets.iter().enumerate() {
-                    let score = found.scores.iter().find(|s| s.method == method.name && s.features == *features);
-                    if let Some(value) = score.and_then(|s| s.values.get(index)) {
-                        let x = place as f64 + 0.12 * (m as f64 - 0.5 * (methods.len() as f64 - 1.0));
-                        line.push(
-                            value.point(x),
-                            format!("{}, {}, D = {features}\n{:.4}", method.name, found.data, value.mean),
-                        );
-                    }
-                }
-                series.push(line);
-            }
-            let y = match index {
-                0 => Axis::log(metric).in_percent(),
-                3 => Axis::linear(metric),
-                _ => Axis::log(metric),
-            };
-            let file = ["error", "kl", "test", "likelihood"][index];
-            let names = sets.iter().map(|(f, features)| format!("{} {}d", f.data, features / f.dim)).collect();
-            findings.plots.push((
-                format!("{short}-{}-{file}", of.to_lowercase()),
-                Plot {
-                    title: format!("{of}, {label}"),
-                    subtitle: "Mean over draws; bars are standard errors. Lower is better.".into(),
-                    x: Axis::named("data set and number of features", names),
-                    y: if index == 2 && task == Task::Classification { y.in_percent() } else { y },
-                    series,
-                },
-            ));
+        for index in 0..4 {
+            let sets = all.iter().filter(|f| f.task == task).map(|f| (f, f.most(index)));
+            let places: Vec<(&Found, usize)> = sets.filter(|(_, most)| *most > 0).collect();
+            let (file, plot) = side_by_side(&format!("{of}, {label}"), (task, index), methods, &places);
+            findings.plot(format!("{short}-{}-{file}", of.to_lowercase()), plot);
         }
     }
 }
 
-/// The largest number of features with which a metric was measured for all methods; 0 where it was not.
-fn most(found: &Found, index: usize) -> usize {
-    let lacking = |features| found.scores.iter().any(|s| s.features == features && s.values.len() <= index);
-    found.scores.iter().map(|s| s.features).filter(|&features| !lacking(features)).max().unwrap_or(0)
-}
-
-/// In how many data sets `a` has a lower value than `b`, among those that have both.
-fn ahead(all: &[Found], a: &str, b: &str, index: usize) -> (Vec<&'static str>, usize) {
-    let (mut behind, mut count) = (Vec::new(), 0);
-    for found in all {
-        let times = most(found, index) / found.dim;
-        if let (Some(x), Some(y)) = (found.of(a, times, index), found.of(b, times, index)) {
-            count += 1;
-            if x > y {
-                behind.push(found.data);
-            }
-        }
-    }
-    (behind, count)
+/// In which data sets `a` has a higher value than `b`, and how many have both.
+fn behind(all: &[Found], a: &str, b: &str, index: usize) -> (Vec<&'static str>, usize) {
+    let both = |found: &Found| {
+        let most = found.most(index);
+        Some((found.data, found.of(a, most, index)?.mean, found.of(b, most, index)?.mean))
+    };
+    let found: Vec<_> = all.iter().filter_map(both).collect();
+    (found.iter().filter(|(_, a, b)| a > b).map(|(data, ..)| *data).collect(), found.len())
 }
 
 /// The trends of the thesis: a table of how often they hold, and sentences about those that do not.
@@ -369,58 +238,44 @@ fn remarks(findings: &mut Findings, kernels: &[(&str, Vec<Found>)]) {
             (2, "prediction error", "lower or the same"),
             (3, "neg. log likelihood", "lower or the same"),
         ] {
-            for (a, b) in [
-                (SRHT, base.to_owned()),
-                (SRHT, format!("{base}, orthogonal")),
-                (COMPLEX, format!("{base}, orthogonal, complex")),
-            ] {
-                let (behind, count) = ahead(all, a, &b, index);
+            for (a, kind) in [(SRHT, ""), (SRHT, ", orthogonal"), (COMPLEX, ", orthogonal, complex")] {
+                let b = format!("{base}{kind}");
+                let (behind, count) = behind(all, a, &b, index);
                 if count == 0 {
                     continue;
                 }
                 if 2 * behind.len() >= count {
-                    findings.remarks.push(format!(
+                    findings.remark(format!(
                         "{label}: the {metric} of {a} is higher than that of {b} in {} of {count} data sets; the thesis has it \
                          {claim}.",
                         behind.len()
                     ));
                 }
-                table.push(vec![
-                    Cell::text(*label),
-                    Cell::text(metric),
-                    Cell::text(a),
-                    Cell::text(b),
-                    Cell::count(count - behind.len()),
-                    Cell::count(count),
-                    Cell::text(behind.join(", ")),
-                ]);
+                table.add(&[label, &metric, &a, &b, &(count - behind.len()), &count, &behind.join(", ")]);
             }
         }
         table.start_group();
     }
     findings.tables.insert(0, table);
-    let remarks = &mut findings.remarks;
     let find = |label: &str| kernels.iter().find(|(l, _)| *l == label).map(|(_, all)| all);
-    if let (Some(centred), Some(raw)) = (find("polynomial, centred rows"), find("polynomial, non-centred rows")) {
-        for method in [SPHERICAL, RADEMACHER] {
-            let (mut better, mut count) = (Vec::new(), 0);
-            for a in centred {
-                let Some(b) = raw.iter().find(|b| b.data == a.data) else { continue };
-                let times = most(b, 3) / b.dim;
-                if let (Some(x), Some(y)) = (a.of(method, times, 3), b.of(method, times, 3)) {
-                    count += 1;
-                    if x < y {
-                        better.push(a.data);
-                    }
-                }
-            }
-            let verdict = if 2 * better.len() > count { "" } else { "; the thesis: on most" };
-            remarks.push(format!(
-                "Centring lowers the negative log likelihood of {method} features on {} of {count} data sets ({}){verdict}.",
-                better.len(),
-                better.join(", ")
-            ));
-        }
+    let (Some(centered), Some(raw)) = (find("polynomial, centred rows"), find("polynomial, non-centred rows")) else {
+        return;
+    };
+    for method in [SPHERICAL, RADEMACHER] {
+        let both = |a: &Found| {
+            let b = raw.iter().find(|b| b.data == a.data)?;
+            let most = b.most(3);
+            Some((a.data, a.of(method, most, 3)?.mean, b.of(method, most, 3)?.mean))
+        };
+        let found: Vec<_> = centered.iter().filter_map(both).collect();
+        let better: Vec<&str> = found.iter().filter(|(_, a, b)| a < b).map(|(data, ..)| *data).collect();
+        let verdict = if 2 * better.len() > found.len() { "" } else { "; the thesis: on most" };
+        findings.remark(format!(
+            "Centring lowers the negative log likelihood of {method} features on {} of {} data sets ({}){verdict}.",
+            better.len(),
+            found.len(),
+            better.join(", ")
+        ));
     }
 }
 

@@ -1,53 +1,20 @@
 //! Thesis, figures 5.2 and 5.8 to 5.10: Maclaurin features around one centre, around clusters and around every new point.
 
-use super::data::{Part, Prepared, apply};
-use super::{Experiment, Findings, Reduced, Run, Statistic, comparison};
-use bochner::feature::{Describe, Directions, DynMap, FourierSpec, MaclaurinSpec, SketchKind};
-use bochner::kernel::Gaussian;
-use bochner::metrics::{gaussian_kl, rmse};
+use super::gp::{Posterior, divergence};
+use super::*;
+use bochner::feature::DynMap;
+use bochner::metrics::rmse;
 use bochner::model::exact::ExactGpRegressor;
-use bochner::model::{Fit, GpRegressor, LocalGp};
-use bochner::preprocess::median_distance;
-use bochner::random::{Role, Seed, Stream};
+use bochner::model::{GpRegressor, LocalGp};
 use bochner::tune::Lbfgs;
-use bochner::variance::Weights;
-use bochner_report::plot::{Axis, Plot, Point, Series, Style};
-use bochner_report::table::{Cell, Table};
-use bochner_table::failure::{Failure, Outcome};
-use ndarray::{Array1, Array2, ArrayView2, Axis as Side, s};
+use ndarray::s;
 use std::sync::Arc;
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "maclaurin-local",
-    what: "localised Maclaurin features: sinc example, prices in the plane, yacht and kin8nm",
-    source: "thesis, figures 5.2 and 5.8 to 5.10; Gaussian kernel with hyperparameters by marginal likelihood of the exact \
-             process; the prices are of all property types in November 2018, those of the thesis of apartments in January 2022",
-    needs: &["uk_house_prices", "yacht", "kin8nm"],
-    minutes: 10.0,
-    run,
-};
 
 const FOURIER: &str = "Fourier";
 const ORTHOGONAL: &str = "Fourier, orthogonal";
 const ONE: &str = "Maclaurin, one centre";
 const MOVED: &str = "Maclaurin, around every point";
 const CLUSTERS: &str = "Maclaurin, clusters";
-
-/// Rows with one standardised or centred target.
-struct Rows {
-    rows: Array2<f64>,
-    targets: Array2<f64>,
-}
-
-impl Rows {
-    fn first(&self, count: usize) -> Rows {
-        let count = count.min(self.rows.nrows());
-        Rows {
-            rows: self.rows.slice(s![..count, ..]).to_owned(),
-            targets: self.targets.slice(s![..count, ..]).to_owned(),
-        }
-    }
-}
 
 /// Hyperparameters of the exact process.
 #[derive(Debug, Clone, Copy)]
@@ -56,9 +23,6 @@ struct Hyper {
     signal: f64,
     noise: f64,
 }
-
-/// Means and variances, one column each.
-type Posterior = (Array2<f64>, Array2<f64>);
 
 impl Hyper {
     fn exact(&self) -> Result<ExactGpRegressor, bochner::Error> {
@@ -72,7 +36,7 @@ impl Hyper {
 
     /// The point of largest marginal likelihood, length scale and noise variance included unless they are known.
     fn search(data: &Rows, length_scale: Option<f64>, noise: Option<f64>) -> Outcome<Hyper> {
-        let size = data.rows.nrows() as f64;
+        let size = data.len() as f64;
         let median = median_distance(data.rows.view(), Seed::new(0), 1000)?;
         let variance = data.targets.var(0.0);
         let hyper = |x: &[f64]| Hyper { length_scale: x[0].exp(), signal: x[1].exp(), noise: x[2].exp() };
@@ -117,8 +81,8 @@ impl Hyper {
 
     /// Searched on some rows, or remembered.
     fn of(run: &Run<'_>, key: &str, data: &Rows, length_scale: Option<f64>, noise: Option<f64>) -> Outcome<Hyper> {
-        let key = format!("{key} hyperparameters n={} known {length_scale:?} {noise:?}", data.rows.nrows());
-        let found = run.values(&key, || {
+        let key = format!("{key} hyperparameters n={} known {length_scale:?} {noise:?}", data.len());
+        let found = run.values(&key, &mut || {
             let Hyper { length_scale, signal, noise } = Hyper::search(data, length_scale, noise)?;
             Ok(vec![length_scale, signal, noise])
         })?;
@@ -134,10 +98,6 @@ impl Hyper {
         Ok(gp.fit(data.rows.view(), data.targets.view())?.predict_with_variance(new)?)
     }
 
-    fn fourier(&self, projection: Directions, n_components: usize, seed: u64) -> FourierSpec {
-        FourierSpec { n_components, length_scale: self.length_scale.into(), projection, seed, ..FourierSpec::default() }
-    }
-
     fn maclaurin(&self, n_components: usize, seed: u64) -> MaclaurinSpec {
         MaclaurinSpec {
             n_components,
@@ -149,12 +109,26 @@ impl Hyper {
         }
     }
 
+    /// On features of the kind that is called so.
+    fn with(&self, name: &str, count: usize, seed: u64, data: &Rows, new: ArrayView2<'_, f64>) -> Outcome<Posterior> {
+        let dim = data.rows.ncols();
+        let map = match name {
+            MOVED => return self.moved(&self.maclaurin(count, seed), data, new),
+            ONE => self.maclaurin(count, seed).resolve(data.rows.view())?.build::<f64>(dim)?,
+            _ => {
+                let projection = if name == FOURIER { Directions::Gaussian } else { Directions::Orthogonal };
+                let (n_components, length_scale) = (count, self.length_scale.into());
+                FourierSpec { n_components, length_scale, projection, seed, ..FourierSpec::default() }.build(dim)?
+            }
+        };
+        self.on_features(map, data, new)
+    }
+
     /// Around clusters of rows that are no more than so many length scales apart; also gives their number.
     fn clustered(
         &self,
         spec: MaclaurinSpec,
-        threshold: f64,
-        most: usize,
+        (threshold, most): (f64, usize),
         data: &Rows,
         new: ArrayView2<'_, f64>,
     ) -> Outcome<(Posterior, usize)> {
@@ -185,57 +159,52 @@ impl Hyper {
     }
 }
 
-fn divergence(approximate: &Posterior, exact: &Posterior) -> Outcome<f64> {
-    Ok(gaussian_kl(approximate.0.view(), approximate.1.view(), exact.0.view(), exact.1.view())?)
-}
-
-fn run(run: &Run<'_>) -> Outcome<Findings> {
+pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let mut findings = Findings::default();
     let mut beside = comparison("Numbers the thesis has");
     sinc(run, &mut findings, &mut beside)?;
-    for name in ["uk_house_prices", "yacht", "kin8nm"] {
-        if !run.data.has(name) {
-            findings.remarks.push(format!("{name} is not there and was left out."));
-            continue;
-        }
+    for name in run.present(&["uk_house_prices", "yacht", "kin8nm"], &mut findings.remarks) {
         let (train, test, unit) = load(run, name)?;
         let some = train.first(run.sized(1000, 3000, 5000));
         let hyper = Hyper::of(run, name, &some, None, None)?;
-        let number = |mean: f64| Statistic { mean, deviation: 0.0, count: 1 };
-        let cell = |v: f64| Cell::number(v, 3);
         let median = median_distance(train.rows.view(), Seed::new(run.seed), 1000)?;
         for (what, value) in [("length scale", hyper.length_scale), ("median distance", median)] {
-            beside.push(run.beside(&format!("{name} {what}"), &format!("{name}, {what}"), &number(value), cell));
+            run.beside(
+                &mut beside,
+                Show::Number(3),
+                &format!("{name} {what}"),
+                &format!("{name}, {what}"),
+                &Statistic::one(value),
+            );
         }
         if name == "uk_house_prices" {
             map(run, &mut findings, &train, hyper)?;
         }
-        let found = clusters(run, &mut findings, (name, name), (&train, &test), hyper, unit)?;
-        let what = format!("{name}, clusters from which the divergence stays");
-        beside.push(run.beside(&format!("{name} clusters"), &what, &number(found as f64), cell));
+        let mut clustered = |findings: &mut Findings, title: &str, hyper| -> Outcome {
+            let found = Study { run, data: name, title, train: &train, test: &test, hyper, unit }.clusters(findings)?;
+            let what = format!("{title}, clusters from which the divergence stays");
+            run.beside(&mut beside, Show::Number(3), &format!("{name} clusters"), &what, &Statistic::one(found as f64));
+            Ok(())
+        };
+        clustered(&mut findings, name, hyper)?;
         // The search of the thesis made 20 steps. Where it ended elsewhere, its length scale is tried too.
         let Some(paper) = run.published(&format!("{name} length scale")) else { continue };
-        let times = hyper.length_scale / paper.value;
+        let times = hyper.length_scale / paper;
         if !(0.67..=1.5).contains(&times) {
             let own = hyper;
-            let hyper = Hyper::of(run, name, &some, Some(paper.value), None)?;
-            findings.remarks.push(format!(
+            let hyper = Hyper::of(run, name, &some, Some(paper), None)?;
+            findings.remark(format!(
                 "{name}: the likelihood is largest at a length scale of {:.3} with a noise variance of {:.1e} times that of the \
                  targets; the thesis has a length scale of {}, where the best noise variance is {:.1e} times. The comparison was \
                  made with both.",
-                own.length_scale, own.noise, paper.value, hyper.noise
+                own.length_scale, own.noise, paper, hyper.noise
             ));
-            let title = format!("{name} with length scale {}", paper.value);
-            let found = clusters(run, &mut findings, (name, &title), (&train, &test), hyper, unit)?;
-            let what = format!("{title}, clusters from which the divergence stays");
-            beside.push(run.beside(&format!("{name} clusters"), &what, &number(found as f64), cell));
+            clustered(&mut findings, &format!("{name} with length scale {paper}"), hyper)?;
         }
     }
     findings.tables.insert(0, beside);
-    let mut reduced = Reduced::default();
-    reduced.size("rows that choose hyperparameters", run.sized(1000, 3000, 5000), 5000);
-    reduced.size("training rows", run.choose(1500, 10_000), 10_000);
-    findings.remarks.extend(reduced.remark());
+    findings.size("rows that choose hyperparameters", run.sized(1000, 3000, 5000), 5000);
+    findings.size("training rows", run.choose(1500, 10_000), 10_000);
     Ok(findings)
 }
 
@@ -246,7 +215,7 @@ fn load(run: &Run<'_>, name: &str) -> Outcome<(Rows, Rows, f64)> {
     if spatial {
         // Sales below 10,000 are shares and errors, not prices of homes.
         let homes = |part: &Part| {
-            let kept: Vec<usize> = (0..part.rows.nrows()).filter(|&i| part.targets[[i, 0]] >= 1e4).collect();
+            let kept: Vec<usize> = (0..part.len()).filter(|&i| part.targets[[i, 0]] >= 1e4).collect();
             let part = part.select(&kept);
             Part { targets: part.targets.mapv(f32::ln), ..part }
         };
@@ -255,18 +224,16 @@ fn load(run: &Run<'_>, name: &str) -> Outcome<(Rows, Rows, f64)> {
     let most = run.choose(1500, 10_000);
     let (train, test) = (train.sample(most, run.seed), test.sample(run.choose(500, 2000), run.seed));
     // Degrees of longitude and latitude stay what they are; their mean is subtracted.
-    let prepared = if spatial { Prepared::Raw } else { Prepared::Standardised };
-    let steps = prepared.fit(super::data::double(train.rows.view()).view(), false)?;
+    let prepared = if spatial { Prepared::Raw } else { Prepared::Standardized };
     let mean = f64::from(train.targets.mean().unwrap_or(0.0));
     let deviation = train.targets.mapv(f64::from).std(0.0);
     if deviation <= 0.0 {
         return Err(Failure::Failed(format!("{name}: all targets are equal")));
     }
-    let ready = |part: Part| -> Outcome<Rows> {
-        let targets = part.targets.mapv(|y| (f64::from(y) - mean) / deviation);
-        Ok(Rows { rows: apply(&steps, part.rows.view())?, targets })
-    };
-    Ok((ready(train)?, ready(test)?, deviation))
+    let (mut train, mut test) = prepared.both(&train, &test, false)?;
+    train.targets.mapv_inplace(|y| (y - mean) / deviation);
+    test.targets.mapv_inplace(|y| (y - mean) / deviation);
+    Ok((train, test, deviation))
 }
 
 /// `sin(ax)/x`, seen with noise at 100 places of `[-π, π]`.
@@ -276,11 +243,11 @@ fn sinc(run: &Run<'_>, findings: &mut Findings, beside: &mut Table) -> Outcome {
     let pi = std::f64::consts::PI;
     let grid = Array2::from_shape_fn((121, 1), |(i, _)| -6.0 + 0.1 * i as f64);
     let mut table = Table::new("sin(ax)/x with ten features: KL divergence from the exact process on [-6, 6]")
-        .numbers("frequency", "a")
-        .numbers("length_scale", "length scale")
-        .numbers("signal", "signal variance");
+        .column("frequency", "a", Show::Number(2))
+        .column("length_scale", "length scale", Show::Number(3))
+        .column("signal", "signal variance", Show::Number(3));
     for name in [FOURIER, ONE, MOVED] {
-        table = table.numbers(name, name);
+        table = table.column(name, name, Show::Number(4));
     }
     let mut degree = 0;
     for frequency in [5.0, 2.0, 0.5] {
@@ -291,43 +258,24 @@ fn sinc(run: &Run<'_>, findings: &mut Findings, beside: &mut Table) -> Outcome {
         let data = Rows { rows: x, targets: y - mean };
         let hyper = Hyper::of(run, &format!("sinc a={frequency}"), &data, None, Some(NOISE))?;
         let exact = hyper.posterior(&data, grid.view())?;
-        let spec = hyper.maclaurin(FEATURES, run.seed);
-        degree = spec.resolve(data.rows.view())?.resolved.map_or(0, |allocation| allocation.degree());
-        let mut cells =
-            vec![Cell::number(frequency, 2), Cell::number(hyper.length_scale, 3), Cell::number(hyper.signal, 3)];
+        let allocation = hyper.maclaurin(FEATURES, run.seed).resolve(data.rows.view())?.resolved;
+        degree = allocation.map_or(0, |allocation| allocation.degree());
         let mut divergences = Vec::new();
         for (index, name) in [FOURIER, ONE, MOVED].into_iter().enumerate() {
-            let draws = if name == FOURIER { run.seeds } else { 1 };
-            let (mut values, mut shown) = (Vec::new(), None);
-            for draw in 0..draws as u64 {
-                let seed = Seed::new(run.seed).child(draw).number();
-                let found = match name {
-                    FOURIER => {
-                        let map = hyper.fourier(Directions::Gaussian, FEATURES, seed).build::<f64>(1)?;
-                        hyper.on_features(map, &data, grid.view())?
-                    }
-                    ONE => {
-                        let map = spec.resolve(data.rows.view())?.build::<f64>(1)?;
-                        hyper.on_features(map, &data, grid.view())?
-                    }
-                    _ => hyper.moved(&spec, &data, grid.view())?,
-                };
-                values.push(divergence(&found, &exact)?);
-                shown.get_or_insert(found);
-            }
-            let value = Statistic::of(&values);
-            cells.push(Cell::number(value.mean, 4));
-            divergences.push(value.mean);
-            if let Some(found) = shown {
-                let title = format!("sin({frequency}x)/x: {name}");
-                findings
-                    .plots
-                    .push((format!("sinc-{frequency}-{index}"), curves(title, index, &grid, &exact, &found, mean)));
-            }
+            let seeds: Vec<u64> = match name {
+                FOURIER => (0..run.seeds as u64).map(|draw| Seed::new(run.seed).child(draw).number()).collect(),
+                _ => vec![run.seed],
+            };
+            let found = seeds.iter().map(|&seed| hyper.with(name, FEATURES, seed, &data, grid.view()));
+            let found = found.collect::<Outcome<Vec<Posterior>>>()?;
+            let values = found.iter().map(|posterior| divergence(posterior, &exact)).collect::<Outcome<Vec<f64>>>()?;
+            divergences.push(Statistic::of(&values).mean);
+            let title = format!("sin({frequency}x)/x: {name}");
+            findings.plot(format!("sinc-{frequency}-{index}"), curves(title, index, &grid, &exact, &found[0], mean));
         }
-        table.push(cells);
         let [fourier, one, moved] = divergences[..] else { continue };
-        findings.remarks.push(format!(
+        table.add(&[&frequency, &hyper.length_scale, &hyper.signal, &fourier, &one, &moved]);
+        findings.remark(format!(
             "sin({frequency}x)/x: divergence {moved:.3} around every point, {one:.3} around one centre, {fourier:.3} with \
              Fourier features{}.",
             match (frequency == 5.0, moved <= one.min(fourier)) {
@@ -338,15 +286,14 @@ fn sinc(run: &Run<'_>, findings: &mut Findings, beside: &mut Table) -> Outcome {
         ));
     }
     findings.tables.push(table);
-    let ours = Statistic { mean: degree as f64, deviation: 0.0, count: 1 };
-    beside
-        .push(run.beside("sinc degree", "sinc, degree of truncation with ten features", &ours, |v| Cell::number(v, 2)));
+    let ours = Statistic::one(degree as f64);
+    run.beside(beside, Show::Number(2), "sinc degree", "sinc, degree of truncation with ten features", &ours);
     Ok(())
 }
 
-fn curves(title: String, colour: usize, grid: &Array2<f64>, exact: &Posterior, found: &Posterior, mean: f64) -> Plot {
-    let line = |name: &str, style, colour, posterior: &Posterior, times: f64| {
-        let mut line = Series::new(name, style, colour);
+fn curves(title: String, color: usize, grid: &Array2<f64>, exact: &Posterior, found: &Posterior, mean: f64) -> Plot {
+    let line = |name: &str, style, color, posterior: &Posterior, times: f64| {
+        let mut line = Series::new(name, style, color);
         for (i, x) in grid.iter().enumerate() {
             let (m, d) = (posterior.0[[i, 0]] + mean, posterior.1[[i, 0]].max(0.0).sqrt());
             let point = Point::new(*x, m + times * d);
@@ -355,72 +302,61 @@ fn curves(title: String, colour: usize, grid: &Array2<f64>, exact: &Posterior, f
         }
         line
     };
-    Plot {
-        title,
-        subtitle: "Means and twice the standard deviations; ten features.".into(),
-        x: Axis::linear("x"),
-        y: Axis::linear("posterior"),
-        series: vec![
-            line("exact process", Style::Band, 6, exact, 0.0),
-            line("approximation", Style::Dashed, colour, found, 0.0),
-            line("approximation, upper", Style::Line, colour, found, 2.0).unlabelled(),
-            line("approximation, lower", Style::Line, colour, found, -2.0).unlabelled(),
-        ],
-    }
+    let subtitle = "Means and twice the standard deviations; ten features.";
+    let mut plot = Plot::new(title, subtitle, Axis::linear("x"), Axis::linear("posterior"));
+    plot.series = vec![
+        line("exact process", Style::Band, 6, exact, 0.0),
+        line("approximation", Style::Dashed, color, found, 0.0),
+        line("approximation, upper", Style::Line, color, found, 2.0).unlabelled(),
+        line("approximation, lower", Style::Line, color, found, -2.0).unlabelled(),
+    ];
+    plot
 }
 
 /// Figure 5.9: the posterior on a grid over England and Wales with 100 features.
 fn map(run: &Run<'_>, findings: &mut Findings, train: &Rows, hyper: Hyper) -> Outcome {
     const FEATURES: usize = 100;
+    const EXACT: &str = "exact process";
     let side = run.choose(20, 50);
     let place = |k: usize, low: f64, high: f64| low + (high - low) * k as f64 / (side - 1) as f64;
     let grid = Array2::from_shape_fn((side * side, 2), |(i, j)| match j {
         0 => place(i % side, -6.0, 2.0),
         _ => place(i / side, 50.0, 55.0),
     });
-    let key = format!("map side={side} n={} {hyper:?}", train.rows.nrows());
-    let stored = |name: &str, make: &dyn Fn() -> Outcome<Posterior>| -> Outcome<Posterior> {
-        let values = run.values(&format!("{key} {name}"), || {
-            let (means, variances) = make()?;
+    let stored = |name: &str| -> Outcome<Posterior> {
+        let known = if name == EXACT { "exact" } else { name };
+        let key = format!("map side={side} n={} {hyper:?} {known}", train.len());
+        let values = run.values(&key, &mut || {
+            let (means, variances) = match name {
+                EXACT => hyper.posterior(train, grid.view())?,
+                _ => hyper.with(name, FEATURES, run.seed, train, grid.view())?,
+            };
             Ok(means.iter().chain(&variances).copied().collect())
         })?;
-        let column =
-            |half: usize| Array1::from(values[half * side * side..][..side * side].to_vec()).insert_axis(Side(1));
-        Ok((column(0), column(1)))
+        let both = ArrayView2::from_shape((2, side * side), &values).map_err(|e| Failure::Failed(e.to_string()))?;
+        Ok((both.slice(s![0..1, ..]).t().to_owned(), both.slice(s![1..2, ..]).t().to_owned()))
     };
-    let exact = stored("exact", &|| hyper.posterior(train, grid.view()))?;
+    let exact = stored(EXACT)?;
     let mut table = Table::new(format!("Prices on a grid of {side} x {side} places, D = {FEATURES}: KL divergence"))
         .words("features", "features")
-        .numbers("kl", "KL")
-        .numbers("rmse", "RMSE of the means");
-    let spec = hyper.maclaurin(FEATURES, run.seed);
-    let mut all = Vec::new();
-    for name in [FOURIER, ONE, MOVED] {
-        let found = stored(name, &|| match name {
-            FOURIER => {
-                let map = hyper.fourier(Directions::Gaussian, FEATURES, run.seed).build::<f64>(2)?;
-                hyper.on_features(map, train, grid.view())
-            }
-            ONE => hyper.on_features(spec.resolve(train.rows.view())?.build::<f64>(2)?, train, grid.view()),
-            _ => hyper.moved(&spec, train, grid.view()),
-        })?;
+        .column("kl", "KL", Show::Number(4))
+        .column("rmse", "RMSE of the means", Show::Number(3));
+    let limits = exact.0.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
+    findings.plot("prices-0", tiles(&grid, &exact.0, limits, EXACT));
+    let mut least = (f64::INFINITY, "");
+    for (index, name) in [FOURIER, ONE, MOVED].into_iter().enumerate() {
+        let found = stored(name)?;
         let kl = divergence(&found, &exact)?;
-        let difference = rmse(exact.0.view(), found.0.view())?;
-        table.push(vec![Cell::text(name), Cell::number(kl, 4), Cell::number(difference, 3)]);
-        all.push((name, kl, found));
+        table.add(&[&name, &kl, &rmse(exact.0.view(), found.0.view())?]);
+        least = if kl < least.0 { (kl, name) } else { least };
+        findings.plot(format!("prices-{}", index + 1), tiles(&grid, &found.0, limits, name));
     }
-    let least = all.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |a| a.0);
-    findings.remarks.push(format!(
+    findings.remark(format!(
         "Prices on the grid: {} has the least divergence{}.",
-        least,
-        if least == MOVED { ", as in the thesis" } else { "; in the thesis features around every point have it" }
+        least.1,
+        if least.1 == MOVED { ", as in the thesis" } else { "; in the thesis features around every point have it" }
     ));
     findings.tables.push(table);
-    let panels = [("exact process", &exact)].into_iter().chain(all.iter().map(|(name, _, found)| (*name, found)));
-    let limits = exact.0.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
-    for (index, (name, found)) in panels.enumerate() {
-        findings.plots.push((format!("prices-{index}"), tiles(&grid, &found.0, limits, name)));
-    }
     Ok(())
 }
 
@@ -428,217 +364,183 @@ fn map(run: &Run<'_>, findings: &mut Findings, train: &Rows, hyper: Hyper) -> Ou
 fn tiles(grid: &Array2<f64>, means: &Array2<f64>, (low, high): (f64, f64), name: &str) -> Plot {
     const LEVELS: usize = 8;
     let step = (high - low) / LEVELS as f64;
-    let mut series: Vec<Series> = (0..LEVELS)
-        .map(|k| {
-            let from = low + step * k as f64;
-            Series::new(format!("{from:.1} to {:.1}", from + step), Style::Tiles, k)
-        })
-        .collect();
+    let mut plot = Plot::new(
+        format!("Log prices over England and Wales: {name}"),
+        "Posterior mean of the standardised logarithm; means beyond the range of the exact process have its outermost shades.",
+        Axis::linear("degrees of longitude"),
+        Axis::linear("degrees of latitude"),
+    );
+    plot.series.extend((0..LEVELS).map(|k| {
+        let from = low + step * k as f64;
+        Series::new(format!("{from:.1} to {:.1}", from + step), Style::Tiles, k)
+    }));
     for (place, mean) in grid.rows().into_iter().zip(means) {
         let level = (((mean - low) / step).max(0.0) as usize).min(LEVELS - 1);
-        series[level].push(
-            Point::new(place[0], place[1]),
-            format!("{mean:.2} at longitude {:.1}, latitude {:.1}", place[0], place[1]),
-        );
+        let tip = format!("{mean:.2} at longitude {:.1}, latitude {:.1}", place[0], place[1]);
+        plot.series[level].push(Point::new(place[0], place[1]), tip);
     }
-    Plot {
-        title: format!("Log prices over England and Wales: {name}"),
-        subtitle: "Posterior mean of the standardised logarithm; means beyond the range of the exact process have its \
-                   outermost shades."
-            .into(),
-        x: Axis::linear("degrees of longitude"),
-        y: Axis::linear("degrees of latitude"),
-        series,
-    }
+    plot
 }
 
-/// Figure 5.10: divergence against number of clusters, then RMSE against number of features with the number of clusters
-/// from which more of them gain little.
-fn clusters(
-    run: &Run<'_>,
-    findings: &mut Findings,
-    (data, name): (&str, &str),
-    (train, test): (&Rows, &Rows),
+/// Figure 5.10 for one data set.
+struct Study<'a> {
+    run: &'a Run<'a>,
+    data: &'a str,
+    title: &'a str,
+    train: &'a Rows,
+    test: &'a Rows,
     hyper: Hyper,
+    /// Unit of the targets.
     unit: f64,
-) -> Outcome<usize> {
-    const FEATURES: usize = 100;
-    let most = run.choose(150, 1000);
-    let draws = run.draws(2, 3, 10) as u64;
-    let base = format!("{data} n={} {hyper:?}", train.rows.nrows());
-    // Divergences at training rows choose, those at test rows are reported.
-    let check = train.first(test.rows.nrows());
-    let mut exact = None;
-    let mut posteriors = || -> Outcome<[Posterior; 2]> {
-        if exact.is_none() {
-            exact = Some([hyper.posterior(train, test.rows.view())?, hyper.posterior(train, check.rows.view())?]);
-        }
-        Ok(exact.clone().expect("just made"))
-    };
-    let mut table = Table::new(format!("{name}, D = {FEATURES}: KL divergence at test rows"))
-        .numbers("threshold", "threshold in length scales")
-        .numbers("clusters", "clusters")
-        .numbers("kl", "KL")
-        .numbers("deviation", "±");
-    let mut line = Series::new(CLUSTERS, Style::Marks, 0);
-    let mut tried: Vec<(f64, usize, f64, f64)> = Vec::new();
-    for threshold in (-3..=4).rev().map(|e| 2f64.powi(e)) {
-        let (mut values, mut checks, mut count) = (Vec::new(), Vec::new(), 0);
-        for draw in 0..draws {
-            let key = format!("{base} D={FEATURES} threshold={threshold} most={most}; draw {draw}");
-            let found = run.values(&key, || {
-                let spec = hyper.maclaurin(FEATURES, Seed::new(run.seed).child(draw).number());
-                let [exact, at_training] = posteriors()?;
-                let both = ndarray::concatenate(Side(0), &[test.rows.view(), check.rows.view()])
-                    .map_err(|e| Failure::Failed(e.to_string()))?;
-                let ((means, variances), count) = hyper.clustered(spec, threshold, most, train, both.view())?;
-                let part = |range: std::ops::Range<usize>| {
-                    let cut = |all: &Array2<f64>| all.slice(s![range.clone(), ..]).to_owned();
-                    (cut(&means), cut(&variances))
-                };
-                let n = test.rows.nrows();
-                Ok(vec![
-                    divergence(&part(0..n), &exact)?,
-                    divergence(&part(n..both.nrows()), &at_training)?,
-                    count as f64,
-                ])
-            })?;
-            values.push(found[0]);
-            checks.push(found[1]);
-            count = found[2] as usize;
-        }
-        if tried.last().is_some_and(|last| last.1 == count) {
-            continue;
-        }
-        let kl = Statistic::of(&values);
-        tried.push((threshold, count, kl.mean, Statistic::of(&checks).mean));
-        table.push(vec![
-            Cell::number(threshold, 3),
-            Cell::count(count),
-            Cell::number(kl.mean, 4),
-            if kl.count > 1 { Cell::number(kl.deviation, 2) } else { Cell::missing("–") },
-        ]);
-        line.push(kl.point(count as f64), format!("{count} clusters, threshold {threshold}\n{:.2}", kl.mean));
-        if count >= most {
-            break;
-        }
-    }
-    findings.tables.push(table);
-    findings.plots.push((
-        format!("{}-clusters", name.replace(' ', "-")),
-        Plot {
-            title: format!("{name}: divergence against number of clusters"),
-            subtitle: format!(
-                "KL divergence from the exact process at test rows; D = {FEATURES}, bars are standard errors."
-            ),
-            x: Axis::log("clusters"),
-            y: Axis::log("KL divergence"),
-            series: vec![line],
-        },
-    ));
-    let least = tried.iter().map(|t| t.3).fold(f64::INFINITY, f64::min);
-    let Some(&(threshold, count, ..)) = tried.iter().find(|t| t.3 <= 1.1 * least) else {
-        return Err(Failure::Failed(format!("{name}: no number of clusters has a finite divergence")));
-    };
-    if let (Some(first), Some(last)) = (tried.first(), tried.last()) {
-        let falls = last.2 < first.2;
-        let thesis = data != "kin8nm";
-        findings.remarks.push(format!(
-            "{name}: with {} clusters instead of {} the divergence {} from {:.1} to {:.1}, {} the thesis.",
-            last.1,
-            first.1,
-            if falls { "falls" } else { "rises" },
-            first.2,
-            last.2,
-            if falls == thesis { "as in" } else { "unlike in" }
-        ));
-    }
-    features(run, findings, name, (train, test), hyper, (unit, threshold, most, &base))?;
-    Ok(count)
 }
 
-fn features(
-    run: &Run<'_>,
-    findings: &mut Findings,
-    name: &str,
-    (train, test): (&Rows, &Rows),
-    hyper: Hyper,
-    (unit, threshold, most, base): (f64, f64, usize, &str),
-) -> Outcome {
-    let sizes: &[usize] = run.choose(&[10, 30, 100][..], &[10, 20, 50, 100, 200, 400][..]);
-    let draws = run.draws(3, 3, 10) as u64;
-    let exact = run.values(&format!("{base} exact RMSE"), || {
-        Ok(vec![rmse(test.targets.view(), hyper.posterior(train, test.rows.view())?.0.view())?])
-    })?[0];
-    let mut table = Table::new(format!("{name}: RMSE at test rows; {:.4} with the exact process", unit * exact))
-        .words("features", "features")
-        .numbers("count", "D")
-        .numbers("rmse", "RMSE")
-        .numbers("deviation", "±");
-    let mut methods = vec![CLUSTERS, FOURIER];
-    if train.rows.ncols() > 2 {
-        methods.push(ORTHOGONAL);
+impl Study<'_> {
+    fn key(&self) -> String {
+        format!("{} n={} {:?}", self.data, self.train.len(), self.hyper)
     }
-    let (mut series, mut first) = (Vec::new(), Vec::new());
-    for (index, method) in methods.into_iter().enumerate() {
-        let mut line = Series::new(method, Style::Marks, index);
-        for &size in sizes {
-            let mut values = Vec::new();
-            for draw in 0..draws {
-                let key = format!("{base} {method} D={size} threshold={threshold} most={most} RMSE; draw {draw}");
-                values.extend(run.values(&key, || {
-                    let (seed, new) = (Seed::new(run.seed).child(draw).number(), test.rows.view());
-                    let (means, _) = match method {
-                        CLUSTERS => hyper.clustered(hyper.maclaurin(size, seed), threshold, most, train, new)?.0,
-                        _ => {
-                            let kind = if method == FOURIER { Directions::Gaussian } else { Directions::Orthogonal };
-                            let map = hyper.fourier(kind, size, seed).build::<f64>(train.rows.ncols())?;
-                            hyper.on_features(map, train, new)?
-                        }
-                    };
-                    Ok(vec![rmse(test.targets.view(), means.view())?])
-                })?);
+
+    fn file(&self, what: &str) -> String {
+        format!("{}-{what}", self.title.replace(' ', "-"))
+    }
+
+    /// Divergence against number of clusters, then RMSE against number of features with the number of clusters from which
+    /// more of them gain little.
+    fn clusters(&self, findings: &mut Findings) -> Outcome<usize> {
+        const FEATURES: usize = 100;
+        let &Study { run, title, train, test, hyper, .. } = self;
+        let most = run.choose(150, 1000);
+        let draws = run.draws(2, 3, 10);
+        // Divergences at training rows choose, those at test rows are reported.
+        let check = train.first(test.len());
+        let both = ndarray::concatenate(Side(0), &[test.rows.view(), check.rows.view()])
+            .map_err(|e| Failure::Failed(e.to_string()))?;
+        let parts = |(means, variances): &Posterior| {
+            let cut = |all: &Array2<f64>, rows: std::ops::Range<usize>| all.slice(s![rows, ..]).to_owned();
+            [0..test.len(), test.len()..both.nrows()].map(|rows| (cut(means, rows.clone()), cut(variances, rows)))
+        };
+        let mut exact = None;
+        let mut table = Table::new(format!("{title}, D = {FEATURES}: KL divergence at test rows"))
+            .column("threshold", "threshold in length scales", Show::Number(3))
+            .numbers("clusters", "clusters")
+            .column("kl", "KL", Show::Number(4))
+            .column("deviation", "±", Show::Number(2));
+        let mut plot = Plot::new(
+            format!("{title}: divergence against number of clusters"),
+            format!("KL divergence from the exact process at test rows; D = {FEATURES}, bars are standard errors."),
+            Axis::log("clusters"),
+            Axis::log("KL divergence"),
+        );
+        let mut tried: Vec<(f64, usize, f64, f64)> = Vec::new();
+        for threshold in (-3..=4).rev().map(|e| 2f64.powi(e)) {
+            let key = format!("{} D={FEATURES} threshold={threshold} most={most}", self.key());
+            let found = run.drawn(draws, &key, &mut |_, seed| {
+                if exact.is_none() {
+                    let known = [test, &check].map(|part| hyper.posterior(train, part.rows.view()));
+                    exact = Some(known.into_iter().collect::<Outcome<Vec<Posterior>>>()?);
+                }
+                let spec = hyper.maclaurin(FEATURES, seed);
+                let (posterior, count) = hyper.clustered(spec, (threshold, most), train, both.view())?;
+                let mut values = Vec::new();
+                for (found, exact) in parts(&posterior).iter().zip(exact.iter().flatten()) {
+                    values.push(divergence(found, exact)?);
+                }
+                Ok([values, vec![count as f64]].concat())
+            })?;
+            let (kl, count) = (found[0], found[2].mean as usize);
+            if tried.last().is_some_and(|last| last.1 == count) {
+                continue;
             }
-            let value = Statistic::of(&values.iter().map(|v| unit * v).collect::<Vec<_>>());
-            table.push(vec![
-                Cell::text(method),
-                Cell::count(size),
-                Cell::number(value.mean, 4),
-                if value.count > 1 { Cell::number(value.deviation, 2) } else { Cell::missing("–") },
-            ]);
-            line.push(value.point(size as f64), format!("{method}, D = {size}\n{:.4}", value.mean));
-            if size == sizes[1] {
-                first.push((method, value.mean));
+            tried.push((threshold, count, kl.mean, found[1].mean));
+            table.add(&[&threshold, &count, &kl.mean, &kl.spread()]);
+            let tip = format!("{count} clusters, threshold {threshold}\n{:.2}", kl.mean);
+            plot.line(CLUSTERS, Style::Marks).push(kl.point(count as f64), tip);
+            if count >= most {
+                break;
             }
         }
-        table.start_group();
-        series.push(line);
+        findings.tables.push(table);
+        findings.plot(self.file("clusters"), plot);
+        let least = tried.iter().map(|t| t.3).fold(f64::INFINITY, f64::min);
+        let Some(&(threshold, count, ..)) = tried.iter().find(|t| t.3 <= 1.1 * least) else {
+            return Err(Failure::Failed(format!("{title}: no number of clusters has a finite divergence")));
+        };
+        if let (Some(first), Some(last)) = (tried.first(), tried.last()) {
+            let falls = last.2 < first.2;
+            findings.remark(format!(
+                "{title}: with {} clusters instead of {} the divergence {} from {:.1} to {:.1}, {} the thesis.",
+                last.1,
+                first.1,
+                if falls { "falls" } else { "rises" },
+                first.2,
+                last.2,
+                if falls == (self.data != "kin8nm") { "as in" } else { "unlike in" }
+            ));
+        }
+        self.features(findings, (threshold, most))?;
+        Ok(count)
     }
-    let mut reference = Series::new("exact process", Style::Dashed, 6);
-    for &size in sizes {
-        reference.push(Point::new(size as f64, unit * exact), format!("exact process\n{:.4}", unit * exact));
+
+    fn features(&self, findings: &mut Findings, (threshold, most): (f64, usize)) -> Outcome {
+        let &Study { run, title, train, test, hyper, unit, .. } = self;
+        let sizes: &[usize] = run.choose(&[10, 30, 100][..], &[10, 20, 50, 100, 200, 400][..]);
+        let (base, new) = (self.key(), test.rows.view());
+        let error = |(means, _): Posterior| Ok(rmse(test.targets.view(), means.view())?);
+        let exact = unit
+            * run.value(&format!("{base} exact RMSE"), &mut || error(hyper.posterior(train, test.rows.view())?))?;
+        let mut table = Table::new(format!("{title}: RMSE at test rows; {exact:.4} with the exact process"))
+            .words("features", "features")
+            .numbers("count", "D")
+            .column("rmse", "RMSE", Show::Number(4))
+            .column("deviation", "±", Show::Number(2));
+        let mut plot = Plot::new(
+            format!("{title}: RMSE against number of features"),
+            "Mean over draws at test rows; bars are standard errors.",
+            Axis::log("number of features D").with_counts(sizes),
+            Axis::linear("RMSE"),
+        );
+        let methods = [CLUSTERS, FOURIER, ORTHOGONAL];
+        let mut first = Vec::new();
+        for &method in &methods[..if train.rows.ncols() > 2 { 3 } else { 2 }] {
+            for &size in sizes {
+                let mut values = Vec::new();
+                for draw in 0..run.draws(3, 3, 10) as u64 {
+                    let key = format!("{base} {method} D={size} threshold={threshold} most={most} RMSE; draw {draw}");
+                    let seed = Seed::new(run.seed).child(draw).number();
+                    values.push(
+                        unit * run.value(&key, &mut || {
+                            error(match method {
+                                CLUSTERS => {
+                                    hyper.clustered(hyper.maclaurin(size, seed), (threshold, most), train, new)?.0
+                                }
+                                _ => hyper.with(method, size, seed, train, new)?,
+                            })
+                        })?,
+                    );
+                }
+                let value = Statistic::of(&values);
+                table.add(&[&method, &size, &value.mean, &value.spread()]);
+                let tip = format!("{method}, D = {size}\n{:.4}", value.mean);
+                plot.line(method, Style::Marks).push(value.point(size as f64), tip);
+                if size == sizes[1] {
+                    first.push((method, value.mean));
+                }
+            }
+            table.start_group();
+        }
+        let name = "exact process";
+        plot.series.push(Series::level(name, 6, sizes, exact, &format!("{name}\n{exact:.4}")));
+        if let Some((_, ours)) = first.first() {
+            let others: Vec<String> = first[1..].iter().map(|(name, v)| format!("{v:.3} with {name}")).collect();
+            let ahead = first[1..].iter().all(|(_, v)| ours <= v);
+            findings.remark(format!(
+                "{title}, D = {}: RMSE {ours:.3} with Maclaurin features, {}{}.",
+                sizes[1],
+                others.join(", "),
+                if ahead { ", the order of the thesis" } else { "; the thesis has Maclaurin features ahead" }
+            ));
+        }
+        findings.tables.push(table);
+        findings.plot(self.file("rmse"), plot);
+        Ok(())
     }
-    series.push(reference);
-    if let Some((_, ours)) = first.first() {
-        let others: Vec<String> = first[1..].iter().map(|(name, v)| format!("{v:.3} with {name}")).collect();
-        let ahead = first[1..].iter().all(|(_, v)| ours <= v);
-        findings.remarks.push(format!(
-            "{name}, D = {}: RMSE {ours:.3} with Maclaurin features, {}{}.",
-            sizes[1],
-            others.join(", "),
-            if ahead { ", the order of the thesis" } else { "; the thesis has Maclaurin features ahead" }
-        ));
-    }
-    findings.tables.push(table);
-    findings.plots.push((
-        format!("{}-rmse", name.replace(' ', "-")),
-        Plot {
-            title: format!("{name}: RMSE against number of features"),
-            subtitle: "Mean over draws at test rows; bars are standard errors.".into(),
-            x: Axis::log("number of features D").with_ticks(sizes.iter().map(|&s| s as f64).collect()),
-            y: Axis::linear("RMSE"),
-            series,
-        },
-    ));
-    Ok(())
 }

@@ -1,4 +1,5 @@
-//! The papers' experiments: one file each, one line in the list below.
+//! The papers' experiments: one file each, one line in the list below; what they show and need stands in
+//! `data/experiments.json`, what the papers report in `data/published.json`.
 //!
 //! An experiment asks `Run` for data, takes numbers through `Run::values` (which remembers them, so that an interrupted
 //! run goes on where it stopped), and returns `Findings`: tables that set the paper's numbers beside ours, plots, remarks.
@@ -7,8 +8,6 @@ mod attention;
 mod cache;
 mod classify;
 mod compressive;
-mod compressive_cifar10;
-mod compressive_mnist;
 mod ctr_gp;
 mod data;
 mod gp;
@@ -19,31 +18,44 @@ mod maclaurin_local;
 mod optical_fashion_mnist;
 mod optical_time;
 mod optical_transfer;
+mod orff;
 mod orff_convergence;
 mod orff_mnist;
 mod orff_vectorfield;
-mod published;
+pub mod published;
 mod sketch_time;
 mod svi_time;
 mod variance_ratios;
 
-use bochner::rows::{InMemory, RowSource};
-use bochner::words;
+use bochner::feature::{Describe, Directions, FeatureMap, FourierSpec, MaclaurinSpec, OperatorSpec};
+use bochner::feature::{PolynomialSpec, SketchKind, Spec};
+use bochner::kernel::{AnyKernel, Gaussian, OperatorKernel, OutputMatrix, Polynomial, kernel_matrix};
+use bochner::metrics::{error_rate, relative_frobenius_error};
+use bochner::model::{Fit, Predict};
+use bochner::plan::Sample;
+use bochner::preprocess::{LengthScale, median_distance};
+use bochner::random::{Role, Seed, Stream};
+use bochner::variance::Weights;
+use bochner::{Context, words};
 use bochner_report::Report;
-use bochner_report::plot::{Kind, Plot, Point};
-use bochner_report::table::{Cell, Format, Table};
+use bochner_report::plot::{Axis, Kind, Plot, Point, Series, Style};
+use bochner_report::table::{Cell, Entry, Format, Show, Table};
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::interrupt;
 use bochner_table::output;
 use bochner_table::progress::{Progress, Watch};
+use bochner_table::score::{smallest, winner};
 use cache::Cache;
-use data::Library;
-use published::Published;
+use data::{Library, Part, Prepared, Rows, double};
+use ndarray::{Array2, ArrayView2, Axis as Side};
+use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 /// An experiment of one of the papers.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub struct Experiment {
     pub name: &'static str,
     /// What it shows, in one line.
@@ -51,37 +63,58 @@ pub struct Experiment {
     /// Paper and figure or table.
     pub source: &'static str,
     /// Data sets it wants, by name; those it can do without come after.
-    pub needs: &'static [&'static str],
+    pub needs: Vec<&'static str>,
     /// Expected minutes of a full run on two cores.
     pub minutes: f64,
-    pub(crate) run: fn(&Run<'_>) -> Outcome<Findings>,
 }
 
-/// All experiments.
-pub const EXPERIMENTS: &[Experiment] = &[
-    attention::EXPERIMENT,
-    compressive_cifar10::EXPERIMENT,
-    compressive_mnist::EXPERIMENT,
-    ctr_gp::EXPERIMENT,
-    kid::EXPERIMENT,
-    maclaurin_gp::EXPERIMENT,
-    maclaurin_kernel::EXPERIMENT,
-    maclaurin_local::EXPERIMENT,
-    optical_fashion_mnist::EXPERIMENT,
-    optical_time::EXPERIMENT,
-    optical_transfer::EXPERIMENT,
-    orff_convergence::EXPERIMENT,
-    orff_mnist::EXPERIMENT,
-    orff_vectorfield::EXPERIMENT,
-    sketch_time::EXPERIMENT,
-    svi_time::EXPERIMENT,
-    variance_ratios::EXPERIMENT,
+/// The experiments by name.
+const RUNNERS: [(&str, fn(&Run<'_>) -> Outcome<Findings>); 17] = [
+    ("attention", attention::run),
+    ("compressive-cifar10", compressive::cifar10),
+    ("compressive-mnist", compressive::mnist),
+    ("ctr-gp", ctr_gp::run),
+    ("kid", kid::run),
+    ("maclaurin-gp", maclaurin_gp::run),
+    ("maclaurin-kernel", maclaurin_kernel::run),
+    ("maclaurin-local", maclaurin_local::run),
+    ("optical-fashion-mnist", optical_fashion_mnist::run),
+    ("optical-time", optical_time::run),
+    ("optical-transfer", optical_transfer::run),
+    ("orff-convergence", orff_convergence::run),
+    ("orff-mnist", orff_mnist::run),
+    ("orff-vectorfield", orff_vectorfield::run),
+    ("sketch-time", sketch_time::run),
+    ("svi-time", svi_time::run),
+    ("variance-ratios", variance_ratios::run),
 ];
+
+const CTR: &str = "TensorSRHT, CtR";
+const REAL: &str = "TensorSRHT, real";
+const TENSOR_SKETCH: &str = "TensorSketch";
+
+/// A sketch of products of inputs by the name that tables show.
+type Sketch = (&'static str, SketchKind, Weights);
+
+/// The sketches that chapter 4 of the thesis compares most.
+const SKETCHES: [Sketch; 3] = [
+    (CTR, SketchKind::TensorSrht, Weights::Ctr),
+    (REAL, SketchKind::TensorSrht, Weights::Real),
+    (TENSOR_SKETCH, SketchKind::TensorSketch, Weights::Real),
+];
+
+/// All experiments.
+pub fn experiments() -> &'static [Experiment] {
+    static ALL: LazyLock<Vec<Experiment>> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("../../data/experiments.json")).expect("the embedded list is read by a test")
+    });
+    &ALL
+}
 
 /// The experiment of that name.
 pub fn find(name: &str) -> Outcome<&'static Experiment> {
-    EXPERIMENTS.iter().find(|e| e.name == name).ok_or_else(|| {
-        let names: Vec<&str> = EXPERIMENTS.iter().map(|e| e.name).collect();
+    experiments().iter().find(|e| e.name == name).ok_or_else(|| {
+        let names: Vec<&str> = experiments().iter().map(|e| e.name).collect();
         Failure::Usage(format!("there is no experiment called {name:?}; there are {}", names.join(", ")))
     })
 }
@@ -99,7 +132,7 @@ pub(crate) struct Run<'a> {
     /// Where draws start.
     pub(crate) seed: u64,
     pub(crate) data: Library,
-    published: Published,
+    experiment: &'a str,
     cache: &'a Cache,
     progress: &'a dyn Progress,
 }
@@ -123,7 +156,7 @@ impl Run<'_> {
     /// Numbers that `key` and the seed decide: remembered ones, or freshly made.
     ///
     /// The key names everything the numbers depend on: data set, sizes, parameters.
-    pub(crate) fn values(&self, key: &str, make: impl FnOnce() -> Outcome<Vec<f64>>) -> Outcome<Vec<f64>> {
+    pub(crate) fn values(&self, key: &str, make: &mut dyn FnMut() -> Outcome<Vec<f64>>) -> Outcome<Vec<f64>> {
         self.progress.at(key.to_owned().into())?;
         let key = format!("{key}; seed {}", self.seed);
         if let Some(values) = self.cache.get(&key) {
@@ -135,9 +168,9 @@ impl Run<'_> {
         Ok(values)
     }
 
-    /// One number per seed.
-    pub(crate) fn per_seed(&self, key: &str, make: impl FnMut(u64) -> Outcome<f64>) -> Outcome<Statistic> {
-        self.per_draw(self.seeds, key, make)
+    /// One number.
+    pub(crate) fn value(&self, key: &str, make: &mut dyn FnMut() -> Outcome<f64>) -> Outcome<f64> {
+        Ok(self.values(key, &mut || Ok(vec![make()?]))?[0])
     }
 
     /// One number per draw, with a seed for each.
@@ -145,38 +178,46 @@ impl Run<'_> {
         &self,
         draws: usize,
         key: &str,
-        mut make: impl FnMut(u64) -> Outcome<f64>,
+        make: &mut dyn FnMut(u64) -> Outcome<f64>,
     ) -> Outcome<Statistic> {
-        let mut values = Vec::with_capacity(draws);
-        for draw in 0..draws as u64 {
-            let seed = self.seed.wrapping_mul(1_000_003).wrapping_add(draw);
-            values.extend(self.values(&format!("{key}; draw {draw}"), || Ok(vec![make(seed)?]))?);
-        }
-        Ok(Statistic::of(&values))
+        let seed = |draw| self.seed.wrapping_mul(1_000_003).wrapping_add(draw);
+        Ok(self.each(draws, key, &mut |draw| Ok(vec![make(seed(draw))?]))?[0])
     }
 
-    /// The rows of a part, to be read as often as wanted.
-    pub(crate) fn watched<'b>(&self, part: &'b data::Part) -> Outcome<impl RowSource<f32> + use<'b>> {
-        Ok(InMemory::new(part.rows.view(), part.targets.view())?)
+    /// Statistics of the numbers of every draw, which is told to `make` with a seed that descends from that of the run.
+    pub(crate) fn drawn(
+        &self,
+        draws: usize,
+        key: &str,
+        make: &mut dyn FnMut(u64, u64) -> Outcome<Vec<f64>>,
+    ) -> Outcome<Vec<Statistic>> {
+        self.each(draws, key, &mut |draw| make(draw, Seed::new(self.seed).child(draw).number()))
     }
 
-    /// What the paper reports under `key`, and where.
-    pub(crate) fn published(&self, key: &str) -> Option<published::Value> {
-        self.published.get(key)
+    fn each(&self, draws: usize, key: &str, make: &mut dyn FnMut(u64) -> Outcome<Vec<f64>>) -> Outcome<Vec<Statistic>> {
+        let one = |draw| self.values(&format!("{key}; draw {draw}"), &mut || make(draw));
+        Ok(Statistic::of_each(&(0..draws as u64).map(one).collect::<Outcome<Vec<_>>>()?))
     }
 
-    /// A row of a table made by [`comparison`]: the paper's number, ours, the difference.
-    pub(crate) fn beside(&self, key: &str, what: &str, ours: &Statistic, cell: fn(f64) -> Cell) -> Vec<Cell> {
-        let paper = self.published(key);
-        let missing = || Cell::missing("–");
-        vec![
-            Cell::text(what),
-            paper.as_ref().map_or_else(missing, |p| cell(p.value)),
-            cell(ours.mean),
-            if ours.count > 1 { cell(ours.deviation) } else { missing() },
-            paper.as_ref().map_or_else(missing, |p| cell(ours.mean - p.value)),
-            Cell::text(paper.map_or(String::new(), |p| p.source)),
-        ]
+    /// What the paper reports under `key`.
+    pub(crate) fn published(&self, key: &str) -> Option<f64> {
+        published::find(self.experiment, key).map(|(value, _)| value)
+    }
+
+    /// Adds a row to a table made by [`comparison`]: the paper's number, ours, the difference.
+    pub(crate) fn beside(&self, table: &mut Table, show: Show, key: &str, what: &str, ours: &Statistic) {
+        let (theirs, source) = published::find(self.experiment, key).unzip();
+        let difference = theirs.map(|theirs| ours.mean - theirs);
+        let [theirs, mean, spread, difference] =
+            [theirs, Some(ours.mean), ours.spread(), difference].map(|value| value.cell(show));
+        table.add(&[&what, &theirs, &mean, &spread, &difference, &source.unwrap_or_default()]);
+    }
+
+    /// Those of some data sets that are there; a remark tells of the others.
+    pub(crate) fn present<'b>(&self, names: &[&'b str], remarks: &mut Vec<String>) -> Vec<&'b str> {
+        let (there, absent): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| self.data.has(name));
+        remarks.extend(absent.iter().map(|name| format!("{name} is not there and was left out.")));
+        there
     }
 }
 
@@ -189,11 +230,27 @@ pub(crate) struct Statistic {
 }
 
 impl Statistic {
+    /// A single number.
+    pub(crate) fn one(value: f64) -> Self {
+        Statistic { mean: value, deviation: 0.0, count: 1 }
+    }
+
     pub(crate) fn of(values: &[f64]) -> Self {
         let count = values.len();
         let mean = values.iter().sum::<f64>() / count as f64;
         let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
         Statistic { mean, deviation: (squares / (count as f64 - 1.0).max(1.0)).sqrt(), count }
+    }
+
+    /// One for each number that all draws have.
+    pub(crate) fn of_each(draws: &[Vec<f64>]) -> Vec<Self> {
+        let count = draws.iter().map(Vec::len).min().unwrap_or(0);
+        (0..count).map(|i| Statistic::of(&draws.iter().map(|values| values[i]).collect::<Vec<_>>())).collect()
+    }
+
+    /// The deviation, where there is more than one draw.
+    pub(crate) fn spread(&self) -> Option<f64> {
+        (self.count > 1).then_some(self.deviation)
     }
 
     /// The mean as a point of a plot, with a bar of one standard error to both sides.
@@ -222,31 +279,37 @@ pub(crate) struct Findings {
     pub(crate) plots: Vec<(String, Plot)>,
     /// Plain sentences, also about trends that do not hold here.
     pub(crate) remarks: Vec<String>,
+    /// What the run has less of than the paper.
+    reduced: Vec<String>,
 }
 
-/// What a run has less of than the paper, for a sentence on its page.
-#[derive(Debug, Default)]
-pub(crate) struct Reduced(Vec<String>);
+impl Findings {
+    pub(crate) fn plot(&mut self, file: impl Into<String>, plot: Plot) {
+        self.plots.push((file.into(), plot));
+    }
 
-impl Reduced {
+    pub(crate) fn remark(&mut self, sentence: impl Into<String>) {
+        self.remarks.push(sentence.into());
+    }
+
     /// So many of something, beside the paper's number.
     pub(crate) fn size(&mut self, what: impl std::fmt::Display, ours: usize, paper: usize) {
         if ours < paper {
-            self.0.push(format!("{what}: {} instead of {}", words::count(ours), words::count(paper)));
+            self.reduced.push(format!("{what}: {} instead of {}", words::count(ours), words::count(paper)));
         }
     }
 
     /// Something that is left out.
     pub(crate) fn without(&mut self, what: impl Into<String>) {
-        self.0.push(what.into());
+        self.reduced.push(what.into());
     }
 
-    /// The sentence, where there is something to say.
-    pub(crate) fn remark(&self) -> Option<String> {
-        (!self.0.is_empty()).then(|| {
+    /// The sentence about what there is less of, where there is something to say.
+    fn less(&self) -> Option<String> {
+        (!self.reduced.is_empty()).then(|| {
             format!(
                 "Less than in the paper: {}. --draws sets the draws, --paper takes the paper's draws and sizes, in hours or days.",
-                self.0.join("; ")
+                self.reduced.join("; ")
             )
         })
     }
@@ -301,33 +364,35 @@ pub fn run(
     let cache = Cache::open(&folder.join("numbers.json"), settings.fresh)?;
     let progress = watch.waiting();
     let start = Instant::now();
-    let findings = (experiment.run)(&Run {
+    let known = RUNNERS.iter().find(|(name, _)| *name == experiment.name);
+    let (_, run) = known.ok_or_else(|| Failure::Failed(format!("nothing runs {}", experiment.name)))?;
+    let findings = run(&Run {
         quick: settings.quick,
         paper: settings.paper,
         asked: settings.seeds.map(|draws| draws.max(1)),
         seeds: settings.seeds.unwrap_or(if settings.quick { 3 } else { 10 }).max(1),
         seed: settings.seed,
         data,
-        published: Published::of(experiment.name),
+        experiment: experiment.name,
         cache: &cache,
         progress: &*progress,
     })?;
     drop(progress);
-    let time = Time { now: start.elapsed().as_secs_f64(), before: cache.seconds_spared() };
+    let time = duration(start.elapsed().as_secs_f64(), cache.seconds_spared());
     let mut report = Report::new(&format!("{}: {}", experiment.name, experiment.what), experiment.source);
     let mut results = serde_json::Map::new();
     for (name, plot) in &findings.plots {
         let svg = plot.to_svg();
         let file = folder.join(format!("{name}.{}", settings.plots.ending()));
         output::write_whole(&file, &settings.plots.bytes(&svg)?)?;
-        report.plot(plot);
+        report.figure(&svg);
     }
     for table in &findings.tables {
         results.insert(table.title.clone(), table.to_json());
         report.table(table);
         print(&table.to(settings.format, settings.colour))?;
     }
-    for remark in &findings.remarks {
+    for remark in findings.remarks.iter().chain(&findings.less()) {
         report.paragraph(remark);
         if !settings.format.for_programs() {
             print(&format!("{remark}\n"))?;
@@ -355,16 +420,9 @@ pub fn run(
 }
 
 /// How long a run took, in this sitting and for the numbers of earlier ones that it came upon.
-struct Time {
-    now: f64,
-    before: f64,
-}
-
-impl std::fmt::Display for Time {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", words::duration(self.now + self.before))?;
-        if self.before > 0.0 { write!(f, " ({} of it before)", words::duration(self.before)) } else { Ok(()) }
-    }
+fn duration(now: f64, before: f64) -> String {
+    let all = words::duration(now + before);
+    if before > 0.0 { format!("{all} ({} of it before)", words::duration(before)) } else { all }
 }
 
 #[cfg(test)]
@@ -374,31 +432,30 @@ mod tests {
 
     #[test]
     fn a_run_of_several_sittings_is_as_long_as_all_of_them() {
-        assert_eq!(Time { now: 90.0, before: 0.0 }.to_string(), words::duration(90.0));
-        let told = Time { now: 30.0, before: 60.0 }.to_string();
+        assert_eq!(duration(90.0, 0.0), words::duration(90.0));
+        let told = duration(30.0, 60.0);
         assert_eq!(told, format!("{} ({} of it before)", words::duration(90.0), words::duration(60.0)));
     }
 
     #[test]
     fn experiments_have_names_of_their_own_and_say_what_they_show() {
-        let mut names: Vec<&str> = EXPERIMENTS.iter().map(|e| e.name).collect();
-        assert!(names.is_sorted());
-        names.dedup();
-        assert_eq!(names.len(), EXPERIMENTS.len());
-        for experiment in EXPERIMENTS {
+        let names: Vec<&str> = experiments().iter().map(|e| e.name).collect();
+        assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{names:?}");
+        assert_eq!(names, RUNNERS.map(|(name, _)| name));
+        for experiment in experiments() {
             assert!(!experiment.what.is_empty() && !experiment.source.is_empty() && experiment.minutes > 0.0);
         }
     }
 
     #[test]
     fn a_page_says_what_there_is_less_of() {
-        let mut reduced = Reduced::default();
+        let mut reduced = Findings::default();
         reduced.size("draws", 10, 10);
-        assert_eq!(reduced.remark(), None);
+        assert_eq!(reduced.less(), None);
         reduced.size("draws", 5, 20);
         reduced.size("rows", 10_000, 60_000);
         reduced.without("no 3d");
-        let remark = reduced.remark().unwrap();
+        let remark = reduced.less().unwrap();
         assert!(remark.contains("draws: 5 instead of 20; rows: 10,000 instead of 60,000; no 3d."), "{remark}");
         assert!(remark.contains("--paper"));
     }
@@ -414,7 +471,7 @@ mod tests {
             seeds: 10,
             seed: 0,
             data: Library::new(Some(&folder)),
-            published: Published::default(),
+            experiment: "none",
             cache: &Cache::open(&folder.join("numbers.json"), true).unwrap(),
             progress: &Unwatched,
         };
@@ -434,12 +491,5 @@ mod tests {
             let run = Run { paper: false, asked: Some(7), ..run };
             assert_eq!(of(&run), (7, 3, 3));
         });
-    }
-
-    #[test]
-    fn published_values_belong_to_experiments() {
-        for name in published::experiments() {
-            assert!(EXPERIMENTS.iter().any(|e| e.name == name), "{name}");
-        }
     }
 }

@@ -1,71 +1,57 @@
 //! Optical random features, figure 2: test error on Fashion-MNIST against the number of features.
 
-use super::classify::{Chosen, Family, describe, exact, refine, refine_exact, search, test};
-use super::{Experiment, Findings, Run, Statistic, comparison};
-use bochner::feature::{FourierSpec, OpticalSpec, OrthoProjectionSpec, Spec};
-use bochner::tune::grid;
-use bochner::words;
-use bochner_report::plot::{Axis, Plot, Point, Series, Style};
-use bochner_report::table::{Cell, Table};
-use bochner_table::failure::Outcome;
-use std::collections::BTreeMap;
+use super::classify::{Chosen, Family, Tested, describe, exact, refine, refine_exact, search, test};
+use super::*;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "optical-fashion-mnist",
-    what: "test error of ridge classifiers on simulated optical and Fourier features",
-    source: "optical, figure 2; inputs binarised; threshold, bias or length scale and penalty by search on \
-             training rows that are held out",
-    needs: &["fashion-mnist"],
-    minutes: 150.0,
-    run,
-};
+const LINEAR: &str = "no random features";
+const SQUARE: &str = "simulated m = 2";
+const FOURTH: &str = "simulated m = 4";
+const FOURIER: &str = "Fourier (Gaussian)";
+/// How maps are called whose light a camera reads.
+const CAMERA: &str = "8-bit camera";
 
-/// Bits of the camera where there is one.
-const CAMERA_BITS: u32 = 8;
-
-fn run(run: &Run<'_>) -> Outcome<Findings> {
+pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let (train, held) = run.data.images("fashion-mnist")?;
     let train = train.sample(run.choose(6000, 60_000), 1);
+    let rows = words::count(train.len());
     let sizes: &[usize] = run.choose(&[500, 1000, 2000, 4000][..], &[1000, 10_000, 20_000, 50_000, 100_000][..]);
     let thresholds: &[f32] = run.choose(&[10.0, 40.0][..], &[0.0, 10.0, 20.0, 40.0][..]);
-    let mut table = comparison(format!("Test error in percent, {} training rows", words::count(train.rows.nrows())));
-    let mut chosen_table = Table::new("Chosen on validation rows")
-        .words("features", "features")
-        .words("penalty_for", "penalty for")
-        .numbers("threshold", "threshold")
-        .words("parameter", "parameter")
-        .numbers("penalty", "penalty / mean |φ(x)|²")
-        .numbers("validation_error", "validation error");
+    let mut table = comparison(format!("Test error in percent, {rows} training rows"));
+    let mut chosen_table = Chosen::table("features", ("penalty_for", "penalty for"));
     let mut effort = Table::new("Fits")
         .words("features", "features")
         .words("size", "D")
         .numbers("steps", "steps")
-        .numbers("residual", "residual")
-        .numbers("seconds", "time");
-    let mut series = Vec::new();
+        .column("residual", "residual", Show::Number(2))
+        .column("seconds", "time", Show::Duration);
     let mut errors: BTreeMap<(String, usize), f64> = BTreeMap::new();
     let mut limits: BTreeMap<String, f64> = BTreeMap::new();
     let mut versions = Vec::new();
-    for (index, family) in families()?.into_iter().enumerate() {
+    for (color, family) in families()?.into_iter().enumerate() {
         let name = family.name.clone();
         let few = search(run, &family, thresholds, &train, run.choose(1000, 2000))?;
         if name == LINEAR {
-            chosen_table.push(choice(&name, "all", &few));
+            few.row(&mut chosen_table, &name, "all", &describe(&few.spec));
             // As many directions as there are pixels: the features are the pixels, turned.
             let found = test(run, &name, &few, train.rows.ncols(), &train, &held)?;
-            table.push(run.beside(&name, &name, &Statistic::of(&[found.error]), |v| Cell::fixed(v, 2)));
+            run.beside(&mut table, Show::Fixed(2), &name, &name, &Statistic::one(found.error));
             table.start_group();
             continue;
         }
         let many = if run.quick { few.clone() } else { refine(run, &name, &few, &train, 10_000)? };
         let limit = refine_exact(run, &name, &many, &train, run.choose((4000, 1000), (10_000, 12_000)))?;
         if !run.quick {
-            chosen_table.push(choice(&name, "D = 1,000", &few));
+            few.row(&mut chosen_table, &name, "D = 1,000", &describe(&few.spec));
         }
-        chosen_table.push(choice(&name, run.choose("all D", "D to 20,000"), &many));
-        chosen_table.push(choice(&name, run.choose("exact kernel", "larger D, exact kernel"), &limit));
+        many.row(&mut chosen_table, &name, run.choose("all D", "D to 20,000"), &describe(&many.spec));
+        limit.row(
+            &mut chosen_table,
+            &name,
+            run.choose("exact kernel", "larger D, exact kernel"),
+            &describe(&limit.spec),
+        );
         chosen_table.start_group();
-        let ideal = Version { name, colour: index, camera: false, few, many, limit };
+        let ideal = Version { name, color, camera: false, few, many, limit };
         let seen = ideal.through_camera();
         versions.push(ideal);
         versions.extend(seen);
@@ -79,86 +65,70 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
     for version in versions.iter().filter(|v| !v.camera) {
         exact(run, &version.name, &version.limit, &train, &held)?;
     }
+    let mut plot = Plot::new(
+        "Test error against number of features",
+        "Ridge classifier on binarised Fashion-MNIST, one draw per number of features. Dashed: exact kernels.",
+        Axis::log("number of features D").with_counts(sizes),
+        Axis::linear("test error").in_percent(),
+    );
     for version in &versions {
         let name = &version.name;
         // Short, so that the figure keeps its width.
         let label = name.replace("simulated ", "").replace("8-bit ", "");
-        let mut line = Series::new(label, Style::Marks, version.colour);
+        let mut line = Series::new(label, Style::Marks, version.color);
         // The camera is a matter of accuracy: its largest fits would say no more than those before them.
         for &features in sizes.iter().filter(|&&d| !version.camera || d <= 20_000) {
             let found = test(run, name, version.choice(features, run.quick), features, &train, &held)?;
-            let what = format!("{name}, D = {}", words::count(features));
-            let key = format!("{name} D={features}");
-            table.push(run.beside(&key, &what, &Statistic::of(&[found.error]), |v| Cell::fixed(v, 2)));
-            effort.push(effort_row(name, &words::count(features), &found));
-            line.push(Point::new(features as f64, 0.01 * found.error), format!("{what}\n{:.2} %", found.error));
-            errors.insert((name.clone(), features), found.error);
+            let (error, count) = (found.error, words::count(features));
+            let what = format!("{name}, D = {count}");
+            run.beside(&mut table, Show::Fixed(2), &format!("{name} D={features}"), &what, &Statistic::one(error));
+            spent(&mut effort, name, &count, &found);
+            line.push(Point::new(features as f64, 0.01 * error), format!("{what}\n{error:.2} %"));
+            errors.insert((name.clone(), features), error);
         }
-        series.push(line);
+        plot.series.push(line);
         if !version.camera {
             let found = exact(run, name, &version.limit, &train, &held)?;
-            limits.insert(name.clone(), found.error);
-            let what = format!("{name}, exact kernel");
-            let statistic = Statistic::of(&[found.error]);
-            table.push(run.beside(&format!("{name} exact"), &what, &statistic, |v| Cell::fixed(v, 2)));
-            effort.push(effort_row(name, "exact kernel", &found));
-            let mut dashed = Series::new(&*what, Style::Dashed, version.colour).unlabelled();
-            for end in [sizes[0], sizes[sizes.len() - 1]] {
-                dashed.push(Point::new(end as f64, 0.01 * found.error), format!("{what}\n{:.2} %", found.error));
-            }
-            series.push(dashed);
+            let (error, what) = (found.error, format!("{name}, exact kernel"));
+            limits.insert(name.clone(), error);
+            run.beside(&mut table, Show::Fixed(2), &format!("{name} exact"), &what, &Statistic::one(error));
+            spent(&mut effort, name, "exact kernel", &found);
+            let (ends, tip) = ([sizes[0], sizes[sizes.len() - 1]], format!("{what}\n{error:.2} %"));
+            plot.series.push(Series::level(&what, version.color, &ends, 0.01 * error, &tip).unlabelled());
         }
         table.start_group();
         effort.start_group();
     }
-    let plot = Plot {
-        title: "Test error against number of features".into(),
-        subtitle:
-            "Ridge classifier on binarised Fashion-MNIST, one draw per number of features. Dashed: exact kernels."
-                .into(),
-        x: Axis::log("number of features D").with_ticks(sizes.iter().map(|&s| s as f64).collect()),
-        y: Axis::linear("test error").in_percent(),
-        series,
-    };
-    let mut remarks = remarks(sizes, &errors, &limits);
+    let mut findings = Findings { remarks: remarks(sizes, &errors, &limits), ..Findings::default() };
     if run.quick {
-        remarks.push(format!(
-            "A quick run trains on {} of 60,000 rows: its errors are higher than the paper's.",
-            words::count(train.rows.nrows())
-        ));
+        findings
+            .remark(format!("A quick run trains on {rows} of 60,000 rows: its errors are higher than the paper's."));
     }
-    Ok(Findings { tables: vec![table, chosen_table, effort], plots: vec![("error".into(), plot)], remarks })
+    findings.tables = vec![table, chosen_table, effort];
+    findings.plot("error", plot);
+    Ok(findings)
 }
 
-const LINEAR: &str = "no random features";
-const SQUARE: &str = "simulated m = 2";
-const FOURTH: &str = "simulated m = 4";
-const FOURIER: &str = "Fourier (Gaussian)";
+fn spent(table: &mut Table, name: &str, size: &str, found: &Tested) {
+    let residual = (found.residual > 0.0).then_some(found.residual);
+    table.add(&[&name, &size, &(found.steps as usize), &residual, &found.seconds]);
+}
 
 /// Maps and the values of their hyperparameters that are tried.
 fn families() -> Outcome<Vec<Family>> {
-    let optical = |name: &str, exponent: f64| -> Outcome<Family> {
-        let base = OpticalSpec { exponent, ..OpticalSpec::default() };
-        let candidates = grid(&base.into(), &[("bias", [1.0, 16.0, 64.0].map(Into::into).to_vec())])?;
-        Ok(Family { name: name.into(), candidates, intercept: false })
-    };
-    let scales = [-1, 0, 1, 2].map(|e| (8.0 * 2f64.powf(0.5 * f64::from(e))).into()).to_vec();
+    let scales = [-1, 0, 1, 2].map(|e| 8.0 * 2f64.powf(0.5 * f64::from(e)));
     Ok(vec![
-        optical(SQUARE, 2.0)?,
-        optical(FOURTH, 4.0)?,
-        Family {
-            name: FOURIER.into(),
-            candidates: grid(&FourierSpec::default().into(), &[("length_scale", scales)])?,
-            intercept: false,
-        },
-        Family { name: LINEAR.into(), candidates: vec![OrthoProjectionSpec::default().into()], intercept: true },
+        Family::optical(SQUARE, 2.0, [1.0, 16.0, 64.0])?,
+        Family::optical(FOURTH, 4.0, [1.0, 16.0, 64.0])?,
+        Family::fourier(FOURIER, &scales)?,
+        Family::plain(LINEAR, 1024),
     ])
 }
 
 /// A map with its hyperparameters for few features, for many, and for so many that the kernel is reached.
 struct Version {
     name: String,
-    colour: usize,
+    color: usize,
     camera: bool,
     few: Chosen,
     many: Chosen,
@@ -174,45 +144,16 @@ impl Version {
         }
     }
 
-    /// The same light with the same hyperparameters, read by a camera.
     fn through_camera(&self) -> Option<Version> {
-        let seen = |chosen: &Chosen| match &chosen.spec {
-            Spec::Optical(spec) => {
-                let spec = OpticalSpec { camera_bits: Some(CAMERA_BITS), ..spec.clone() };
-                Some(Chosen { spec: spec.into(), ..chosen.clone() })
-            }
-            _ => None,
-        };
         Some(Version {
-            name: format!("{}, {CAMERA_BITS}-bit camera", self.name),
-            colour: self.colour + 3,
+            name: format!("{}, {CAMERA}", self.name),
+            color: self.color + 3,
             camera: true,
-            few: seen(&self.few)?,
-            many: seen(&self.many)?,
-            limit: seen(&self.limit)?,
+            few: self.few.through_camera()?,
+            many: self.many.through_camera()?,
+            limit: self.limit.through_camera()?,
         })
     }
-}
-
-fn choice(name: &str, of: &str, chosen: &Chosen) -> Vec<Cell> {
-    vec![
-        Cell::text(name),
-        Cell::text(of),
-        Cell::number(f64::from(chosen.threshold), 3),
-        Cell::text(describe(&chosen.spec)),
-        Cell::number(chosen.ratio, 2),
-        Cell::percent(chosen.loss, 2),
-    ]
-}
-
-fn effort_row(name: &str, size: &str, found: &super::classify::Tested) -> Vec<Cell> {
-    vec![
-        Cell::text(name),
-        Cell::text(size),
-        Cell::count(found.steps as usize),
-        if found.residual > 0.0 { Cell::number(found.residual, 2) } else { Cell::missing("–") },
-        Cell::duration(found.seconds),
-    ]
 }
 
 /// What the paper says about its figure, held against the numbers found.
@@ -240,13 +181,13 @@ fn remarks(sizes: &[usize], errors: &BTreeMap<(String, usize), f64>, limits: &BT
         }
     }
     for name in [SQUARE, FOURTH] {
-        let with = format!("{name}, {CAMERA_BITS}-bit camera");
+        let with = format!("{name}, {CAMERA}");
         let costs: Vec<f64> =
             sizes.iter().filter_map(|&d| at(&with, d).zip(at(name, d)).map(|(with, without)| with - without)).collect();
         if !costs.is_empty() {
             let cost = Statistic::of(&costs);
             found.push(format!(
-                "{name}: an {CAMERA_BITS}-bit camera changes the error by {:+.2} points on average over {} sizes.",
+                "{name}: an {CAMERA} changes the error by {:+.2} points on average over {} sizes.",
                 cost.mean, cost.count
             ));
         }

@@ -1,23 +1,10 @@
 //! Optical random features, figure 3: time, memory and energy of projections against their size.
 
-use super::{Experiment, Findings, Run};
+use super::*;
 use crate::bench::energy::Energy;
 use crate::bench::optical::{NO_COUNTER, PROJECTIONS, published, take};
-use bochner::words;
-use bochner_report::plot::{Axis, Plot, Point, Series, Style};
-use bochner_report::table::{Cell, Table};
-use bochner_table::failure::Outcome;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "optical-time",
-    what: "time, memory and energy of (n, D) x (D, D) projections against D, beside a GPU and the optical device",
-    source: "optical, figure 3; GPU values as published, those of the device nominal: rows over 2 kHz, times 30 W",
-    needs: &[],
-    minutes: 9.0,
-    run,
-};
-
-fn run(run: &Run<'_>) -> Outcome<Findings> {
+pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let published = published();
     let device = &published.device;
     let dims: &[usize] = run.choose(
@@ -25,6 +12,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         &[1024, 2048, 4096, 8192, 20_000, 50_000, 65_536, 262_144, 1_000_000][..],
     );
     let batches: &[usize] = run.choose(&[1000][..], &[1000, 3000][..]);
+    let largest = batches[batches.len() - 1];
     // Products beyond this take minutes on a few cores.
     let most_flops = run.choose(2e11, 2e13);
     let energy = Energy::find();
@@ -32,119 +20,90 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         .words("machine", "machine")
         .numbers("rows", "n")
         .numbers("features", "D")
-        .numbers("seconds", "time")
+        .column("seconds", "time", Show::Duration)
         .numbers("bytes", "memory")
         .numbers("joules", "energy");
-    let mut row = |machine: &str, n: usize, d: usize, seconds: f64, memory: Option<f64>, joules: Option<f64>| {
-        let missing = || Cell::missing("–");
-        table.push(vec![
-            Cell::text(machine),
-            Cell::count(n),
-            Cell::count(d),
-            Cell::duration(seconds),
-            memory.map_or_else(missing, |bytes| Cell::bytes(bytes as u64)),
-            joules.map_or_else(missing, |joules| Cell::text(words::rate(joules, "J"))),
-        ]);
-    };
-    let (mut times, mut memories, mut energies) = (Vec::new(), Vec::new(), Vec::new());
-    let mut crossings = Vec::new();
+    let mut plots = [
+        ("Projection time", "seconds"),
+        ("Memory of the whole process", "gigabytes"),
+        ("Energy of a projection", "joules"),
+    ]
+    .map(|(title, label)| {
+        let n = words::count(largest);
+        let subtitle = format!("Projections ({n}, D) x (D, D); the GPU's and the device's values are the paper's.");
+        Plot::new(title, subtitle, Axis::log("dimension D"), Axis::log(label))
+    });
+    let mut findings = Findings::default();
     for &n in batches {
         // One batch in the figure: lines for the other would cover it.
-        let drawn = n == batches[batches.len() - 1];
-        for (index, (name, projection)) in PROJECTIONS.into_iter().enumerate() {
-            let (mut time, mut memory, mut joules) = (
-                Series::new(name, Style::Marks, index),
-                Series::new(name, Style::Marks, index),
-                Series::new(name, Style::Marks, index),
-            );
+        let drawn = n == largest;
+        let nominal = n as f64 / device.rows_per_second;
+        let mut row = |machine: &str, d: usize, seconds: f64, bytes: Option<f64>, joules: Option<f64>| {
+            let (bytes, joules) = (bytes.map(|b| Cell::bytes(b as u64)), joules.map(|j| words::rate(j, "J")));
+            table.add(&[&machine, &n, &d, &seconds, &bytes, &joules]);
+        };
+        // A value of each plot, where there is one, and what hovering shows.
+        let mut mark = |(name, style): (&str, Style), d: usize, what: &str, values: [Option<(f64, String)>; 3]| {
+            for (plot, value) in plots.iter_mut().zip(values).filter(|_| drawn) {
+                if let Some((value, tip)) = value {
+                    plot.line(name, style).push(Point::new(d as f64, value), format!("{what}\n{tip}"));
+                }
+            }
+        };
+        for (name, projection) in PROJECTIONS {
             let mut slower_from = None;
             for &d in dims {
                 // An empty list remembers that it is too large.
-                let found = run.values(&format!("{name} n={n} D={d}"), || {
+                let found = run.values(&format!("{name} n={n} D={d}"), &mut || {
                     let taken = take(projection, n, d, most_flops, energy.as_ref())?;
                     Ok(taken
                         .map_or(Vec::new(), |t| vec![t.seconds, t.memory.unwrap_or(-1.0), t.joules.unwrap_or(-1.0)]))
                 })?;
-                let [seconds, bytes, spent] = found[..] else { continue };
-                let known = |v: f64| (v >= 0.0).then_some(v);
-                row(&format!("{name}, this machine"), n, d, seconds, known(bytes), known(spent));
-                if seconds > n as f64 / device.rows_per_second && slower_from.is_none() {
-                    slower_from = Some(d);
-                }
-                if drawn {
-                    let at = format!("{name}, D = {}\n", words::count(d));
-                    time.push(Point::new(d as f64, seconds), format!("{at}{}", words::duration(seconds)));
-                    if let Some(bytes) = known(bytes) {
-                        memory.push(Point::new(d as f64, bytes / 1e9), format!("{at}{}", words::rate(bytes, "B")));
-                    }
-                    if let Some(spent) = known(spent) {
-                        joules.push(Point::new(d as f64, spent), format!("{at}{spent:.0} J"));
-                    }
-                }
+                let [seconds, bytes, joules] = found[..] else { continue };
+                let [bytes, joules] = [bytes, joules].map(|v| (v >= 0.0).then_some(v));
+                row(&format!("{name}, this machine"), d, seconds, bytes, joules);
+                slower_from = slower_from.or((seconds > nominal).then_some(d));
+                let values = [
+                    Some((seconds, words::duration(seconds))),
+                    bytes.map(|bytes| (bytes / 1e9, words::rate(bytes, "B"))),
+                    joules.map(|joules| (joules, format!("{joules:.0} J"))),
+                ];
+                mark((name, Style::Marks), d, &format!("{name}, D = {}", words::count(d)), values);
             }
-            crossings.push(match slower_from {
+            let (rows, time) = (words::count(n), words::duration(nominal));
+            findings.remark(match slower_from {
                 Some(d) => format!(
-                    "{name}, n = {}: slower than the device's nominal {} from D = {} on.",
-                    words::count(n),
-                    words::duration(n as f64 / device.rows_per_second),
+                    "{name}, n = {rows}: slower than the device's nominal {time} from D = {} on.",
                     words::count(d)
                 ),
-                None => format!(
-                    "{name}, n = {}: faster than the device's nominal {} at every D measured.",
-                    words::count(n),
-                    words::duration(n as f64 / device.rows_per_second)
-                ),
+                None => format!("{name}, n = {rows}: faster than the device's nominal {time} at every D measured."),
             });
-            if drawn {
-                times.push(time);
-                memories.push(memory);
-                energies.push(joules);
-            }
         }
-        let mut gpu = [Series::new("P100 GPU", Style::Marks, 3), Series::new("P100 GPU", Style::Marks, 3)];
         for point in published.points.iter().filter(|p| p.rows == n) {
-            row(&point.machine, n, point.dim, point.seconds, None, Some(point.joules));
-            let at = format!("{}, D = {}\n", point.machine, words::count(point.dim));
-            gpu[0].push(Point::new(point.dim as f64, point.seconds), format!("{at}{}", words::duration(point.seconds)));
-            gpu[1].push(Point::new(point.dim as f64, point.joules), format!("{at}{} J", point.joules));
+            row(&point.machine, point.dim, point.seconds, None, Some(point.joules));
+            let what = format!("{}, D = {}", point.machine, words::count(point.dim));
+            let time = (point.seconds, words::duration(point.seconds));
+            let values = [Some(time), None, Some((point.joules, format!("{} J", point.joules)))];
+            mark(("P100 GPU", Style::Marks), point.dim, &what, values);
         }
-        let nominal = n as f64 / device.rows_per_second;
-        row(&device.machine, n, device.largest_dim, nominal, None, Some(nominal * device.watts));
-        if drawn {
-            let ends = [dims[0], dims[dims.len() - 1].min(device.largest_dim)];
-            let mut flat =
-                [Series::new("device, nominal", Style::Dashed, 4), Series::new("device, nominal", Style::Dashed, 4)];
-            for end in ends {
-                flat[0].push(Point::new(end as f64, nominal), format!("nominal\n{}", words::duration(nominal)));
-                let joules = nominal * device.watts;
-                flat[1].push(Point::new(end as f64, joules), format!("nominal\n{joules:.0} J"));
-            }
-            let ([time, joules], [flat_time, flat_joules]) = (gpu, flat);
-            times.extend([time, flat_time]);
-            energies.extend([joules, flat_joules]);
+        let joules = nominal * device.watts;
+        row(&device.machine, device.largest_dim, nominal, None, Some(joules));
+        for end in [dims[0], dims[dims.len() - 1].min(device.largest_dim)] {
+            let values = [Some((nominal, words::duration(nominal))), None, Some((joules, format!("{joules:.0} J")))];
+            mark(("device, nominal", Style::Dashed), end, "nominal", values);
         }
     }
-    let n = words::count(batches[batches.len() - 1]);
-    let plot = |title: &str, label: &str, series: Vec<Series>| Plot {
-        title: title.into(),
-        subtitle: format!("Projections ({n}, D) x (D, D); the GPU's and the device's values are the paper's."),
-        x: Axis::log("dimension D"),
-        y: Axis::log(label),
-        series,
-    };
-    let mut plots = vec![
-        ("time".to_owned(), plot("Projection time", "seconds", times)),
-        ("memory".to_owned(), plot("Memory of the whole process", "gigabytes", memories)),
-    ];
-    let mut remarks = crossings;
+    let [times, memories, energies] = plots;
+    findings.plot("time", times);
+    findings.plot("memory", memories);
     match energy {
-        Some(_) => plots.push(("energy".to_owned(), plot("Energy of a projection", "joules", energies))),
-        None => remarks.push(format!("Energy: {NO_COUNTER}; the paper's joules stand alone in the table.")),
+        Some(_) => findings.plot("energy", energies),
+        None => findings.remark(format!("Energy: {NO_COUNTER}; the paper's joules stand alone in the table.")),
     }
-    remarks.push(
+    findings.remark(
         "Dense weights are stored, as on the GPU; matrix-free weights are the same numbers, made again; structured ones \
-         are another distribution with the same mean (see docs/mathematics/optical.md)."
-            .into(),
+         are another distribution with the same mean (see docs/mathematics/optical.md).",
     );
-    Ok(Findings { tables: vec![table], plots, remarks })
+    findings.tables.push(table);
+    Ok(findings)
 }

@@ -1,39 +1,24 @@
 //! Optical random features, table 1: classifiers on features of images, with optical features, Fourier features and none.
 
 use super::classify::{Chosen, Family, describe, refine, search, test};
-use super::data::Part;
-use super::{Experiment, Findings, Run, Statistic, comparison};
-use bochner::feature::{FourierSpec, OpticalSpec, OrthoProjectionSpec, Spec};
-use bochner::tune::grid;
-use bochner::words;
-use bochner_report::plot::{Axis, Plot, Point, Series, Style};
-use bochner_report::table::{Cell, Table};
-use bochner_table::failure::Outcome;
+use super::*;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "optical-transfer",
-    what: "test error on image features: optical, Fourier, none; columns of the paper whose features are there, and pixels",
-    source: "optical, table 1; features of networks from cifar10-features/NAME-train.npz and NAME-test.npz (arrays X, y)",
-    needs: &["cifar10", "fashion-mnist", "mnist"],
-    minutes: 30.0,
-    run,
-};
-
-/// Columns of the table: the paper's name, and that of the files.
-const COLUMNS: [(&str, &str); 12] = [
-    ("ResNet34 L1", "resnet34-l1"),
-    ("ResNet34 L2", "resnet34-l2"),
-    ("ResNet34 L3", "resnet34-l3"),
-    ("ResNet34 Final", "resnet34-final"),
-    ("AlexNet MP1", "alexnet-mp1"),
-    ("AlexNet MP2", "alexnet-mp2"),
-    ("AlexNet Final", "alexnet-final"),
-    ("VGG16 MP2", "vgg16-mp2"),
-    ("VGG16 MP3", "vgg16-mp3"),
-    ("VGG16 MP4", "vgg16-mp4"),
-    ("VGG16 MP5", "vgg16-mp5"),
-    ("VGG16 Final", "vgg16-final"),
+/// Columns of the table: networks and their layers.
+const COLUMNS: [(&str, &[&str]); 3] = [
+    ("ResNet34", &["L1", "L2", "L3", "Final"]),
+    ("AlexNet", &["MP1", "MP2", "Final"]),
+    ("VGG16", &["MP2", "MP3", "MP4", "MP5", "Final"]),
 ];
+
+/// The names of the columns in the paper.
+fn paper_columns() -> impl Iterator<Item = String> {
+    COLUMNS.into_iter().flat_map(|(network, layers)| layers.iter().map(move |layer| format!("{network} {layer}")))
+}
+
+/// What files of a column are called.
+fn file(column: &str) -> String {
+    column.to_lowercase().replace(' ', "-")
+}
 
 /// Folder with features of networks.
 const FEATURES: &str = "cifar10-features";
@@ -53,96 +38,75 @@ struct Column {
     test: Part,
 }
 
-fn run(run: &Run<'_>) -> Outcome<Findings> {
+pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let (columns, absent) = columns(run)?;
     let features = run.choose(2000, 10_000);
     let mut table = comparison(format!("Test error in percent, D = {}", words::count(features)));
-    let mut choices = Table::new("Chosen on validation rows")
-        .words("column", "column")
-        .words("features", "features")
-        .numbers("threshold", "threshold")
-        .words("parameter", "parameter")
-        .numbers("penalty", "penalty / mean |φ(x)|²")
-        .numbers("validation_error", "validation error");
-    let mut series: Vec<Series> = [OPTICAL, CAMERA, FOURIER, NONE]
-        .into_iter()
-        .enumerate()
-        .map(|(index, name)| Series::new(name, Style::Scatter, index))
-        .collect();
-    let mut remarks = Vec::new();
+    let mut choices = Chosen::table("column", ("features", "features"));
+    let mut plot = Plot::new(
+        "Test error with and without random features",
+        format!("One group of marks per column, at its dimension; D = {}.", words::count(features)),
+        Axis::log("input dimension d"),
+        Axis::linear("test error").in_percent(),
+    );
+    let mut findings = Findings::default();
     for column in &columns {
         let d = column.train.rows.ncols();
         let thresholds = thresholds(&column.train, run.choose(2, 4));
-        let mut errors = Vec::new();
-        for family in families(d)? {
-            let name = format!("{}, {}", column.name, family.name);
-            let keyed = Family { name: name.clone(), ..family };
-            let mut chosen = search(run, &keyed, &thresholds, &column.train, run.choose(1000, 2000))?;
-            let plain = name.ends_with(NONE);
-            if !run.quick && !plain {
-                chosen = refine(run, &name, &chosen, &column.train, features)?;
+        let mut errors = BTreeMap::new();
+        let mut judged = |kind: &'static str, chosen: &Chosen| -> Outcome {
+            let name = format!("{}, {kind}", column.name);
+            let size = if kind == NONE { d } else { features };
+            let error = test(run, &name, chosen, size, &column.train, &column.test)?.error;
+            run.beside(&mut table, Show::Fixed(2), &name, &name, &Statistic::one(error));
+            let tip = format!("{name}\nd = {d}, {error:.2} %");
+            plot.line(kind, Style::Scatter).push(Point::new(d as f64, 0.01 * error), tip);
+            errors.insert(kind, error);
+            Ok(())
+        };
+        for (kind, family) in families(d, &column.name)? {
+            let mut chosen = search(run, &family, &thresholds, &column.train, run.choose(1000, 2000))?;
+            if !run.quick && kind != NONE {
+                chosen = refine(run, &family.name, &chosen, &column.train, features)?;
             }
-            choices.push(vec![
-                Cell::text(&column.name),
-                Cell::text(&name[column.name.len() + 2..]),
-                Cell::number(f64::from(chosen.threshold), 3),
-                Cell::text(parameter(&chosen.spec)),
-                Cell::number(chosen.ratio, 2),
-                Cell::percent(chosen.loss, 2),
-            ]);
-            let size = if plain { d } else { features };
-            errors.push((name.clone(), test(run, &name, &chosen, size, &column.train, &column.test)?.error));
-            if let Spec::Optical(spec) = &chosen.spec {
-                let spec = OpticalSpec { camera_bits: Some(8), ..spec.clone() };
-                let with = Chosen { spec: spec.into(), ..chosen.clone() };
-                let name = format!("{}, {CAMERA}", column.name);
-                errors.push((name.clone(), test(run, &name, &with, size, &column.train, &column.test)?.error));
+            chosen.row(&mut choices, &column.name, kind, &parameter(&chosen.spec));
+            judged(kind, &chosen)?;
+            if let Some(seen) = chosen.through_camera() {
+                judged(CAMERA, &seen)?;
             }
-        }
-        for (name, error) in &errors {
-            table.push(run.beside(name, name, &Statistic::of(&[*error]), |v| Cell::fixed(v, 2)));
-            let place = series_of(&name[column.name.len() + 2..]);
-            series[place].push(Point::new(d as f64, 0.01 * error), format!("{name}\nd = {d}, {error:.2} %"));
         }
         table.start_group();
         choices.start_group();
-        let of = |wanted: &str| errors.iter().find(|(name, _)| name.ends_with(&format!(", {wanted}"))).map(|e| e.1);
-        if let (Some(optical), Some(fourier), Some(none)) = (of(OPTICAL), of(FOURIER), of(NONE)) {
-            remarks.push(format!(
-                "{} (d = {}, {} training rows): optical features {} no features by {:.1} points and {} Fourier features by {:.1}.",
-                column.name,
-                words::count(d),
-                words::count(column.train.rows.nrows()),
-                if optical < none { "beat" } else { "lose to" },
-                (optical - none).abs(),
-                if optical < fourier { "beat" } else { "lose to" },
-                (optical - fourier).abs()
-            ));
-        }
+        let (optical, fourier, none) = (errors[OPTICAL], errors[FOURIER], errors[NONE]);
+        findings.remark(format!(
+            "{} (d = {}, {} training rows): optical features {} no features by {:.1} points and {} Fourier features by {:.1}.",
+            column.name,
+            words::count(d),
+            words::count(column.train.len()),
+            if optical < none { "beat" } else { "lose to" },
+            (optical - none).abs(),
+            if optical < fourier { "beat" } else { "lose to" },
+            (optical - fourier).abs()
+        ));
     }
     if !absent.is_empty() {
-        remarks.push(format!(
+        findings.remark(format!(
             "Skipped, because {FEATURES} has no features of theirs: {}. Put NAME-train.npz and NAME-test.npz there, with \
              NAME one of {}.",
-            absent.iter().map(|&i| COLUMNS[i].0).collect::<Vec<_>>().join(", "),
-            absent.iter().map(|&i| COLUMNS[i].1).collect::<Vec<_>>().join(", "),
+            absent.join(", "),
+            absent.iter().map(|column| file(column)).collect::<Vec<_>>().join(", "),
         ));
     }
     let fewer: Vec<String> = (columns.iter())
-        .filter(|column| column.train.rows.nrows() < column.complete)
-        .map(|c| format!("{} {} of {}", c.name, words::count(c.train.rows.nrows()), words::count(c.complete)))
+        .filter(|column| column.train.len() < column.complete)
+        .map(|c| format!("{} {} of {}", c.name, words::count(c.train.len()), words::count(c.complete)))
         .collect();
     if !fewer.is_empty() {
-        remarks.push(format!("Training rows are not all there are: {}; --paper takes all.", fewer.join(", ")));
+        findings.remark(format!("Training rows are not all there are: {}; --paper takes all.", fewer.join(", ")));
     }
-    let plot = Plot {
-        title: "Test error with and without random features".into(),
-        subtitle: format!("One group of marks per column, at its dimension; D = {}.", words::count(features)),
-        x: Axis::log("input dimension d"),
-        y: Axis::linear("test error").in_percent(),
-        series,
-    };
-    Ok(Findings { tables: vec![table, choices], plots: vec![("error".into(), plot)], remarks })
+    findings.tables = vec![table, choices];
+    findings.plot("error", plot);
+    Ok(findings)
 }
 
 /// The hyperparameter, with as many digits as are of interest.
@@ -153,31 +117,27 @@ fn parameter(spec: &Spec) -> String {
     }
 }
 
-fn series_of(name: &str) -> usize {
-    [OPTICAL, CAMERA, FOURIER, NONE].iter().position(|n| *n == name).unwrap_or(0)
-}
-
-/// The columns whose data are there, and the numbers of those of the paper that are not.
-fn columns(run: &Run<'_>) -> Outcome<(Vec<Column>, Vec<usize>)> {
+/// The columns whose data are there, and the names of those of the paper that are not.
+fn columns(run: &Run<'_>) -> Outcome<(Vec<Column>, Vec<String>)> {
     let cut = |name: &str, train: Part, test: Part| {
         // Columns of the paper have all rows; pixels, which it has not, enough for the comparison.
         let most =
             if name.ends_with(PIXELS) { run.sized(4000, 20_000, usize::MAX) } else { run.choose(4000, usize::MAX) };
         Column {
             name: name.to_owned(),
-            complete: train.rows.nrows(),
+            complete: train.len(),
             train: train.sample(most, 1),
             test: test.sample(run.choose(2000, usize::MAX), 2),
         }
     };
     let (mut found, mut absent) = (Vec::new(), Vec::new());
-    for (index, (name, file)) in COLUMNS.into_iter().enumerate() {
-        let files = ["train", "test"].map(|part| format!("{file}-{part}.npz"));
-        if files.iter().all(|file| run.data.has_file(FEATURES, file)) {
+    for name in paper_columns() {
+        let files = ["train", "test"].map(|part| format!("{}-{part}.npz", file(&name)));
+        if files.iter().all(|file| run.data.has(&format!("{FEATURES}/{file}"))) {
             let [train, test] = files.map(|file| run.data.arrays(FEATURES, &file));
-            found.push(cut(name, train?, test?));
+            found.push(cut(&name, train?, test?));
         } else {
-            absent.push(index);
+            absent.push(name);
         }
     }
     if run.data.has("cifar10") {
@@ -211,43 +171,30 @@ fn thresholds(part: &Part, count: usize) -> Vec<f32> {
     found
 }
 
-fn families(d: usize) -> Outcome<Vec<Family>> {
+/// Maps and the values of their hyperparameters that are tried on a column.
+fn families(d: usize, column: &str) -> Outcome<[(&'static str, Family); 3]> {
     // A row of d bits has some d/2 ones, and two of them are about √(d/4) apart.
     let unit = d as f64;
-    let biases = [0.002, 0.02, 0.1].map(|share| (share * unit).into()).to_vec();
-    let scales = [0.5, 1.0, 2.0].map(|factor| (factor * (unit / 6.0).sqrt()).into()).to_vec();
-    Ok(vec![
-        Family {
-            name: OPTICAL.into(),
-            candidates: grid(&OpticalSpec::default().into(), &[("bias", biases)])?,
-            intercept: false,
-        },
-        Family {
-            name: FOURIER.into(),
-            candidates: grid(&FourierSpec::default().into(), &[("length_scale", scales)])?,
-            intercept: false,
-        },
-        Family {
-            name: NONE.into(),
-            candidates: vec![OrthoProjectionSpec { n_components: d, ..OrthoProjectionSpec::default() }.into()],
-            intercept: true,
-        },
+    let name = |kind: &str| format!("{column}, {kind}");
+    let scales = [0.5, 1.0, 2.0].map(|factor| factor * (unit / 6.0).sqrt());
+    Ok([
+        (OPTICAL, Family::optical(&name(OPTICAL), 2.0, [0.002, 0.02, 0.1].map(|share| share * unit))?),
+        (FOURIER, Family::fourier(&name(FOURIER), &scales)?),
+        (NONE, Family::plain(&name(NONE), d)),
     ])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::published::Published;
     use super::*;
     use ndarray::Array2;
 
     #[test]
     fn every_column_of_the_paper_has_its_four_numbers() {
-        let published = Published::of(EXPERIMENT.name);
-        for (column, _) in COLUMNS {
+        for column in paper_columns() {
             for features in [OPTICAL, CAMERA, FOURIER, NONE] {
-                let value = published.get(&format!("{column}, {features}"));
-                assert!(value.is_some_and(|v| v.value > 10.0 && v.value < 50.0), "{column}, {features}");
+                let value = published::find("optical-transfer", &format!("{column}, {features}"));
+                assert!(value.is_some_and(|(value, _)| value > 10.0 && value < 50.0), "{column}, {features}");
             }
         }
     }

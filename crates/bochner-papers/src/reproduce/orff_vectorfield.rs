@@ -1,30 +1,10 @@
 //! Operator-valued random features, figure 3: curl-free against independent outputs on a 5-D gradient field.
 
-use super::{Experiment, Findings, Run};
-use bochner::feature::OperatorSpec;
-use bochner::kernel::{Gaussian, OperatorKernel, OutputMatrix};
+use super::orff::{Found, table};
+use super::*;
 use bochner::metrics::r2;
-use bochner::model::{ExactOperatorRidge, Fit, OperatorRidge, Predict};
-use bochner::preprocess::median_distance;
-use bochner::random::{Role, Seed, Stream};
-use bochner::rows::InMemory;
-use bochner::words;
-use bochner_report::plot::{Axis, Plot, Point, Series, Style};
-use bochner_report::table::{Cell, Table};
-use bochner_table::failure::Outcome;
-use bochner_table::score::winner;
-use ndarray::{Array1, Array2, s};
-use std::collections::BTreeMap;
-use std::time::Instant;
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "orff-vectorfield",
-    what: "curl-free features against independent outputs and the exact kernel on a gradient field in five dimensions",
-    source: "operator-valued, figure 3; gradient of 1,000 random waves of bandwidth 0.4, the paper has curves only",
-    needs: &[],
-    minutes: 9.0,
-    run,
-};
+use bochner::model::{ExactOperatorRidge, OperatorRidge};
+use ndarray::Array1;
 
 const DIM: usize = 5;
 const WAVES: usize = 1000;
@@ -39,7 +19,7 @@ const EXACT: &str = "exact curl-free kernel";
 const NAMES: [&str; 4] = [CURL_FREE, INDEPENDENT, MEDIAN, EXACT];
 
 /// Points and the gradient of a random function there; `part` tells draws of points apart.
-fn field(count: usize, seed: u64, part: u64) -> (Array2<f64>, Array2<f64>) {
+fn field(count: usize, seed: u64, part: u64) -> Rows {
     let mut draw = Stream::new(Seed::new(seed), Role::Direction, 0);
     let frequencies = Array2::from_shape_simple_fn((WAVES, DIM), || draw.normal() / BANDWIDTH);
     let phases = Array1::from_shape_simple_fn(WAVES, || std::f64::consts::TAU * draw.uniform());
@@ -47,20 +27,14 @@ fn field(count: usize, seed: u64, part: u64) -> (Array2<f64>, Array2<f64>) {
     let rows = Array2::from_shape_simple_fn((count, DIM), || 2.0 * points.uniform() - 1.0);
     let slopes = (rows.dot(&frequencies.t()) + &phases).mapv(|angle| -angle.sin() * (2.0 / WAVES as f64).sqrt());
     let targets = slopes.dot(&frequencies);
-    (rows, targets)
+    Rows { rows, targets }
 }
 
 struct Study<'a> {
     run: &'a Run<'a>,
-    train: (Array2<f64>, Array2<f64>),
-    test: (Array2<f64>, Array2<f64>),
+    train: Rows,
+    test: Rows,
     kernels: BTreeMap<&'static str, OperatorKernel>,
-}
-
-struct Found {
-    r2: f64,
-    seconds: f64,
-    penalty: f64,
 }
 
 impl Study<'_> {
@@ -68,18 +42,16 @@ impl Study<'_> {
     fn fit(&self, name: &'static str, count: usize, frequencies: usize) -> Outcome<Found> {
         let exact = name == EXACT;
         let size = if exact { String::new() } else { format!(" D={frequencies}") };
-        let values = self.run.values(&format!("{name} N={count}{size}"), || {
-            let cut = count * 4 / 5;
+        Found::of(self.run, &format!("{name} N={count}{size}"), &mut || {
             let kernel = &self.kernels[name];
-            let rows = |array: &'_ Array2<f64>, from: usize, to: usize| array.slice(s![from..to, ..]).to_owned();
-            let part = |from, to| (rows(&self.train.0, from, to), rows(&self.train.1, from, to));
             // R² on `at` of a model for every penalty.
-            let scores = |penalties: &[f64], fit: &Pair, at: &Pair| -> Outcome<Vec<f64>> {
-                let score = |predicted: Array2<f64>| Ok(r2(at.1.view(), predicted.view())?);
+            let scores = |penalties: &[f64], fit: &Rows, at: &Rows| -> Outcome<Vec<f64>> {
+                let score = |predicted: Array2<f64>| Ok(r2(at.targets.view(), predicted.view())?);
+                let (rows, targets) = (fit.rows.view(), fit.targets.view());
                 if exact {
                     let one = |&penalty: &f64| {
                         let ridge = ExactOperatorRidge::new(kernel.clone(), penalty)?;
-                        score(ridge.fit(fit.0.view(), fit.1.view())?.predict(at.0.view())?)
+                        score(ridge.fit(rows, targets)?.predict(at.rows.view())?)
                     };
                     return penalties.iter().map(one).collect();
                 }
@@ -89,28 +61,24 @@ impl Study<'_> {
                     ..OperatorSpec::new(kernel.clone())
                 };
                 let ridge = OperatorRidge::new(spec.build::<f64>(DIM)?, penalties[0])?;
-                let mut source = InMemory::new(fit.0.view(), fit.1.view())?;
                 // One penalty is solved as anybody would solve it: that is what is timed.
                 if let [_] = penalties {
-                    return Ok(vec![score(ridge.fit(fit.0.view(), fit.1.view())?.predict(at.0.view())?)?]);
+                    return Ok(vec![score(ridge.fit(rows, targets)?.predict(at.rows.view())?)?]);
                 }
-                let models = ridge.fit_path(penalties, &mut source, &mut bochner::Context::default())?;
-                models.iter().map(|model| score(model.predict(at.0.view())?)).collect()
+                let models = ridge.fit_path(penalties, &mut fit.source()?, &mut Context::default())?;
+                models.iter().map(|model| score(model.predict(at.rows.view())?)).collect()
             };
-            let held = scores(&PENALTIES, &part(0, cut), &part(cut, count))?;
-            let best = winner(ndarray::aview1(&held));
-            let all = part(0, count);
+            let all = self.train.first(count);
+            let (fitted, held_out) = all.cut(count * 4 / 5);
+            let best = winner(ndarray::aview1(&scores(&PENALTIES, &fitted, &held_out)?));
             let start = Instant::now();
             let value = scores(&PENALTIES[best..=best], &all, &self.test)?[0];
-            Ok(vec![value, start.elapsed().as_secs_f64(), PENALTIES[best]])
-        })?;
-        Ok(Found { r2: values[0], seconds: values[1], penalty: values[2] })
+            Ok([value, start.elapsed().as_secs_f64(), PENALTIES[best]])
+        })
     }
 }
 
-type Pair = (Array2<f64>, Array2<f64>);
-
-fn run(run: &Run<'_>) -> Outcome<Findings> {
+pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let sizes: &[usize] = run.choose(&[300, 1000, 3000][..], &[300, 1000, 2000, 4000, 10_000][..]);
     let exact_limit = run.choose(600, 4000);
     let frequencies = run.choose(500, 1000);
@@ -118,7 +86,7 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
     let fixed = run.choose(300, 2000);
     let most = sizes[sizes.len() - 1];
     let train = field(most, run.seed, 1);
-    let median = median_distance(train.0.view(), Seed::new(run.seed), 1000)?;
+    let median = median_distance(train.rows.view(), Seed::new(run.seed), 1000)?;
     let kernels = BTreeMap::from([
         (CURL_FREE, OperatorKernel::curl_free(BANDWIDTH)?),
         (EXACT, OperatorKernel::curl_free(BANDWIDTH)?),
@@ -126,88 +94,47 @@ fn run(run: &Run<'_>) -> Outcome<Findings> {
         (INDEPENDENT, OperatorKernel::decomposable(Gaussian::new(BANDWIDTH)?.into(), OutputMatrix::identity(DIM)?)?),
     ]);
     let study = Study { run, train, test: field(2000, run.seed, 2), kernels };
-    let mut table = Table::new("R² on 2,000 test points, and seconds to fit and predict")
-        .words("model", "model")
-        .numbers("rows", "N")
-        .numbers("frequencies", "D")
-        .numbers("r2", "R²")
-        .numbers("seconds", "time")
-        .numbers("penalty", "penalty");
+    let title = "R² on 2,000 test points, and seconds to fit and predict".to_owned();
+    let mut table = table(title, ("r2", "R²", Show::Fixed(4)));
+    let (points, score) = (Axis::log("training points N").with_counts(sizes), Axis::linear("R² on test points"));
+    let (many, chosen) = (words::count(frequencies), "Penalty chosen on a fifth of the training points.");
+    let subtitle = format!("{many} frequencies. {chosen}");
+    let mut by_rows = Plot::new("Learning a gradient field", subtitle, points.clone(), score.clone());
+    let subtitle = format!("{many} frequencies, 2,000 predictions.");
+    let mut times = Plot::new("Time to fit and predict", subtitle, points, Axis::log("seconds"));
+    let x = Axis::log("number of frequencies D").with_counts(counts);
+    let subtitle = format!("{} training points. {chosen}", words::count(fixed));
+    let mut by_frequencies = Plot::new("R² against number of frequencies", subtitle, x, score);
     let mut scores = BTreeMap::new();
-    let [mut by_rows, mut times, mut by_frequencies] = [0, 1, 2].map(|_| Vec::new());
-    for (index, name) in NAMES.into_iter().enumerate() {
+    for name in NAMES {
         let exact = name == EXACT;
-        let mut push = |count: usize, d: usize, found: &Found| {
-            table.push(vec![
-                Cell::text(name),
-                Cell::count(count),
-                if exact { Cell::missing("∞") } else { Cell::count(d) },
-                Cell::fixed(found.r2, 4),
-                Cell::duration(found.seconds),
-                Cell::number(found.penalty, 2),
-            ]);
-        };
-        let (mut line, mut time) = (Series::new(name, Style::Marks, index), Series::new(name, Style::Marks, index));
         for &count in sizes.iter().filter(|&&n| !exact || n <= exact_limit) {
             let found = study.fit(name, count, frequencies)?;
-            push(count, frequencies, &found);
-            scores.insert((name, count), found.r2);
-            let tip =
-                format!("{name}, N = {}\nR² {:.4}, {}", words::count(count), found.r2, words::duration(found.seconds));
-            line.push(Point::new(count as f64, found.r2), tip.clone());
-            time.push(Point::new(count as f64, found.seconds), tip);
+            found.row(&mut table, name, count, (!exact).then_some(frequencies));
+            scores.insert((name, count), found.score);
+            let (n, time) = (words::count(count), words::duration(found.seconds));
+            let tip = format!("{name}, N = {n}\nR² {:.4}, {time}", found.score);
+            by_rows.line(name, Style::Marks).push(Point::new(count as f64, found.score), tip.clone());
+            times.line(name, Style::Marks).push(Point::new(count as f64, found.seconds), tip);
         }
-        by_rows.push(line);
-        times.push(time);
-        let mut line = Series::new(name, if exact { Style::Dashed } else { Style::Marks }, index);
         for &d in counts {
             let found = study.fit(name, fixed, d)?;
             let is_in_rows = d == frequencies && sizes.contains(&fixed);
             if !exact && !is_in_rows {
-                push(fixed, d, &found);
+                found.row(&mut table, name, fixed, Some(d));
             }
-            let tip = format!("{name}, D = {}\nR² {:.4}", words::count(d), found.r2);
-            line.push(Point::new(d as f64, found.r2), tip);
+            let tip = format!("{name}, D = {}\nR² {:.4}", words::count(d), found.score);
+            let style = if exact { Style::Dashed } else { Style::Marks };
+            by_frequencies.line(name, style).push(Point::new(d as f64, found.score), tip);
         }
-        by_frequencies.push(line);
         table.start_group();
     }
-    let ticks = |values: &[usize]| values.iter().map(|&v| v as f64).collect();
-    let chosen = "Penalty chosen on a fifth of the training points.";
-    let plots = vec![
-        (
-            "r2".to_owned(),
-            Plot {
-                title: "Learning a gradient field".into(),
-                subtitle: format!("{} frequencies. {chosen}", words::count(frequencies)),
-                x: Axis::log("training points N").with_ticks(ticks(sizes)),
-                y: Axis::linear("R² on test points"),
-                series: by_rows,
-            },
-        ),
-        (
-            "time".to_owned(),
-            Plot {
-                title: "Time to fit and predict".into(),
-                subtitle: format!("{} frequencies, 2,000 predictions.", words::count(frequencies)),
-                x: Axis::log("training points N").with_ticks(ticks(sizes)),
-                y: Axis::log("seconds"),
-                series: times,
-            },
-        ),
-        (
-            "r2-frequencies".to_owned(),
-            Plot {
-                title: "R² against number of frequencies".into(),
-                subtitle: format!("{} training points. {chosen}", words::count(fixed)),
-                x: Axis::log("number of frequencies D").with_ticks(ticks(counts)),
-                y: Axis::linear("R² on test points"),
-                series: by_frequencies,
-            },
-        ),
-    ];
     let remarks = remarks(sizes, &scores, median, exact_limit);
-    Ok(Findings { tables: vec![table], plots, remarks })
+    let mut findings = Findings { tables: vec![table], remarks, ..Findings::default() };
+    findings.plot("r2", by_rows);
+    findings.plot("time", times);
+    findings.plot("r2-frequencies", by_frequencies);
+    Ok(findings)
 }
 
 fn remarks(

@@ -1,60 +1,55 @@
-//! What the papers report, as data: experiment, key, value, source.
+//! What the papers report, as data: every number with its paper, place, unit and direction.
 
+use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-const TABLE: &str = include_str!("../../data/published.tsv");
-
-/// A published number.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Value {
-    pub(crate) value: f64,
-    /// Table, figure or file it stands in.
-    pub(crate) source: String,
+/// Published numbers that share all but their labels.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Group {
+    /// Name of the experiment that makes ours.
+    pub experiment: String,
+    pub paper: String,
+    /// Table, figure or file they stand in.
+    pub place: String,
+    pub unit: String,
+    /// Nothing where a number is neither good nor bad.
+    pub smaller_is_better: Option<bool>,
+    /// Numbers by what was measured, with its sizes; no other number of the experiment is called the same.
+    pub values: BTreeMap<String, f64>,
 }
 
-/// The published numbers of one experiment.
-#[derive(Debug, Default)]
-pub(super) struct Published(BTreeMap<&'static str, Value>);
-
-fn lines() -> impl Iterator<Item = [&'static str; 4]> {
-    TABLE.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).filter_map(|line| {
-        let mut fields = line.split('\t');
-        let fields = [fields.next()?, fields.next()?, fields.next()?, fields.next()?];
-        Some(fields)
-    })
+/// All published numbers.
+pub fn groups() -> &'static [Group] {
+    static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("../../data/published.json"))
+            .expect("the embedded numbers are read by a test")
+    });
+    &GROUPS
 }
 
-/// Names of the experiments that have published numbers.
-#[cfg(test)]
-pub(super) fn experiments() -> std::collections::BTreeSet<&'static str> {
-    lines().map(|[experiment, ..]| experiment).collect()
-}
-
-impl Published {
-    pub(super) fn of(experiment: &str) -> Self {
-        let values = lines().filter(|[name, ..]| *name == experiment).filter_map(|[_, key, value, source]| {
-            Some((key, Value { value: value.parse().ok()?, source: source.into() }))
-        });
-        Published(values.collect())
-    }
-
-    pub(super) fn get(&self, key: &str) -> Option<Value> {
-        self.0.get(key).cloned()
-    }
+/// The published number of an experiment under a label, and paper and place it stands in.
+pub fn find(experiment: &str, label: &str) -> Option<(f64, String)> {
+    let own = groups().iter().filter(|group| group.experiment == experiment);
+    own.filter_map(|group| Some((*group.values.get(label)?, format!("{}, {}", group.paper, group.place)))).next()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::experiments;
     use super::*;
 
     #[test]
-    fn every_line_has_a_key_of_its_own_a_number_and_a_source() {
+    fn every_number_has_a_label_of_its_own_and_says_where_it_stands() {
         let mut seen = std::collections::BTreeSet::new();
-        for line in TABLE.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
-            let fields: Vec<&str> = line.split('\t').collect();
-            assert_eq!(fields.len(), 4, "{line}");
-            assert!(fields[2].parse::<f64>().is_ok_and(f64::is_finite) && !fields[3].is_empty(), "{line}");
-            assert!(seen.insert((fields[0], fields[1])), "{line}");
+        for group in groups() {
+            assert!(experiments().iter().any(|e| e.name == group.experiment), "{group:?}");
+            assert!(!group.place.is_empty() && !group.unit.is_empty(), "{group:?}");
+            assert!(["thesis", "optical", "compressive"].contains(&group.paper.as_str()), "{group:?}");
+            for (label, value) in &group.values {
+                assert!(value.is_finite() && seen.insert((&group.experiment, label)), "{label}");
+            }
         }
+        assert_eq!(seen.len(), 360);
     }
 }

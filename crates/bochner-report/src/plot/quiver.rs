@@ -1,7 +1,6 @@
 //! Plane vector fields as arrows.
 
-use super::{Axis, FONT, GRID, INK, Mapping, PALETTE, SOFT};
-use crate::table::escape;
+use super::{Axis, FONT, GRID, Mapping, PALETTE, text};
 use bochner::words;
 use std::fmt::Write;
 
@@ -13,19 +12,19 @@ pub struct Arrow {
 }
 
 const SIDE: f64 = 300.0;
-const GAP: f64 = 24.0;
 const TOP: f64 = 38.0;
 /// Room for the numbers and the name of the axis on the left, and of the axis below.
 const LEFT: f64 = 64.0;
 const BELOW: f64 = 56.0;
-/// Least distance of arrows from the frame.
-const MARGIN: f64 = 8.0;
 
 /// Fields side by side, such as the true one, the fitted one and the difference: one scale for places, one for lengths.
 /// `axes` name the coordinates of places.
 ///
 /// The longest arrow is as long as points are apart, and frames are as wide as all arrows need. Arrows that are not finite are left out.
 pub fn quiver(axes: [&str; 2], panels: &[(&str, Vec<Arrow>)]) -> String {
+    const GAP: f64 = 24.0;
+    // Least distance of arrows from the frame.
+    const MARGIN: f64 = 8.0;
     let finite = |arrow: &&Arrow| arrow.at.iter().chain(&arrow.by).all(|v| v.is_finite());
     let all = || panels.iter().flat_map(|(_, arrows)| arrows.iter().filter(finite));
     let range = |axis: usize| {
@@ -52,64 +51,44 @@ pub fn quiver(axes: [&str; 2], panels: &[(&str, Vec<Arrow>)]) -> String {
     let ((before, across), (below, up)) = (beyond(0), beyond(1));
     let width = LEFT + panels.len().max(1) as f64 * (across + GAP);
     let height = TOP + up + BELOW + GAP;
-    let mut svg = String::new();
-    let _ = write!(
-        svg,
+    let mut svg = format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" class="plot fields" font-family="{FONT}" role="img">"#
     );
+    let mut write = |at: (f64, f64), anchor, class, size, turned: &str, words: &str| {
+        text(&mut svg, at, anchor, class, &format!(" font-size=\"{size}\"{turned}"), words);
+    };
     let axis = axes.map(Axis::linear);
     let ticks = [0, 1].map(|k| {
         let (low, high) = ranges[k];
         let round = Mapping::new(&axis[k], [low, high].into_iter(), 0.0, 1.0).ticks(&axis[k]);
         round.into_iter().filter(|tick| (low..=high).contains(tick)).collect::<Vec<f64>>()
     });
+    let mut drawn = String::new();
     for (number, (name, arrows)) in panels.iter().enumerate() {
         let left = LEFT + number as f64 * (across + GAP);
+        let middle = left + across / 2.0;
         let at =
             |x: f64, y: f64| (left + before + unit * (x - ranges[0].0), TOP + up - below - unit * (y - ranges[1].0));
-        let _ = write!(
-            svg,
-            r#"<g class="field"><text x="{}" y="{}" text-anchor="middle" font-size="17" class="ink" fill="{INK}">{}</text>"#,
-            left + across / 2.0,
-            TOP - 12.0,
-            escape(name)
-        );
-        let _ = write!(
-            svg,
-            r#"<rect class="grid" x="{left:.1}" y="{TOP}" width="{across:.1}" height="{up:.1}" fill="none" stroke="{GRID}"/>"#
-        );
+        write((middle, TOP - 12.0), "middle", "ink", 17, "", name);
         for tick in &ticks[0] {
-            let (x, _) = at(*tick, ranges[1].0);
-            let y = TOP + up + 17.0;
-            let text = axis[0].text(*tick);
-            let _ = write!(
-                svg,
-                r#"<text x="{x:.1}" y="{y:.1}" text-anchor="middle" font-size="14" class="soft" fill="{SOFT}">{text}</text>"#
-            );
+            write((at(*tick, 0.0).0, TOP + up + 17.0), "middle", "soft", 14, "", &axis[0].text(*tick));
         }
-        let (x, y) = (left + across / 2.0, TOP + up + 37.0);
-        let _ = write!(
-            svg,
-            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="middle" font-size="15" class="ink" fill="{INK}">{}</text>"#,
-            escape(axes[0])
-        );
+        write((middle, TOP + up + 37.0), "middle", "ink", 15, "", axes[0]);
         if number == 0 {
             for tick in &ticks[1] {
-                let (_, y) = at(ranges[0].0, *tick);
-                let (x, y, text) = (left - 5.0, y + 5.0, axis[1].text(*tick));
-                let _ = write!(
-                    svg,
-                    r#"<text x="{x:.1}" y="{y:.1}" text-anchor="end" font-size="14" class="soft" fill="{SOFT}">{text}</text>"#
-                );
+                write((left - 5.0, at(0.0, *tick).1 + 5.0), "end", "soft", 14, "", &axis[1].text(*tick));
             }
-            let (x, y) = (14.0, TOP + up / 2.0);
-            let _ = write!(
-                svg,
-                r#"<text x="{x}" y="{y:.1}" text-anchor="middle" font-size="15" class="ink" fill="{INK}" transform="rotate(-90 {x} {y:.1})">{}</text>"#,
-                escape(axes[1])
-            );
+            let place = (14.0, TOP + up / 2.0);
+            write(place, "middle", "ink", 15, &format!(" transform=\"rotate(-90 14 {:.1})\"", place.1), axes[1]);
         }
-        let colour = PALETTE[number % PALETTE.len()];
+        let own = arrows.iter().filter(finite).map(|a| a.by[0].hypot(a.by[1])).fold(0.0, f64::max);
+        let told = format!("{}, the longest {}", words::things(arrows.len(), "arrow"), words::significant(own, 3));
+        write((middle, height - 8.0), "middle", "soft", 14, "", &told);
+        let _ = write!(
+            drawn,
+            r#"<g class="field"><rect class="grid" x="{left:.1}" y="{TOP}" width="{across:.1}" height="{up:.1}" fill="none" stroke="{GRID}"/>"#
+        );
+        let color = PALETTE[number % PALETTE.len()];
         for arrow in arrows.iter().filter(finite) {
             let (x, y) = at(arrow.at[0], arrow.at[1]);
             let (dx, dy) = (stretch * arrow.by[0], -stretch * arrow.by[1]);
@@ -118,23 +97,14 @@ pub fn quiver(axes: [&str; 2], panels: &[(&str, Vec<Arrow>)]) -> String {
             let ((ax, ay), (bx, by)) = (barb(1.0), barb(-1.0));
             let (tx, ty) = (x + dx, y + dy);
             let _ = write!(
-                svg,
-                r#"<path class="arrow" d="M{x:.1} {y:.1}L{tx:.1} {ty:.1}M{ax:.1} {ay:.1}L{tx:.1} {ty:.1}L{bx:.1} {by:.1}" fill="none" stroke="{colour}"><title>({:.3}, {:.3}) at ({:.3}, {:.3})</title></path>"#,
+                drawn,
+                r#"<path class="arrow" d="M{x:.1} {y:.1}L{tx:.1} {ty:.1}M{ax:.1} {ay:.1}L{tx:.1} {ty:.1}L{bx:.1} {by:.1}" fill="none" stroke="{color}"><title>({:.3}, {:.3}) at ({:.3}, {:.3})</title></path>"#,
                 arrow.by[0], arrow.by[1], arrow.at[0], arrow.at[1]
             );
         }
-        let own = arrows.iter().filter(finite).map(|a| a.by[0].hypot(a.by[1])).fold(0.0, f64::max);
-        let _ = write!(
-            svg,
-            r#"<text x="{}" y="{}" text-anchor="middle" font-size="14" class="soft" fill="{SOFT}">{}, the longest {}</text></g>"#,
-            left + across / 2.0,
-            height - 8.0,
-            words::things(arrows.len(), "arrow"),
-            words::significant(own, 3)
-        );
+        drawn.push_str("</g>");
     }
-    svg.push_str("</svg>");
-    svg
+    svg + &drawn + "</svg>"
 }
 
 #[cfg(test)]
