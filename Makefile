@@ -70,7 +70,7 @@ which-map: wheel
 	$(BIN)/python docs/which_map.py > docs/guide/which_map_tables.md
 
 SECONDS ?= 600
-FUZZ_TARGETS ?= csv libsvm npy npz idx parquet gzip model
+FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/src/bin/*.rs)))
 
 # Needs `cargo install cargo-fuzz`. Nightly Rust where it is installed, otherwise the stable compiler with its nightly options
 # unlocked. Without a sanitiser: readers and loader have no unsafe code, and what is searched for are panics, overflows, hangs
@@ -78,7 +78,7 @@ FUZZ_TARGETS ?= csv libsvm npy npz idx parquet gzip model
 FUZZ_CARGO := $(shell cargo +nightly --version >/dev/null 2>&1 && echo "cargo +nightly" || echo "env RUSTC_BOOTSTRAP=1 cargo")
 fuzz:
 	for target in $(FUZZ_TARGETS); do \
-		mkdir -p fuzz/found/$$target && \
+		mkdir -p fuzz/found/$$target fuzz/corpus/$$target && \
 		$(FUZZ_CARGO) fuzz run --sanitizer none $$target fuzz/found/$$target fuzz/corpus/$$target -- \
 			-max_total_time=$(SECONDS) -rss_limit_mb=4096 -timeout=20 -print_final_stats=1 || exit 1; \
 	done

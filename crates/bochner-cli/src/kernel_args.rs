@@ -106,8 +106,7 @@ pub(crate) struct SampleArgs {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Rows")]
 struct RowsArgs {
-    /// A CSV, TSV, NPY, NPZ, IDX, LIBSVM or Parquet file, plain or gzip; - for standard input
-    #[arg(help_heading = None)]
+    #[arg(help_heading = None, help = bochner_table::read::help())]
     data: PathBuf,
     /// The column a model would predict, left out like those of --drop; the outputs of an operator-valued kernel
     #[arg(long, value_delimiter = ',', value_name = "COLUMN", allow_hyphen_values = true)]

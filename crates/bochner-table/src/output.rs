@@ -1,10 +1,22 @@
 //! Files written whole or not at all: a temporary neighbour, then a rename.
+//!
+//! ```
+//! let path = std::env::temp_dir().join(format!("bochner-example-{}", std::process::id()));
+//! bochner_table::output::write_whole(&path, b"whole")?;
+//! assert_eq!(std::fs::read(&path)?, b"whole");
+//! # std::fs::remove_file(path)?;
+//! # Ok::<(), bochner_table::failure::Failure>(())
+//! ```
 
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+fn cannot_write(path: &Path, why: impl std::fmt::Display) -> Failure {
+    Failure::Failed(format!("cannot write {}: {why}", path.display()))
+}
 
 /// A file that appears under its name only when [`finish`](Self::finish) succeeds.
 #[derive(Debug)]
@@ -17,37 +29,27 @@ pub(crate) struct WholeFile {
 
 impl WholeFile {
     pub(crate) fn create(path: &Path) -> Outcome<Self> {
-        let fail = |e: io::Error| Failure::Failed(format!("cannot write {}: {e}", path.display()));
         // Through a symbolic link the file behind it is replaced, not the link.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if let Ok(meta) = fs::metadata(&target) {
             if meta.is_dir() {
-                return Err(Failure::Failed(format!("cannot write {}: it is a folder", path.display())));
+                return Err(cannot_write(path, "it is a folder"));
             }
             if !meta.is_file() {
-                let file = File::options().write(true).open(&target).map_err(fail)?;
+                let file = File::options().write(true).open(&target).map_err(|e| cannot_write(path, e))?;
                 return Ok(WholeFile { writer: Some(BufWriter::new(file)), target, temporary: None });
             }
         }
-        let name = target
-            .file_name()
-            .ok_or_else(|| Failure::Failed(format!("cannot write {}: it has no file name", path.display())))?;
+        let name = target.file_name().ok_or_else(|| cannot_write(path, "it has no file name"))?;
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);
         hidden.push(format!(".{}.part", std::process::id()));
         let temporary = target.with_file_name(hidden);
         interrupt::remember(&temporary);
-        let file = match File::create(&temporary) {
-            Ok(file) => file,
-            Err(e) => {
-                interrupt::forget(&temporary);
-                return Err(Failure::Failed(format!(
-                    "cannot write {}: {}",
-                    path.display(),
-                    why_not(&folder_of(path), &e)
-                )));
-            }
-        };
+        let file = File::create(&temporary).map_err(|e| {
+            interrupt::forget(&temporary);
+            cannot_write(path, why_not(&folder_of(path), &e))
+        })?;
         Ok(WholeFile { writer: Some(BufWriter::with_capacity(1 << 16, file)), target, temporary: Some(temporary) })
     }
 
@@ -62,7 +64,7 @@ impl WholeFile {
 
     /// Flushes, syncs and gives the file its name.
     pub(crate) fn finish(mut self) -> Outcome {
-        let fail = |e: io::Error| Failure::Failed(format!("cannot write {}: {e}", self.target.display()));
+        let fail = |e: io::Error| cannot_write(&self.target, e);
         let Some(writer) = self.writer.take() else { return Ok(()) };
         let file = writer.into_inner().map_err(|e| fail(e.into_error()))?;
         if let Some(temporary) = &self.temporary {
@@ -99,7 +101,7 @@ impl Drop for WholeFile {
 /// Writes a whole file.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Outcome {
     let mut file = WholeFile::create(path)?;
-    file.write_all(bytes).map_err(|e| Failure::Failed(format!("cannot write {}: {e}", path.display())))?;
+    file.write_all(bytes).map_err(|e| cannot_write(path, e))?;
     file.finish()
 }
 

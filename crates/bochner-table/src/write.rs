@@ -1,10 +1,19 @@
 //! Tables on their way out, block by block: CSV, TSV, NPY or Parquet, by the name of the file.
+//!
+//! ```
+//! use bochner_table::write;
+//! use std::path::Path;
+//!
+//! let refused = write::check(Some(Path::new("features.xlsx"))).unwrap_err();
+//! assert_eq!(refused.to_string(), "files ending in .xlsx cannot be written; use .csv, .tsv, .parquet or .npy");
+//! ```
 
-mod parquet;
+pub(crate) mod parquet;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, WholeFile};
-use ndarray::ArrayView2;
+use crate::read::{FORMATS, alternatives};
+use ndarray::{ArrayView2, s};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
 
@@ -27,32 +36,114 @@ pub(crate) struct Layout {
     pub(crate) single: bool,
 }
 
-enum Sink {
-    File(WholeFile),
-    Standard(BufWriter<Stdout>),
-}
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Sink::File(file) => file.write(bytes),
-            Sink::Standard(out) => out.write(bytes),
-        }
+impl Layout {
+    /// The word of row `i` of a block.
+    fn word(&self, block: &Block<'_>, i: usize) -> Option<&str> {
+        let (_, words) = self.words.as_ref()?;
+        words.get(*block.words?.get(i)?).map(String::as_str)
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Sink::File(file) => file.flush(),
-            Sink::Standard(out) => out.flush(),
+    /// Appends a number in its precision, from its low end on.
+    fn put(&self, value: f64, out: &mut Vec<u8>) {
+        match self.single {
+            true => out.extend((value as f32).to_le_bytes()),
+            false => out.extend(value.to_le_bytes()),
         }
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Text(u8),
-    Npy,
-    Parquet,
+/// The bytes of a file of one format.
+pub(crate) trait Writer {
+    /// The first bytes of a file with so many rows, always the same number of them: rows are counted when all are written.
+    fn start(&self, layout: &Layout, rows: usize) -> Vec<u8>;
+
+    /// Appends rows, now or later.
+    fn push(&mut self, layout: &Layout, block: Block<'_>, out: &mut Vec<u8>);
+
+    /// Appends what is left to say behind the last row.
+    fn end(&mut self, _: &Layout, _: &mut Vec<u8>) {}
+}
+
+/// Begins a file.
+pub(crate) type Begin = fn(&Layout) -> Outcome<Box<dyn Writer>>;
+
+/// Text with a separator between its fields.
+pub(crate) struct Text(pub(crate) u8);
+
+impl Writer for Text {
+    fn start(&self, layout: &Layout, _: usize) -> Vec<u8> {
+        let words = layout.words.iter().map(|(name, _)| name);
+        let names: Vec<String> = words.chain(&layout.numbers).map(|name| quoted(name, self.0)).collect();
+        format!("{}\n", names.join(&char::from(self.0).to_string())).into_bytes()
+    }
+
+    fn push(&mut self, layout: &Layout, block: Block<'_>, out: &mut Vec<u8>) {
+        for (i, row) in block.numbers.outer_iter().enumerate() {
+            if let Some(word) = layout.word(&block, i) {
+                out.extend(quoted(word, self.0).bytes());
+                out.push(self.0);
+            }
+            for &value in row {
+                let written = match layout.single {
+                    true => write!(out, "{}", value as f32),
+                    false => write!(out, "{value}"),
+                };
+                written.expect("memory can be written");
+                out.push(self.0);
+            }
+            // The line ends where the last separator is.
+            out.pop_if(|last| *last == self.0);
+            out.push(b'\n');
+        }
+    }
+}
+
+/// An NPY file.
+pub(crate) struct Npy;
+
+impl Npy {
+    pub(crate) fn begin(layout: &Layout) -> Outcome<Box<dyn Writer>> {
+        match layout.words.is_some() && !layout.numbers.is_empty() {
+            true => Err(Failure::Usage(
+                "an .npy file holds words or numbers, not both; write a .csv file for labels beside numbers".into(),
+            )),
+            false => Ok(Box::new(Npy)),
+        }
+    }
+}
+
+/// Length of the longest word, in characters.
+fn longest(layout: &Layout) -> usize {
+    let words = layout.words.iter().flat_map(|(_, words)| words);
+    words.map(|w| w.chars().count()).max().unwrap_or(1).max(1)
+}
+
+impl Writer for Npy {
+    fn start(&self, layout: &Layout, rows: usize) -> Vec<u8> {
+        let (kind, columns) = match &layout.words {
+            Some(_) => (format!("<U{}", longest(layout)), 1),
+            None => (if layout.single { "<f4" } else { "<f8" }.to_owned(), layout.numbers.len()),
+        };
+        let shape = if columns == 1 { format!("({rows},)") } else { format!("({rows}, {columns})") };
+        let text = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
+        // 128 bytes in all: numpy wants a multiple of 64, and twenty digits of rows fit.
+        let text = format!("{text:<117}\n");
+        [&b"\x93NUMPY\x01\x00"[..], &(text.len() as u16).to_le_bytes(), text.as_bytes()].concat()
+    }
+
+    fn push(&mut self, layout: &Layout, block: Block<'_>, out: &mut Vec<u8>) {
+        let longest = longest(layout);
+        for (i, row) in block.numbers.outer_iter().enumerate() {
+            match layout.word(&block, i) {
+                Some(word) => {
+                    let end = out.len() + 4 * longest;
+                    out.extend(word.chars().flat_map(|c| (c as u32).to_le_bytes()));
+                    out.resize(end, 0);
+                }
+                None => row.iter().for_each(|value| layout.put(*value, out)),
+            }
+        }
+    }
 }
 
 /// The file asked for; `-` is standard output.
@@ -60,169 +151,97 @@ fn named(path: Option<&Path>) -> Option<&Path> {
     path.filter(|p| *p != Path::new("-"))
 }
 
-fn form(path: Option<&Path>) -> Outcome<Form> {
-    let extension = path.and_then(|p| p.extension()).map(|e| e.to_string_lossy().to_ascii_lowercase());
-    match extension.as_deref() {
-        None | Some("csv" | "txt") => Ok(Form::Text(b',')),
-        Some("tsv") => Ok(Form::Text(b'\t')),
-        Some("npy") => Ok(Form::Npy),
-        Some("parquet") => Ok(Form::Parquet),
-        Some(other) => {
-            Err(Failure::Usage(format!("files ending in .{other} cannot be written; use .csv, .tsv, .npy or .parquet")))
-        }
+/// Endings of the files that can be written, and how each begins.
+fn writers() -> impl Iterator<Item = &'static (&'static str, Begin)> {
+    FORMATS.iter().flat_map(|format| format.writes)
+}
+
+fn endings() -> String {
+    alternatives(&writers().map(|(ending, _)| format!(".{ending}")).collect::<Vec<_>>())
+}
+
+/// What a table may be written to, as help says it.
+#[must_use]
+pub fn help(what: &str) -> String {
+    format!("Where {what} go: a {} file [default: CSV on standard output]", endings())
+}
+
+fn begin(path: Option<&Path>) -> Outcome<Begin> {
+    let ending = path.and_then(|p| p.extension()).map(|e| e.to_string_lossy().to_ascii_lowercase());
+    let ending = ending.as_deref().filter(|ending| *ending != "txt").unwrap_or("csv");
+    match writers().find(|(known, _)| *known == ending) {
+        Some((_, begin)) => Ok(*begin),
+        None => Err(Failure::Usage(format!("files ending in .{ending} cannot be written; use {}", endings()))),
     }
 }
 
 /// Refuses, before any work is done, a table that could not be written after it.
 pub fn check(path: Option<&Path>) -> Outcome {
-    form(named(path))?;
+    begin(named(path))?;
     named(path).map_or(Ok(()), output::check_file)
 }
 
+/// Numbers made into bytes at a time, about.
+const PIECE: usize = 1 << 15;
+
 /// A table being written.
 pub(crate) struct Sheet {
-    sink: Sink,
-    form: Form,
+    file: Option<WholeFile>,
+    standard: BufWriter<Stdout>,
+    writer: Box<dyn Writer>,
     layout: Layout,
     rows: usize,
     buffer: Vec<u8>,
     name: String,
-    parquet: Option<parquet::Parquet>,
 }
 
 impl Sheet {
     /// A file, or standard output (as CSV) for `None` and `-`.
     pub(crate) fn create(path: Option<&Path>, layout: Layout) -> Outcome<Self> {
         let path = named(path);
-        let form = form(path)?;
-        if form == Form::Npy && layout.words.is_some() && !layout.numbers.is_empty() {
-            return Err(Failure::Usage(
-                "an .npy file holds words or numbers, not both; write a .csv file for labels beside numbers".into(),
-            ));
-        }
+        let writer = begin(path)?(&layout)?;
         let name = path.map_or("standard output".to_owned(), |p| p.display().to_string());
-        let sink = match path {
-            Some(path) => Sink::File(WholeFile::create(path)?),
-            None => Sink::Standard(BufWriter::with_capacity(1 << 16, io::stdout())),
-        };
-        let mut sheet = Sheet { sink, form, layout, rows: 0, buffer: Vec::new(), name, parquet: None };
-        match form {
-            Form::Text(separator) => {
-                let words = sheet.layout.words.iter().map(|(name, _)| name.as_str());
-                let names: Vec<String> = words
-                    .chain(sheet.layout.numbers.iter().map(String::as_str))
-                    .map(|n| quoted(n, separator))
-                    .collect();
-                let line = names.join(&char::from(separator).to_string());
-                sheet.put(format!("{line}\n").as_bytes())?;
-            }
-            Form::Npy => {
-                let header = sheet.header();
-                sheet.put(&header)?;
-            }
-            Form::Parquet => {
-                let (parquet, start) = parquet::Parquet::new(&sheet.layout);
-                sheet.parquet = Some(parquet);
-                sheet.put(&start)?;
-            }
-        }
+        let file = path.map(WholeFile::create).transpose()?;
+        let standard = BufWriter::with_capacity(1 << 16, io::stdout());
+        let buffer = writer.start(&layout, 0);
+        let mut sheet = Sheet { file, standard, writer, layout, rows: 0, buffer, name };
+        sheet.put()?;
         Ok(sheet)
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Outcome {
-        self.sink.write_all(bytes).map_err(|e| told(&self.name, e))
-    }
-
-    /// Length of the longest word, in characters.
-    fn longest(&self) -> usize {
-        let words = self.layout.words.iter().flat_map(|(_, words)| words);
-        words.map(|w| w.chars().count()).max().unwrap_or(1).max(1)
-    }
-
-    /// The head of an NPY file, of the same length for any number of rows.
-    fn header(&self) -> Vec<u8> {
-        let (kind, columns) = match &self.layout.words {
-            Some(_) => (format!("<U{}", self.longest()), 1),
-            None => (if self.layout.single { "<f4" } else { "<f8" }.to_owned(), self.layout.numbers.len()),
-        };
-        let shape = if columns == 1 { format!("({},)", self.rows) } else { format!("({}, {columns})", self.rows) };
-        let mut text = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
-        // 128 bytes in all: numpy wants a multiple of 64, and twenty digits of rows fit.
-        while text.len() < 117 {
-            text.push(' ');
+    fn out(&mut self) -> &mut dyn Write {
+        match &mut self.file {
+            Some(file) => file,
+            None => &mut self.standard,
         }
-        text.push('\n');
-        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-        bytes.extend((text.len() as u16).to_le_bytes());
-        bytes.extend(text.as_bytes());
-        bytes
+    }
+
+    /// Writes what is in the buffer.
+    fn put(&mut self) -> Outcome {
+        let bytes = std::mem::take(&mut self.buffer);
+        self.out().write_all(&bytes).map_err(|e| told(&self.name, e))?;
+        self.buffer = bytes;
+        self.buffer.clear();
+        Ok(())
     }
 
     /// Writes rows.
     pub(crate) fn push(&mut self, block: Block<'_>) -> Outcome {
-        let n = block.numbers.nrows();
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
-        if let Some(parquet) = &mut self.parquet {
-            parquet.push(&self.layout, block, &mut buffer);
-            self.put(&buffer)?;
-            self.buffer = buffer;
-            self.rows += n;
-            return Ok(());
+        let (n, piece) = (block.numbers.nrows(), (PIECE / block.numbers.ncols().max(1)).max(1));
+        for start in (0..n).step_by(piece) {
+            let end = n.min(start + piece);
+            let words = block.words.map(|words| &words[start..end]);
+            let numbers = block.numbers.slice(s![start..end, ..]);
+            self.writer.push(&self.layout, Block { words, numbers }, &mut self.buffer);
+            self.put()?;
         }
-        let words = self.layout.words.as_ref().map(|(_, words)| words.as_slice()).unwrap_or(&[]);
-        let longest = self.longest();
-        for i in 0..n {
-            let word = block.words.and_then(|w| words.get(*w.get(i)?));
-            let row = block.numbers.row(i);
-            match self.form {
-                Form::Text(separator) => {
-                    let mut first = true;
-                    if let Some(word) = word {
-                        buffer.extend(quoted(word, separator).bytes());
-                        first = false;
-                    }
-                    for &value in row {
-                        if !first {
-                            buffer.push(separator);
-                        }
-                        first = false;
-                        let written = match self.layout.single {
-                            true => write!(buffer, "{}", value as f32),
-                            false => write!(buffer, "{value}"),
-                        };
-                        written.map_err(|e| told(&self.name, e))?;
-                    }
-                    buffer.push(b'\n');
-                }
-                Form::Npy => match word {
-                    Some(word) => {
-                        let mut length = 0;
-                        for c in word.chars() {
-                            buffer.extend((c as u32).to_le_bytes());
-                            length += 1;
-                        }
-                        buffer.resize(buffer.len() + 4 * (longest - length), 0);
-                    }
-                    None if self.layout.single => row.iter().for_each(|v| buffer.extend((*v as f32).to_le_bytes())),
-                    None => row.iter().for_each(|v| buffer.extend(v.to_le_bytes())),
-                },
-                Form::Parquet => {}
-            }
-            if buffer.len() > 1 << 18 {
-                self.sink.write_all(&buffer).map_err(|e| told(&self.name, e))?;
-                buffer.clear();
-            }
-        }
-        self.put(&buffer)?;
-        self.buffer = buffer;
         self.rows += n;
         Ok(())
     }
 
     /// Hands over what has been written to whoever waits for it.
     pub(crate) fn flush(&mut self) -> Outcome {
-        self.sink.flush().map_err(|e| told(&self.name, e))
+        self.out().flush().map_err(|e| told(&self.name, e))
     }
 
     /// Number of rows written.
@@ -232,21 +251,15 @@ impl Sheet {
 
     /// Gives the file its name.
     pub(crate) fn finish(mut self) -> Outcome {
-        if self.form == Form::Npy {
-            let header = self.header();
-            if let Sink::File(file) = &mut self.sink {
-                file.rewrite_start(&header).map_err(|e| told(&self.name, e))?;
-            }
+        self.writer.end(&self.layout, &mut self.buffer);
+        self.put()?;
+        self.flush()?;
+        let Some(mut file) = self.file else { return Ok(()) };
+        let start = self.writer.start(&self.layout, self.rows);
+        if start != self.writer.start(&self.layout, 0) {
+            file.rewrite_start(&start).map_err(|e| told(&self.name, e))?;
         }
-        if let Some(parquet) = self.parquet.take() {
-            let mut end = Vec::new();
-            parquet.finish(&self.layout, &mut end);
-            self.put(&end)?;
-        }
-        match self.sink {
-            Sink::File(file) => file.finish(),
-            Sink::Standard(mut out) => Ok(out.flush()?),
-        }
+        file.finish()
     }
 }
 

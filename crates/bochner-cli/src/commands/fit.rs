@@ -37,7 +37,7 @@ every machine. Reading the file and the iterations of svm, kernel-svm, svi, --so
 
 The last two examples are one fit, begun and, after a power cut, continued.")]
 pub(crate) struct Args {
-    /// A CSV, TSV, Parquet, NPY, NPZ, IDX or LIBSVM file, plain or gzip; - for standard input
+    #[arg(help = bochner_table::read::help())]
     data: PathBuf,
     /// Column to predict, by name or number (-1 is the last); several separated by commas
     #[arg(long, value_delimiter = ',', value_name = "COLUMN", allow_hyphen_values = true)]

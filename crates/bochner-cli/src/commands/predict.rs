@@ -30,8 +30,7 @@ pub(crate) struct Args {
     model: PathBuf,
     /// A data file with the columns the model was trained on; - for standard input
     data: PathBuf,
-    /// Where predictions go: a .csv, .tsv, .npy or .parquet file [default: CSV on standard output]
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", help = bochner_table::write::help("predictions"))]
     out: Option<PathBuf>,
     /// Add the probability of every class
     #[arg(long)]

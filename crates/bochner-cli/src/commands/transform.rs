@@ -24,10 +24,9 @@ Examples:
   bochner transform data.npy --map polynomial --set degree=3 --preprocess unit --out features.npy
   bochner transform new.csv --model houses.bochner --out features.npy   # the features that it sees")]
 pub(crate) struct Args {
-    /// A CSV, TSV, Parquet, NPY, NPZ, IDX or LIBSVM file, plain or gzip; - for standard input
+    #[arg(help = bochner_table::read::help())]
     data: PathBuf,
-    /// Where features go: a .npy, .parquet, .csv or .tsv file [default: CSV on standard output]
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", help = bochner_table::write::help("features"))]
     out: Option<PathBuf>,
     /// Use the columns, the preparation and the map of this model
     #[arg(long, value_name = "MODEL", conflicts_with_all = [

@@ -129,7 +129,7 @@ mod tests {
     }
 
     fn ahead(all: &[u8], place: Range<u64>) -> Ahead {
-        let file = Input::from_bytes("memory", all.to_vec()).anywhere().unwrap().unwrap();
+        let file = Input::from_bytes("memory", all.to_vec()).anywhere().unwrap();
         Ahead::start(file, place).unwrap()
     }
 

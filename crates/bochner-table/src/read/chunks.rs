@@ -1,7 +1,8 @@
 //! Text in chunks of whole lines, parsed by all threads and delivered in order.
 
 use super::Result;
-use super::input::{Bytes, Input, cannot_read, read_up_to};
+use super::columns::Trouble;
+use super::input::{Bytes, Input, read_some, read_up_to};
 use crate::interrupt;
 use bochner::Error;
 use rayon::prelude::*;
@@ -64,31 +65,14 @@ impl Buffer {
         &self.bytes[..self.len]
     }
 
-    /// Adds up to `most` bytes of those that are there without waiting for more; how many there were, 0 at the end.
-    fn add_some(&mut self, source: &mut dyn Read, most: usize) -> io::Result<usize> {
+    /// Adds up to `most` bytes of a stream, of those that are there without waiting for more if `eager`; how many there were.
+    fn add(&mut self, source: &mut dyn Read, most: usize, eager: bool) -> io::Result<usize> {
         let end = self.len + most;
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);
         }
-        loop {
-            match source.read(&mut self.bytes[self.len..end]) {
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                read => {
-                    let n = read?;
-                    self.len += n;
-                    return Ok(n);
-                }
-            }
-        }
-    }
-
-    /// Adds up to `most` bytes of a stream; how many there were.
-    fn add(&mut self, source: &mut dyn Read, most: usize) -> io::Result<usize> {
-        let end = self.len + most;
-        if self.bytes.len() < end {
-            self.bytes.resize(end, 0);
-        }
-        let n = read_up_to(source, &mut self.bytes[self.len..end])?;
+        let room = &mut self.bytes[self.len..end];
+        let n = if eager { read_some(source, room)? } else { read_up_to(source, room)? };
         self.len += n;
         Ok(n)
     }
@@ -127,7 +111,7 @@ impl Chunks {
     pub(super) fn next_too(&mut self, chunk: &mut Buffer) -> io::Result<bool> {
         let mut more = Buffer::default();
         self.next(&mut more)?;
-        chunk.add(&mut more.lines(), more.len)?;
+        chunk.add(&mut more.lines(), more.len, false)?;
         Ok(more.len > 0)
     }
 
@@ -135,7 +119,7 @@ impl Chunks {
     pub(super) fn next(&mut self, chunk: &mut Buffer) -> io::Result<()> {
         chunk.len = 0;
         let mut carry = std::mem::take(&mut self.carry);
-        chunk.add(&mut carry.as_slice(), carry.len())?;
+        chunk.add(&mut carry.as_slice(), carry.len(), false)?;
         carry.clear();
         if self.ended {
             return Ok(());
@@ -146,7 +130,7 @@ impl Chunks {
         let mut looked_at = 0;
         loop {
             if self.eager {
-                let n = chunk.add_some(&mut self.source, self.size)?;
+                let n = chunk.add(&mut self.source, self.size, true)?;
                 self.ended = n == 0;
                 // Without a new line end there is nothing to find; of a long field, only every quarter more is looked at.
                 let is_worth_it = chunk.len < 2 * CHUNK || 4 * chunk.len > 5 * looked_at;
@@ -158,7 +142,7 @@ impl Chunks {
             } else {
                 // By a quarter of a long field: each time all of it is looked at.
                 let most = self.size.max(chunk.len / 4);
-                self.ended = chunk.add(&mut self.source, most)? < most;
+                self.ended = chunk.add(&mut self.source, most, false)? < most;
             }
             if self.ended {
                 return Ok(());
@@ -194,84 +178,96 @@ fn last_line_end(chunk: &[u8], quotes: Quotes) -> Option<usize> {
     end
 }
 
-/// A chunk and what became of it; reused from batch to batch.
-#[derive(Default)]
+/// A chunk, what became of it, and its number of lines or what is wrong with it; reused from batch to batch.
 struct Slot<T> {
     chunk: Buffer,
     parsed: T,
+    lines: Result<u64, Trouble>,
 }
 
-/// Parses every chunk of `input` with `parse` on all threads and hands the results to `visit` in the order of the file.
-///
-/// The next chunks are read while the current ones are parsed. Memory is a few megabytes per thread. `row_bytes` is about the
-/// length of a row.
-pub(super) fn parse_in_order<T: Default + Send>(
-    input: &Input,
-    skip: u64,
-    quotes: Quotes,
-    row_bytes: usize,
-    parse: impl Fn(&[u8], &mut T) + Sync,
-    mut visit: impl FnMut(&mut T) -> Result<()>,
-) -> Result<()> {
-    let told = |e: io::Error| match e.kind() {
-        io::ErrorKind::FileTooLarge => input.fault(format!(
-            "a line is longer than {} MB; is this a text file, and are its quotes closed?",
-            LONGEST_LINE >> 20
-        )),
-        _ => input.fault(cannot_read(&e)),
-    };
-    let size = chunk_for(row_bytes);
-    let mut chunks = Chunks::new(input.bytes()?, skip, quotes).eagerly(input.is_stream()).of_size(size);
-    if input.is_stream() {
-        // Whoever waits for the answers to these rows may be the one who sends the next.
-        let mut slot = Slot::<T>::default();
-        loop {
-            chunks.next(&mut slot.chunk).map_err(told)?;
-            if slot.chunk.lines().is_empty() {
-                return Ok(());
-            }
+impl<T: Default> Default for Slot<T> {
+    fn default() -> Self {
+        Slot { chunk: Buffer::default(), parsed: T::default(), lines: Ok(0) }
+    }
+}
+
+/// The lines of a text behind the first ones.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lines<'a> {
+    pub(super) input: &'a Input,
+    /// Bytes and lines that are passed over.
+    pub(super) skip: (u64, u64),
+    pub(super) quotes: Quotes,
+    /// Length of a row, about.
+    pub(super) row_bytes: usize,
+}
+
+impl Lines<'_> {
+    /// Parses every chunk with `parse`, which counts its lines, on all threads and hands the results to `visit` in the order of
+    /// the file, with the number of lines before them. `locate` makes the error about a mistake behind so many lines.
+    ///
+    /// The next chunks are read while the current ones are parsed. Memory is a few megabytes per thread.
+    pub(super) fn parse_in_order<T: Default + Send>(
+        self,
+        parse: impl Fn(&[u8], &mut T) -> Result<u64, Trouble> + Sync,
+        locate: impl Fn(Trouble, u64) -> Error,
+        mut visit: impl FnMut(&mut T, u64) -> Result<()>,
+    ) -> Result<()> {
+        let input = self.input;
+        let told = |e: io::Error| match e.kind() {
+            io::ErrorKind::FileTooLarge => input.fault(format!(
+                "a line is longer than {} MB; is this a text file, and are its quotes closed?",
+                LONGEST_LINE >> 20
+            )),
+            _ => input.unreadable(e),
+        };
+        let size = chunk_for(self.row_bytes);
+        let mut chunks = Chunks::new(input.bytes()?, self.skip.0, self.quotes).eagerly(input.is_stream()).of_size(size);
+        let parse = |slot: &mut Slot<T>| slot.lines = parse(slot.chunk.lines(), &mut slot.parsed);
+        let mut before = self.skip.1;
+        let mut hand_over = |slot: &mut Slot<T>| {
             if interrupt::requested() {
                 return Err(Error::Interrupted);
             }
-            parse(slot.chunk.lines(), &mut slot.parsed);
-            visit(&mut slot.parsed)?;
+            let lines = std::mem::replace(&mut slot.lines, Ok(0)).map_err(|trouble| locate(trouble, before))?;
+            visit(&mut slot.parsed, before)?;
+            before += lines;
+            Ok(())
+        };
+        if input.is_stream() {
+            // Whoever waits for the answers to these rows may be the one who sends the next.
+            let mut slot = Slot::default();
+            loop {
+                chunks.next(&mut slot.chunk).map_err(told)?;
+                if slot.chunk.lines().is_empty() {
+                    return Ok(());
+                }
+                parse(&mut slot);
+                hand_over(&mut slot)?;
+            }
         }
+        let per_batch = 2 * CHUNK / size * rayon::current_num_threads();
+        let mut read = move |batch: &mut Vec<Slot<T>>| -> io::Result<usize> {
+            batch.resize_with(per_batch, Slot::default);
+            for (i, slot) in batch.iter_mut().enumerate() {
+                chunks.next(&mut slot.chunk)?;
+                if slot.chunk.lines().is_empty() {
+                    return Ok(i);
+                }
+            }
+            Ok(per_batch)
+        };
+        let (mut current, mut next) = (Vec::new(), Vec::new());
+        let mut filled = read(&mut current).map_err(told)?;
+        while filled > 0 {
+            let (coming, ()) =
+                rayon::join(|| read(&mut next), || current[..filled].par_iter_mut().with_max_len(1).for_each(parse));
+            current[..filled].iter_mut().try_for_each(&mut hand_over)?;
+            filled = coming.map_err(told)?;
+            std::mem::swap(&mut current, &mut next);
+        }
+        Ok(())
     }
-    let per_batch = 2 * CHUNK / size * rayon::current_num_threads();
-    let mut read = move |batch: &mut Vec<Slot<T>>| -> io::Result<usize> {
-        for i in 0..per_batch {
-            if batch.len() == i {
-                batch.push(Slot::default());
-            }
-            chunks.next(&mut batch[i].chunk)?;
-            if batch[i].chunk.lines().is_empty() {
-                return Ok(i);
-            }
-        }
-        Ok(per_batch)
-    };
-    let (mut current, mut next) = (Vec::new(), Vec::new());
-    let mut filled = read(&mut current).map_err(told)?;
-    while filled > 0 {
-        let (coming, ()) = rayon::join(
-            || read(&mut next),
-            || {
-                current[..filled]
-                    .par_iter_mut()
-                    .with_max_len(1)
-                    .for_each(|slot| parse(slot.chunk.lines(), &mut slot.parsed))
-            },
-        );
-        for slot in &mut current[..filled] {
-            if interrupt::requested() {
-                return Err(Error::Interrupted);
-            }
-            visit(&mut slot.parsed)?;
-        }
-        filled = coming.map_err(told)?;
-        std::mem::swap(&mut current, &mut next);
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -311,13 +307,15 @@ mod tests {
             let parse = |bytes: &[u8], out: &mut Vec<u8>| {
                 out.clear();
                 out.extend_from_slice(bytes);
+                Ok(bytes.iter().filter(|c| **c == b'\n').count() as u64)
             };
-            parse_in_order(&input, 0, Quotes::After(b','), row_bytes, parse, |piece| {
-                assert!(piece.ends_with(b"\n"));
+            let lines = Lines { input: &input, skip: (0, 0), quotes: Quotes::After(b','), row_bytes };
+            let visit = |piece: &mut Vec<u8>, before: u64| {
+                assert!(piece.ends_with(b"\n") && before == together.iter().filter(|c| **c == b'\n').count() as u64);
                 together.extend_from_slice(piece);
                 Ok(())
-            })
-            .unwrap();
+            };
+            lines.parse_in_order(parse, |trouble, _| panic!("{trouble:?}"), visit).unwrap();
             assert!(together == text);
         }
     }

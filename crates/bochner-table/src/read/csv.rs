@@ -3,20 +3,22 @@
 //! The first rows decide separator, header and kinds of columns. A table of numbers is then read in one pass; words and
 //! filled-in means need one more pass, before it, over all rows.
 
-use super::Result;
-use super::chunks::{BYTE_ORDER_MARK, Buffer, Chunks, Quotes, SEPARATORS, parse_in_order};
-use super::columns::{
-    Facts, MOST_WORDS, Noted, Place, Role, absent, empty, empty_among, merge, names_among, option_name, roles,
-    schema_from, too_many_words, unknown_word,
-};
+use super::chunks::{BYTE_ORDER_MARK, Buffer, Chunks, Lines, Quotes, SEPARATORS};
+use super::columns::{Cellular, Columns, Facts, Parsed, Role, Trouble, check_names, merge, option_name};
 use super::fault::{Fault, excerpt};
-use super::input::{Input, cannot_read};
-use super::schema::{Chosen, Column, Kind, Largest, Missing, Schema, Selection, Unknown, numbered};
-use super::{Element, Options, Visit, rows_of, words};
-use bochner::rows::RowBlock;
-use ndarray::ArrayView2;
+use super::input::Input;
+use super::schema::{Chosen, Kind, Missing, Schema, Selection, numbered};
+use super::{About, Element, Format, Openable, Options, Result, Table, Visit, rows_of, words};
+use crate::write::Text;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+
+pub(super) const FORMAT: Format = Format {
+    text: true,
+    streams: true,
+    writes: &[("csv", |_| Ok(Box::new(Text(b',')))), ("tsv", |_| Ok(Box::new(Text(b'\t'))))],
+    ..Format::table::<Csv>("CSV, TSV", |_, _| true)
+};
 
 /// Rows looked at before the kinds of columns are decided.
 const SAMPLE_ROWS: usize = 1000;
@@ -37,23 +39,17 @@ struct Record {
 /// A file whose columns are understood.
 #[derive(Debug)]
 pub(super) struct Csv {
-    input: Input,
-    dialect: Dialect,
-    names: Vec<String>,
-    options: Options,
-    pub(super) schema: Schema,
-    roles: Vec<Role>,
+    text: Source,
+    columns: Columns,
     /// Where a number of each column goes among the inputs of a row and the targets behind them, if all columns are numbers.
     places: Option<Vec<usize>>,
-    /// A column of names, or of nothing. Told when rows are asked for: who has not said what the target is has to hear
-    /// that first.
-    doubt: Option<(usize, String)>,
-    /// Whether the columns were known before: then there may be no rows.
-    known: bool,
-    /// Words that did not occur in training.
-    pub(super) unknown_categories: Noted,
-    /// Numbers of a target that are written otherwise than they would be printed.
-    pub(super) codes: Noted,
+}
+
+/// A file whose way of writing is understood.
+#[derive(Debug)]
+struct Source {
+    input: Input,
+    dialect: Dialect,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,115 +65,38 @@ struct Dialect {
 }
 
 impl Csv {
-    fn new(input: Input, dialect: Dialect, names: Vec<String>, options: &Options, schema: Schema) -> Self {
-        let (roles, unknown_categories, codes) = (Vec::new(), Noted::default(), Noted::default());
-        let options = options.clone();
-        let (places, doubt, known) = (None, None, false);
-        Csv { input, dialect, names, options, schema, roles, places, doubt, known, unknown_categories, codes }
-    }
-
-    pub(super) fn lacks_header(&self) -> bool {
-        !self.dialect.header
-    }
-
-    pub(super) fn open(input: Input, options: &Options, selection: &Selection) -> Result<Self> {
-        let asked_for = selection.inputs.iter().flatten();
-        let asked_for = || asked_for.clone().chain(&selection.targets).chain(&selection.drop).chain(&selection.words);
-        // Years, numbers of wavelengths: measurements are hardly ever all whole.
-        let judge = |first: &FirstRow<'_>| {
-            let named = first.fields.iter().all(|cell| parse_number(cell).is_none() || words::is_whole(cell))
-                && asked_for().any(|name| first.has(name));
-            named.then_some(Verdict::Header)
+    fn new(text: Source, columns: Columns) -> Self {
+        let place = |role: &Role| match role {
+            Role::Number { place, .. } => Some(*place),
+            Role::Skip | Role::Words { .. } => None,
         };
-        let (dialect, names, sample) = look(&input, options, judge)?;
-        let chosen = resolve(selection, &input, &names, dialect, options)?;
-        let wanted = || chosen.inputs.iter().chain(&chosen.targets).copied();
-        let mut csv = Csv::new(input, dialect, names, options, Schema::default());
-        let mut words = Vec::new();
-        for j in wanted() {
-            if chosen.words.contains(&j) || csv.holds_words(j, &sample)? {
-                words.push(j);
-            }
-        }
-        let mut codes = csv.code_target(&chosen, &sample).filter(|j| !words.contains(j));
-        words.extend(codes);
-        let mut facts = HashMap::new();
-        while !words.is_empty() || matches!(options.missing, Missing::Mean | Missing::Median) {
-            match csv.scan(&chosen, &words)? {
-                Ok(found) => {
-                    facts = found;
-                    break;
-                }
-                Err(column) if codes == Some(column) => {
-                    codes = None;
-                    words.retain(|j| *j != column);
-                }
-                Err(column) => return Err(csv.too_many_words(column)),
-            }
-        }
-        // So many different ones are no classes: numbers filled up with zeros to the same length.
-        if let Some(j) = codes
-            && matches!(facts.get(&j), Some(Facts::Words(values, n)) if words::are_names(values.len(), *n))
-        {
-            facts.remove(&j);
-        }
-        csv.doubt = names_among(&csv.names, &chosen, &facts)
-            .or_else(|| empty_among(&csv.names, &chosen, options.missing, &facts).filter(|_| sample.len() > 1));
-        csv.schema = schema_from(&csv.names, &chosen, options.missing, &facts);
-        csv.assign_roles(&chosen);
-        Ok(csv)
+        let places = columns.roles.iter().map(place).collect();
+        Csv { text, columns, places }
     }
+}
 
-    /// Opens a file with the columns of a known schema: by name where there is a header, else by position.
-    pub(super) fn open_with(input: Input, options: &Options, schema: &Schema, with_targets: bool) -> Result<Self> {
-        let mut schema = schema.clone();
-        if !with_targets {
-            schema.targets.clear();
-        }
-        let judge = |first: &FirstRow<'_>| {
-            let mut names = schema.inputs.iter().map(|c| &c.name);
-            let named = names.clone().any(|name| first.has(name)) && names.all(|name| first.contains(name));
-            if named { Some(Verdict::Header) } else { first.fits(&schema).then_some(Verdict::Data) }
-        };
-        let (dialect, names, _) = look(&input, options, judge)?;
-        let columns = schema.inputs.iter().chain(&schema.targets);
-        let selection = |columns: &[Column]| columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
-        let chosen = if dialect.header || columns.clone().any(|c| c.name.parse::<usize>().is_ok()) {
-            let (inputs, targets) = (selection(&schema.inputs), selection(&schema.targets));
-            let selection = Selection { inputs: Some(inputs), targets, ..Selection::default() };
-            resolve(&selection, &input, &names, dialect, options)?
-        } else if names.len() == columns.count() {
-            let inputs = schema.inputs.len();
-            Chosen { inputs: (0..inputs).collect(), targets: (inputs..names.len()).collect(), words: Vec::new() }
-        } else {
-            let (found, expected) = (names.len(), schema.inputs.len() + schema.targets.len());
-            return Err(input.fault(format!("it has no header and {found} columns, but {expected} are expected")));
-        };
-        let mut csv = Csv { known: true, ..Csv::new(input, dialect, names, options, schema) };
-        csv.assign_roles(&chosen);
-        Ok(csv)
-    }
+/// The only target, if it holds whole numbers of which some are written otherwise than they would be printed, as far as
+/// the first rows tell: such numbers are the names of classes (007), which a model has to give back as they are.
+///
+/// 1.0 for 1 says nothing that 1 does not, and +1 is a sign: these stay numbers. So do inputs: what their zeros at the
+/// beginning say, the number says too.
+fn code_target(chosen: &Chosen, sample: &[Record]) -> Option<usize> {
+    let &[j] = &chosen.targets[..] else { return None };
+    let cells = || sample.iter().filter_map(|r| r.fields.get(j)).filter(|f| !is_missing(f));
+    (cells().any(|f| words::is_code(f)) && cells().all(|f| words::is_whole(f))).then_some(j)
+}
 
-    /// The only target, if it holds whole numbers of which some are written otherwise than they would be printed, as far as
-    /// the first rows tell: such numbers are the names of classes (007), which a model has to give back as they are.
-    ///
-    /// 1.0 for 1 says nothing that 1 does not, and +1 is a sign: these stay numbers. So do inputs: what their zeros at the
-    /// beginning say, the number says too.
-    fn code_target(&self, chosen: &Chosen, sample: &[Record]) -> Option<usize> {
-        let &[j] = &chosen.targets[..] else { return None };
-        let cells = || sample.iter().filter_map(|r| r.fields.get(j)).filter(|f| !is_missing(f));
-        (cells().any(|f| words::is_code(f)) && cells().all(|f| words::is_whole(f))).then_some(j)
-    }
-
+impl Source {
     /// Whether the first rows have words in column `j`; refuses a few words among many numbers, which are more likely slips
     /// of the pen than categories, and numbers and dates that are words only because of how they are written.
-    fn holds_words(&self, j: usize, sample: &[Record]) -> Result<bool> {
+    fn holds_words(&self, names: &[String], j: usize, sample: &[Record]) -> Result<bool> {
         let cells = || sample.iter().filter_map(|r| Some((r.line, r.fields.get(j)?))).filter(|(_, f)| !is_missing(f));
         let is_number = |field: &[u8]| parse_number(field).is_some();
         let mut words = cells().filter(|(_, field)| !is_number(field));
         let Some((line, field)) = words.next() else { return Ok(false) };
-        let refused = |line: u64, message: String| Err(self.locate(Trouble::new(Some(line), Some(j), message), 0));
-        let name = option_name(&self.names, j);
+        let refused =
+            |line: u64, message: String| Err(self.fault(names, Trouble::of_cell((line, j), message), 0).into());
+        let name = option_name(names, j);
         if let Some((first, look)) = words::look(cells().map(|(_, field)| (&field[..], is_number(field))))
             && let Some((line, field)) = cells().nth(first)
         {
@@ -196,36 +115,19 @@ impl Csv {
         refused(line, message)
     }
 
-    fn assign_roles(&mut self, chosen: &Chosen) {
-        self.roles = roles(self.names.len(), chosen, &self.schema);
-        let inputs = self.schema.input_dim();
-        let place = |role: &Role| match role {
-            Role::Number { place: Place::Input(at), .. } => Some(*at),
-            Role::Number { place: Place::Target(at), .. } => Some(inputs + at),
-            Role::Skip | Role::Words { .. } => None,
-        };
-        self.places = self.roles.iter().map(place).collect();
-    }
-
     /// Collects the words and means of all rows; or gives a column that has too many words for a category.
-    fn scan(&self, chosen: &Chosen, words: &[usize]) -> Result<Result<HashMap<usize, Facts>, usize>> {
-        let mut facts = Facts::of_all(chosen, words, self.options.missing);
+    fn scan(&self, names: &[String], mut facts: HashMap<usize, Facts>) -> Result<Result<HashMap<usize, Facts>, usize>> {
         let empty = facts.clone();
-        let parse = |bytes: &[u8], found: &mut Found| {
-            found.facts.clone_from(&empty);
-            found.lines = count_lines(bytes);
-            found.fault = self.scan_chunk(bytes, &mut found.facts).err();
+        let parse = |bytes: &[u8], found: &mut HashMap<usize, Facts>| {
+            found.clone_from(&empty);
+            self.scan_chunk(bytes, names.len(), found)
         };
-        let mut line = self.dialect.skipped_lines;
+        let locate = |trouble, before| self.fault(names, trouble, before).into();
         let mut too_many = None;
-        let ended = self.each_chunk(parse, |found| {
-            if let Some(fault) = found.fault.take() {
-                return Err(self.locate(fault, line));
-            }
-            line += found.lines;
-            too_many = merge(&mut facts, &mut found.facts);
+        let ended = self.lines().parse_in_order(parse, locate, |found, _| {
+            too_many = merge(&mut facts, found);
             // Any error ends the pass.
-            too_many.map_or(Ok(()), |column| Err(self.too_many_words(column)))
+            too_many.map_or(Ok(()), |_| Err(bochner::Error::Interrupted))
         });
         match too_many {
             Some(column) => Ok(Err(column)),
@@ -233,159 +135,184 @@ impl Csv {
         }
     }
 
-    /// Whether each of the columns has a value in any row, or cannot be told from others, and the number of rows.
-    fn filled(&self) -> Option<(Vec<bool>, u64)> {
-        let columns = self.roles.len();
+    fn scan_chunk(&self, bytes: &[u8], columns: usize, facts: &mut HashMap<usize, Facts>) -> Result<u64, Trouble> {
+        let mut scanner = Scanner::new(bytes, self.dialect.separator);
+        while scanner.next_row() {
+            for j in 0..columns {
+                let field = scanner.field(j, columns)?;
+                let Some(fact) = facts.get_mut(&j).filter(|_| !is_missing(&field)) else { continue };
+                if matches!(fact, Facts::Words(..)) {
+                    fact.add_word(word(&field).map_err(|message| scanner.trouble(j, message))?);
+                } else {
+                    // A chunk has too few rows for its values to be thinned out here.
+                    fact.add_number(parse_number(&field).ok_or_else(|| scanner.trouble(j, not_a_number(&field)))?);
+                }
+            }
+        }
+        Ok(scanner.next_line - 1)
+    }
+
+    fn lines(&self) -> Lines<'_> {
+        let Dialect { separator, skipped_bytes, skipped_lines, row_bytes, .. } = self.dialect;
+        let skip = (skipped_bytes as u64, skipped_lines);
+        Lines { input: &self.input, skip, quotes: Quotes::After(separator), row_bytes }
+    }
+
+    fn fault(&self, names: &[String], trouble: Trouble, lines_before: u64) -> Fault {
+        let name = |j: usize| if self.dialect.header { names.get(j).cloned() } else { None };
+        Fault {
+            file: self.input.name.clone(),
+            line: trouble.line.map(|l| lines_before + l),
+            column: trouble.column.map(|j| (j + 1, name(j))),
+            message: trouble.message,
+        }
+    }
+
+    /// The columns asked for. Where all of a line is one column, it may be for want of the right separator; where they have no
+    /// names, for want of a header.
+    fn resolve(&self, selection: &Selection, names: &[String], options: &Options) -> Result<Chosen> {
+        let input = &self.input;
+        let hint = match self.dialect.header || options.header.is_some() {
+            true => "",
+            false => ", as no header was found; --header takes the first row for one",
+        };
+        selection.resolve_or(&input.name, names, hint).map_err(|error| match names {
+            [_] => {
+                let file = format!("{}: ", input.name);
+                let told = error.to_string();
+                let told = told.strip_prefix(&file).unwrap_or(&told);
+                input.fault(format!("{told}; if there are more, --separator CHARACTER says what stands between them"))
+            }
+            _ => error,
+        })
+    }
+}
+
+impl Cellular for Csv {
+    fn parts(&self) -> (&Input, &Columns) {
+        (&self.text.input, &self.columns)
+    }
+
+    fn locate(&self, trouble: Trouble, lines_before: u64) -> Fault {
+        self.text.fault(&self.columns.names, trouble, lines_before)
+    }
+
+    fn filled(&self, _: Option<usize>) -> Option<(Vec<bool>, u64)> {
+        let columns = self.columns.roles.len();
         let (mut filled, mut rows) = (vec![false; columns], 0);
         let parse = |bytes: &[u8], found: &mut (Vec<bool>, u64)| {
             *found = (vec![false; columns], 0);
-            let mut scanner = Scanner::new(bytes, self.dialect.separator);
+            let mut scanner = Scanner::new(bytes, self.text.dialect.separator);
             while scanner.next_row() {
                 for j in 0..columns {
-                    let Ok(field) = scanner.field(j, columns) else { return found.0.fill(true) };
-                    found.0[j] |= !is_missing(&field);
+                    found.0[j] |= !is_missing(&scanner.field(j, columns)?);
                 }
                 found.1 += 1;
             }
+            Ok(0)
         };
-        let ended = self.each_chunk(parse, |found| {
+        let blame = |trouble, before| self.locate(trouble, before).into();
+        let ended = self.text.lines().parse_in_order(parse, blame, |found, _| {
             filled.iter_mut().zip(&found.0).for_each(|(all, some)| *all |= some);
             rows += found.1;
             Ok(())
         });
         ended.is_ok().then_some((filled, rows))
     }
+}
 
-    /// What is said about a column without a single value: `column`, or the first such one. Nobody can leave out a column that
-    /// a model knows.
-    fn empty_column(&self, column: Option<usize>) -> Option<Trouble> {
-        if self.known || self.options.advice.is_some() {
-            return None;
-        }
-        let (filled, rows) = self.filled()?;
-        let place = |role: &Role| match role {
-            Role::Skip => None,
-            Role::Number { place, .. } | Role::Words { place, .. } => Some(*place),
+impl Openable for Csv {
+    fn open(input: Input, selection: &Selection, options: &Options) -> Result<Self> {
+        let asked_for = selection.inputs.iter().flatten();
+        let asked_for = || asked_for.clone().chain(&selection.targets).chain(&selection.drop).chain(&selection.words);
+        // Years, numbers of wavelengths: measurements are hardly ever all whole.
+        let judge = |first: &FirstRow<'_>| {
+            let named = first.fields.iter().all(|cell| parse_number(cell).is_none() || words::is_whole(cell))
+                && asked_for().any(|name| first.has(name));
+            named.then_some(true)
         };
-        let mut empty_ones =
-            self.roles.iter().enumerate().filter_map(|(j, role)| Some((j, place(role).filter(|_| !filled[j])?)));
-        let (j, place) = empty_ones.find(|(j, _)| column.is_none_or(|column| column == *j)).filter(|_| rows > 1)?;
-        Some(Trouble::new(None, Some(j), empty(place.is_target(), &option_name(&self.names, j))))
-    }
-
-    fn too_many_words(&self, column: usize) -> bochner::Error {
-        let message = too_many_words(&option_name(&self.names, column));
-        self.locate(Trouble::new(None, Some(column), message), 0)
-    }
-
-    fn scan_chunk(&self, bytes: &[u8], facts: &mut HashMap<usize, Facts>) -> Result<(), Trouble> {
-        let mut scanner = Scanner::new(bytes, self.dialect.separator);
-        while scanner.next_row() {
-            for j in 0..self.names.len() {
-                let field = scanner.field(j, self.names.len())?;
-                let Some(fact) = facts.get_mut(&j) else { continue };
-                if is_missing(&field) {
-                    continue;
-                }
-                match fact {
-                    Facts::Words(set, n) => {
-                        *n += 1;
-                        let word = word(&field).map_err(|message| scanner.trouble(j, message))?;
-                        if !set.contains(word) {
-                            set.insert(word.to_owned());
-                        }
-                        if set.len() > MOST_WORDS {
-                            // Reported by the caller, who also sees the words of other chunks.
-                            return Ok(());
-                        }
-                    }
-                    Facts::Mean(sum, n) => {
-                        let value = parse_number(&field).ok_or_else(|| scanner.trouble(j, not_a_number(&field)))?;
-                        *sum += value;
-                        *n += 1;
-                    }
-                    // A chunk has too few rows to be thinned out here.
-                    Facts::Median(values) => {
-                        values.push(parse_number(&field).ok_or_else(|| scanner.trouble(j, not_a_number(&field)))?)
-                    }
-                }
+        let (text, names, sample) = look(input, options, judge)?;
+        let chosen = text.resolve(selection, &names, options)?;
+        let mut words = Vec::new();
+        for &j in chosen.inputs.iter().chain(&chosen.targets) {
+            if chosen.words.contains(&j) || text.holds_words(&names, j, &sample)? {
+                words.push(j);
             }
         }
-        Ok(())
+        let mut codes = code_target(&chosen, &sample).filter(|j| !words.contains(j));
+        words.extend(codes);
+        let mut facts = HashMap::new();
+        while !words.is_empty() || matches!(options.missing, Missing::Mean | Missing::Median) {
+            match text.scan(&names, Facts::of_all(&chosen, &words, options.missing))? {
+                Ok(found) => {
+                    facts = found;
+                    break;
+                }
+                Err(column) if codes == Some(column) => {
+                    codes = None;
+                    words.retain(|j| *j != column);
+                }
+                Err(column) => return Err(text.fault(&names, Trouble::too_many_words(&names, column), 0).into()),
+            }
+        }
+        // So many different ones are no classes: numbers filled up with zeros to the same length.
+        if let Some(j) = codes
+            && matches!(facts.get(&j), Some(Facts::Words(values, n)) if words::are_names(values.len(), *n))
+        {
+            facts.remove(&j);
+        }
+        Ok(Csv::new(text, Columns::learned(names, &chosen, &facts, sample.len(), options)))
     }
 
-    /// Delivers all rows in blocks.
-    pub(super) fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
-        if let Some((column, message)) = self.doubt.clone() {
-            return Err(self.locate(Trouble::new(None, Some(column), message), 0));
-        }
-        let (d, t) = (self.schema.input_dim(), self.schema.targets.len());
+    /// By name where there is a header, else by position.
+    fn open_with(input: Input, schema: Schema, options: &Options) -> Result<Self> {
+        let judge = |first: &FirstRow<'_>| {
+            let mut names = schema.inputs.iter().map(|c| &c.name);
+            let named = names.clone().any(|name| first.has(name)) && names.all(|name| first.contains(name));
+            if named { Some(true) } else { first.fits(&schema).then_some(false) }
+        };
+        let (text, names, _) = look(input, options, judge)?;
+        let mut columns = schema.inputs.iter().chain(&schema.targets);
+        let (inputs, expected) = (schema.inputs.len(), schema.inputs.len() + schema.targets.len());
+        let chosen = if text.dialect.header || columns.any(|c| c.name.parse::<usize>().is_ok()) {
+            text.resolve(&schema.selection(), &names, options)?
+        } else if names.len() == expected {
+            Chosen { inputs: (0..inputs).collect(), targets: (inputs..expected).collect(), words: Vec::new() }
+        } else {
+            let found = names.len();
+            return Err(text.input.fault(format!("it has no header and {found} columns, but {expected} are expected")));
+        };
+        Ok(Csv::new(text, Columns::known(names, &chosen, schema, options)))
+    }
+}
+
+impl Table for Csv {
+    fn about(&self) -> About<'_> {
+        About { lacks_header: !self.text.dialect.header, ..About::columns(&self.columns, None) }
+    }
+
+    fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
         let parse = |bytes: &[u8], parsed: &mut Parsed<R>| {
             parsed.clear();
-            parsed.fault = self.parse_chunk(bytes, parsed).err();
+            self.parse_chunk(bytes, parsed)
         };
-        let mut line = self.dialect.skipped_lines;
-        let (mut any, mut dropped) = (false, false);
-        self.each_chunk(parse, |parsed| {
-            if let Some(fault) = parsed.fault.take() {
-                let fault = match fault.gap {
-                    true => self.empty_column(fault.column).unwrap_or(fault),
-                    false => fault,
-                };
-                return Err(self.locate(fault, line));
-            }
-            let first = parsed.unknown_category.take();
-            self.unknown_categories.add(parsed.unknown_categories, || first.map(|first| self.fault_at(first, line)));
-            let first = parsed.code.take();
-            self.codes.add(u64::from(first.is_some()), || first.map(|first| self.fault_at(first, line)));
-            line += parsed.lines;
-            dropped |= parsed.dropped;
-            if parsed.rows == 0 {
-                return Ok(());
-            }
-            any = true;
-            visit(RowBlock {
-                rows: view(&parsed.inputs, parsed.rows, d),
-                targets: view(&parsed.targets, parsed.rows, t),
-                weights: None,
-            })
-        })?;
-        if any || (self.known && !dropped) {
-            return Ok(());
-        }
-        if !dropped {
-            return Err(self.input.fault("there are no rows"));
-        }
-        Err(match self.empty_column(None) {
-            Some(trouble) => self.locate(trouble, 0),
-            None => self.input.fault("there are no rows without empty cells"),
-        })
+        let blame = |trouble, before| self.blame(trouble, before);
+        self.deliver(visit, |deliver| self.text.lines().parse_in_order(parse, blame, deliver))
     }
+}
 
-    fn each_chunk<T: Default + Send>(
-        &self,
-        parse: impl Fn(&[u8], &mut T) + Sync,
-        visit: impl FnMut(&mut T) -> Result<()>,
-    ) -> Result<()> {
-        let Dialect { separator, skipped_bytes, row_bytes, .. } = self.dialect;
-        parse_in_order(&self.input, skipped_bytes as u64, Quotes::After(separator), row_bytes, parse, visit)
-    }
-
-    fn parse_chunk<R: Element>(&self, bytes: &[u8], out: &mut Parsed<R>) -> Result<(), Trouble> {
-        let (d, t, columns) = (self.schema.input_dim(), self.schema.targets.len(), self.roles.len());
-        let missing = self.options.missing;
-        let largest = self.options.largest.map_or(f64::MAX, |largest| largest.value);
-        let empty = |scanner: &Scanner<'_>, j: usize, place: Place| {
-            let message = absent(place.is_target(), missing, self.options.advice).into();
-            Trouble { gap: true, ..scanner.trouble(j, message) }
-        };
-        let may_be_class = t == 1 && !self.known;
-        let mut scanner = Scanner::new(bytes, self.dialect.separator);
-        let places = self.places.as_deref().filter(|_| self.dialect.separator != b' ');
+impl Csv {
+    fn parse_chunk<R: Element>(&self, bytes: &[u8], out: &mut Parsed<R>) -> Result<u64, Trouble> {
+        let Columns { names, roles, options, shape: (d, t), .. } = &self.columns;
+        let (d, t, columns) = (*d, *t, roles.len());
+        let largest = options.largest.map_or(f64::MAX, |largest| largest.value);
+        let may_be_class = t == 1 && !self.columns.known;
+        let separator = self.text.dialect.separator;
+        let mut scanner = Scanner::new(bytes, separator);
+        let places = self.places.as_deref().filter(|_| separator != b' ');
         let class = places.filter(|_| may_be_class).and_then(|places| places.iter().position(|place| *place == d));
         let mut numbers = vec![0.0; d + t];
         while scanner.next_row() {
-            let (base, target_base) = (out.inputs.len(), out.targets.len());
             // Most rows of most tables are this simple; what is not goes the long way, which also knows what is wrong.
             if let Some(places) = places
                 && let Some((end, class)) = plain_row(&scanner, places, class, &mut numbers)
@@ -398,123 +325,44 @@ impl Csv {
                 scanner.at = end;
                 continue;
             }
-            out.inputs.resize(base + d, R::ZERO);
-            out.targets.resize(target_base + t, R::ZERO);
-            let mut dropped = false;
-            for (j, role) in self.roles.iter().enumerate() {
-                match role {
-                    Role::Skip => scanner.skip(j, columns)?,
-                    Role::Number { place, fill } => {
-                        let start = scanner.at;
-                        let value = match scanner.number(j, columns)? {
-                            Some(value) => value,
-                            None => match (fill, missing) {
-                                (Some(fill), _) => *fill,
-                                (None, Missing::Drop) => {
-                                    dropped = true;
-                                    0.0
-                                }
-                                (None, _) => return Err(empty(&scanner, j, *place)),
-                            },
-                        };
-                        if value.abs() > largest {
-                            return Err(scanner.trouble(j, too_large(value, self.options.largest)));
-                        }
-                        let value = R::from_f64(value);
-                        if !value.is_finite() {
-                            return Err(scanner.trouble(j, format!("the number is too large for {}", R::NAME)));
-                        }
-                        match place {
-                            Place::Input(at) => out.inputs[base + at] = value,
-                            Place::Target(at) => {
-                                out.targets[target_base + at] = value;
-                                if may_be_class && out.code.is_none() && words::is_code(scanner.taken_from(start)) {
-                                    let (code, name) =
-                                        (excerpt(scanner.taken_from(start)), option_name(&self.names, j));
-                                    let message = format!(
-                                        "the class {code} would become {value}; --categories {name} takes the column as \
-                                         words"
-                                    );
-                                    out.code = Some(scanner.trouble(j, message));
-                                }
+            let mut code = None;
+            out.add_row(&self.columns, |row| {
+                for (j, role) in roles.iter().enumerate() {
+                    let (start, spot) = (scanner.at, (scanner.line, j));
+                    match role {
+                        Role::Skip => drop(scanner.field(j, columns)?),
+                        Role::Number { place, fill } => {
+                            let value = scanner.number(j, columns)?;
+                            row.put_number(spot, (*place, *fill), value)?;
+                            if may_be_class && *place == d && words::is_code(scanner.taken_from(start)) {
+                                code = Some((spot, scanner.taken_from(start)));
                             }
                         }
-                    }
-                    Role::Words { place, values } => {
-                        let field = scanner.field(j, columns)?;
-                        match (values.get(&*field), place) {
-                            (Some(&word), Place::Input(at)) => out.inputs[base + at + word] = R::ONE,
-                            (Some(&word), Place::Target(at)) => {
-                                out.targets[target_base + at] = R::from_f64(word as f64)
-                            }
-                            (None, place) if is_missing(&field) => match (place, missing) {
-                                // A missing word is no word: all its columns stay 0.
-                                (Place::Input(_), missing) if missing.fills() => {}
-                                (_, Missing::Drop) => dropped = true,
-                                _ => return Err(empty(&scanner, j, *place)),
-                            },
-                            (None, place) => {
-                                let let_pass = self.options.unknown == Unknown::Zeros;
-                                let message = unknown_word(&excerpt(&field), place.is_target(), let_pass);
-                                if place.is_target() || !let_pass {
-                                    return Err(scanner.trouble(j, message));
-                                }
-                                out.unknown_categories += 1;
-                                out.unknown_category.get_or_insert_with(|| scanner.trouble(j, message));
-                            }
+                        Role::Words { place, values } => {
+                            let field = scanner.field(j, columns)?;
+                            let index = values.get(&*field).copied();
+                            // A word that was seen in training may look like a missing one.
+                            let is_there = index.is_some() || !is_missing(&field);
+                            row.put_word(spot, *place, is_there.then_some((&field, index)))?;
                         }
                     }
                 }
+                Ok(())
+            })?;
+            if let Some((spot, code)) = code {
+                out.codes.add(|| {
+                    let name = option_name(names, spot.1);
+                    let number = parse_number(code).unwrap_or_default();
+                    let message = format!(
+                        "the class {} would become {number}; --categories {name} takes the column as words",
+                        excerpt(code)
+                    );
+                    Trouble::of_cell(spot, message)
+                });
             }
-            if dropped {
-                out.inputs.truncate(base);
-                out.targets.truncate(target_base);
-                out.dropped = true;
-                continue;
-            }
-            out.rows += 1;
         }
-        out.lines = scanner.next_line - 1;
-        Ok(())
+        Ok(scanner.next_line - 1)
     }
-
-    fn locate(&self, trouble: Trouble, lines_before: u64) -> bochner::Error {
-        self.fault_at(trouble, lines_before).into()
-    }
-
-    fn fault_at(&self, trouble: Trouble, lines_before: u64) -> Fault {
-        let name = |j: usize| if self.dialect.header { self.names.get(j).cloned() } else { None };
-        Fault {
-            file: self.input.name.clone(),
-            line: trouble.line.map(|l| lines_before + l),
-            column: trouble.column.map(|j| (j + 1, name(j))),
-            message: trouble.message,
-        }
-    }
-}
-
-/// The columns asked for. Where all of a line is one column, it may be for want of the right separator; where they have no
-/// names, for want of a header.
-fn resolve(
-    selection: &Selection,
-    input: &Input,
-    names: &[String],
-    dialect: Dialect,
-    options: &Options,
-) -> Result<Chosen> {
-    let hint = match dialect.header || options.header.is_some() {
-        true => "",
-        false => ", as no header was found; --header takes the first row for one",
-    };
-    selection.resolve_or(&input.name, names, hint).map_err(|error| match names {
-        [_] => {
-            let file = format!("{}: ", input.name);
-            let told = error.to_string();
-            let told = told.strip_prefix(&file).unwrap_or(&told);
-            input.fault(format!("{told}; if there are more, --separator CHARACTER says what stands between them"))
-        }
-        _ => error,
-    })
 }
 
 fn not_a_number(field: &[u8]) -> String {
@@ -526,12 +374,6 @@ fn not_a_number(field: &[u8]) -> String {
     }
 }
 
-/// What is said about a number beyond the largest.
-#[cold]
-fn too_large(value: f64, largest: Option<Largest>) -> String {
-    format!("the number {value:e} is {}", largest.map_or("too large", |largest| largest.told))
-}
-
 const NUL_BYTE: &str = "a NUL byte, which is no text: the file is damaged";
 
 /// A field as text, or what is wrong with it.
@@ -540,74 +382,6 @@ fn word(field: &[u8]) -> Result<&str, String> {
         Ok(_) if field.contains(&0) => Err(format!("found {} with {NUL_BYTE}", excerpt(field))),
         Ok(word) => Ok(word),
         Err(_) => Err(format!("the text {} is not UTF-8", excerpt(field))),
-    }
-}
-
-#[derive(Default)]
-struct Found {
-    facts: HashMap<usize, Facts>,
-    lines: u64,
-    fault: Option<Trouble>,
-}
-
-/// Rows of one chunk.
-struct Parsed<R> {
-    inputs: Vec<R>,
-    targets: Vec<R>,
-    rows: usize,
-    lines: u64,
-    /// Cells with words that did not occur in training, and the first of them.
-    unknown_categories: u64,
-    unknown_category: Option<Trouble>,
-    /// The first number of a target that is written otherwise than it would be printed.
-    code: Option<Trouble>,
-    /// Whether rows with empty cells were left out.
-    dropped: bool,
-    fault: Option<Trouble>,
-}
-
-impl<R> Default for Parsed<R> {
-    fn default() -> Self {
-        let (inputs, targets) = (Vec::new(), Vec::new());
-        let (unknown_category, code, fault) = (None, None, None);
-        Parsed {
-            inputs,
-            targets,
-            rows: 0,
-            lines: 0,
-            unknown_categories: 0,
-            unknown_category,
-            code,
-            dropped: false,
-            fault,
-        }
-    }
-}
-
-impl<R> Parsed<R> {
-    fn clear(&mut self) {
-        self.inputs.clear();
-        self.targets.clear();
-        (self.rows, self.lines, self.fault) = (0, 0, None);
-        (self.unknown_categories, self.unknown_category, self.code, self.dropped) = (0, None, None, false);
-    }
-}
-
-/// A fault before its place in the file is known.
-#[derive(Debug)]
-struct Trouble {
-    /// Line within the chunk, counted from 1.
-    line: Option<u64>,
-    /// Column, counted from 0.
-    column: Option<usize>,
-    message: String,
-    /// Whether it is about an empty cell.
-    gap: bool,
-}
-
-impl Trouble {
-    fn new(line: Option<u64>, column: Option<usize>, message: String) -> Self {
-        Trouble { line, column, message, gap: false }
     }
 }
 
@@ -686,10 +460,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn skip(&mut self, j: usize, columns: usize) -> Result<(), Trouble> {
-        self.field(j, columns).map(|_| ())
-    }
-
     /// Field `j` of `columns`, without quotes and blanks around it.
     fn field(&mut self, j: usize, columns: usize) -> Result<Cow<'a, [u8]>, Trouble> {
         let start = self.at;
@@ -703,7 +473,7 @@ impl<'a> Scanner<'a> {
         } else {
             format!("the row has more than {columns} fields")
         };
-        Err(Trouble::new(Some(self.line), None, message))
+        Err(Trouble::of_line(self.line, message))
     }
 
     /// Moves past the end of a field at `end`, if one can be there: a separator, or for the last field a line end.
@@ -731,7 +501,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn trouble(&self, column: usize, message: String) -> Trouble {
-        Trouble::new(Some(self.line), Some(column), message)
+        Trouble::of_cell((self.line, column), message)
     }
 
     /// The field that began at `start` and has just been passed, without quotes and blanks around it.
@@ -907,17 +677,6 @@ fn count_lines(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
-fn view<R>(data: &[R], rows: usize, columns: usize) -> ArrayView2<'_, R> {
-    ArrayView2::from_shape((rows, columns), &data[..rows * columns]).expect("rows times columns numbers")
-}
-
-/// What a first row is, for somebody who knows some of the columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    Header,
-    Data,
-}
-
 /// The cells of a first row, as they are and as the names that they would be: an empty one is called by its number.
 struct FirstRow<'a> {
     fields: &'a [Vec<u8>],
@@ -994,7 +753,7 @@ fn not_text(input: &Input, options: &Options, text: &[u8], nul: usize) -> bochne
     let separator = options.separator.unwrap_or_else(|| guess_separator(text));
     let line_start = memchr::memrchr(b'\n', &text[..nul]).map_or(0, |at| at + 1);
     let mut scanner = Scanner { at: line_start, ..Scanner::new(text, separator) };
-    let mut column = 1;
+    let mut column = 0;
     while let Ok((_, end)) = take_field(text, scanner.at, separator)
         && end <= nul
         && scanner.close(end, false)
@@ -1002,7 +761,7 @@ fn not_text(input: &Input, options: &Options, text: &[u8], nul: usize) -> bochne
         column += 1;
     }
     let line = Some(count_lines(&text[..nul]) + 1);
-    Fault { line, column: Some((column, None)), ..Fault::new(&input.name, format!("found {NUL_BYTE}")) }.into()
+    Fault::at(input, line, column, format!("found {NUL_BYTE}")).into()
 }
 
 /// The fields of the row that begins where `scanner` is, which passes it; or the column of a fault, and what it is.
@@ -1010,7 +769,7 @@ fn fields_of(scanner: &mut Scanner<'_>) -> Result<Vec<Vec<u8>>, (usize, &'static
     let mut fields = Vec::new();
     loop {
         let (field, end) =
-            take_field(scanner.bytes, scanner.at, scanner.separator).map_err(|message| (fields.len() + 1, message))?;
+            take_field(scanner.bytes, scanner.at, scanner.separator).map_err(|message| (fields.len(), message))?;
         if field.contains(&b'\n') {
             scanner.next_line += count_lines(&field);
         }
@@ -1039,7 +798,7 @@ fn beginning_of_rows(text: &[u8]) -> (usize, u64) {
 
 /// The separator that the first lines speak for; where `judge` can make nothing of the first row, one with which it can. And
 /// whether there is one.
-fn separator_of(text: &[u8], options: &Options, judge: &impl Fn(&FirstRow<'_>) -> Option<Verdict>) -> (u8, bool) {
+fn separator_of(text: &[u8], options: &Options, judge: &impl Fn(&FirstRow<'_>) -> Option<bool>) -> (u8, bool) {
     let guess = options.separator.unwrap_or_else(|| guess_separator(text));
     let is_known = |separator: &u8| {
         let mut scanner = Scanner::new(text, *separator);
@@ -1052,16 +811,17 @@ fn separator_of(text: &[u8], options: &Options, judge: &impl Fn(&FirstRow<'_>) -
     }
 }
 
-/// Separator, header, names and the first rows; `judge` knows a header by its names, or data by the columns there should be.
+/// Separator and header, names and the first rows; `judge` knows a header (true) by its
+/// names, or data (false) by the columns there should be.
 fn look(
-    input: &Input,
+    input: Input,
     options: &Options,
-    judge: impl Fn(&FirstRow<'_>) -> Option<Verdict>,
-) -> Result<(Dialect, Vec<String>, Vec<Record>)> {
+    judge: impl Fn(&FirstRow<'_>) -> Option<bool>,
+) -> Result<(Source, Vec<String>, Vec<Record>)> {
     let mut first = Buffer::default();
     let quotes = options.separator.map_or(Quotes::AfterAny, Quotes::After);
     let mut chunks = Chunks::new(input.bytes()?, 0, quotes).eagerly(input.is_stream());
-    chunks.next(&mut first).map_err(|e| input.fault(cannot_read(&e)))?;
+    chunks.next(&mut first).map_err(|e| input.unreadable(e))?;
     // Lines that have not arrived yet: a row says whether that above it is a header, which may tell it itself.
     let tells = |text: &[u8]| separator_of(&text[beginning_of_rows(text).0..], options, &judge).1;
     while input.is_stream()
@@ -1069,7 +829,7 @@ fn look(
         && rows_of(first.lines(), b'\n').take(2).count() < 2
         && !tells(first.lines())
     {
-        if !chunks.next_too(&mut first).map_err(|e| input.fault(cannot_read(&e)))? {
+        if !chunks.next_too(&mut first).map_err(|e| input.unreadable(e))? {
             break;
         }
     }
@@ -1081,7 +841,7 @@ fn look(
         return Err(input.fault(format!("the text is {encoding}; save it as UTF-8")));
     }
     if let Some(nul) = memchr::memchr(0, &text[..text.len().min(4096)]) {
-        return Err(not_text(input, options, text, nul));
+        return Err(not_text(&input, options, text, nul));
     }
     let (mut at, mut lines) = beginning_of_rows(text);
     let (separator, _) = separator_of(&text[at..], options, &judge);
@@ -1089,21 +849,16 @@ fn look(
     let mut scanner = Scanner { at, ..Scanner::new(text, separator) };
     while records.len() <= SAMPLE_ROWS && scanner.next_row() {
         let line = lines + scanner.line;
-        let fields = fields_of(&mut scanner).map_err(|(column, message)| Fault {
-            line: Some(line),
-            column: Some((column, None)),
-            ..Fault::new(&input.name, message)
-        })?;
+        let fields =
+            fields_of(&mut scanner).map_err(|(j, message)| Fault::at(&input, Some(line), j, message.into()))?;
         records.push(Record { fields, line, end: scanner.at });
     }
     let Some((first, rest)) = records.split_first() else { return Err(input.fault("there are no rows")) };
-    let header = options.header.unwrap_or_else(|| match judge(&FirstRow::new(&first.fields)) {
-        Some(verdict) => verdict == Verdict::Header,
-        None => looks_like_header(&first.fields, rest),
-    });
+    let header = options.header.or_else(|| judge(&FirstRow::new(&first.fields)));
+    let header = header.unwrap_or_else(|| looks_like_header(&first.fields, rest));
     let names = if header {
         let lines_of_header = count_lines(&text[at..first.end]);
-        let names = header_names(input, lines + 1, &first.fields)?;
+        let names = header_names(&input, lines + 1, &first.fields)?;
         (at, lines) = (first.end, lines + lines_of_header);
         records.remove(0);
         names
@@ -1112,30 +867,17 @@ fn look(
     };
     let row_bytes = records.last().map_or(0, |last| (last.end - at) / records.len());
     let dialect = Dialect { separator, header, skipped_bytes: at, skipped_lines: lines, row_bytes };
-    Ok((dialect, names, records))
+    Ok((Source { input, dialect }, names, records))
 }
 
 fn header_names(input: &Input, line: u64, fields: &[Vec<u8>]) -> Result<Vec<String>> {
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let mut names = Vec::with_capacity(fields.len());
-    for (j, field) in fields.iter().enumerate() {
-        let fault = |message: String| Fault {
-            line: Some(line),
-            column: Some((j + 1, None)),
-            ..Fault::new(&input.name, message)
-        };
-        let name = word(field).map_err(fault)?;
-        let name = if name.is_empty() { (j + 1).to_string() } else { name.to_owned() };
-        if let Some(first) = places.insert(name.clone(), j) {
-            return Err(fault(format!(
-                "the name {} is already taken by column {}",
-                excerpt(name.as_bytes()),
-                first + 1
-            ))
-            .into());
-        }
-        names.push(name);
-    }
+    let name = |(j, field): (usize, &Vec<u8>)| match word(field) {
+        Ok("") => Ok((j + 1).to_string()),
+        Ok(name) => Ok(name.to_owned()),
+        Err(message) => Err(Fault::at(input, Some(line), j, message)),
+    };
+    let names = fields.iter().enumerate().map(name).collect::<Result<Vec<String>, Fault>>()?;
+    check_names(input, Some(line), &names)?;
     Ok(names)
 }
 

@@ -1,5 +1,6 @@
 //! What is wrong with a file, and where: one sentence with file, line and column.
 
+use super::input::Input;
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
@@ -20,6 +21,11 @@ pub struct Fault {
 impl Fault {
     pub(super) fn new(file: &str, message: impl Into<String>) -> Self {
         Fault { file: file.to_owned(), line: None, column: None, message: message.into() }
+    }
+
+    /// In column `j`, counted from 0, which has no name.
+    pub(super) fn at(input: &Input, line: Option<u64>, j: usize, message: String) -> Self {
+        Fault { line, column: Some((j + 1, None)), ..Fault::new(&input.name, message) }
     }
 }
 

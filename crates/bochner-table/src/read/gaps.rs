@@ -1,67 +1,96 @@
 //! Empty cells of dense rows: NaN in arrays and in LIBSVM files.
 
-use super::columns::{Thinned, absent};
-use super::schema::{Column, Kind, Missing};
-use super::{Element, Result, Visit};
-use bochner::Error;
+use super::columns::{Facts, absent, empty, view};
+use super::input::Input;
+use super::schema::{Column, Kind, Missing, Schema};
+use super::{Element, Options, Result, Visit};
 use bochner::rows::RowBlock;
-use ndarray::ArrayView2;
 use std::borrow::Cow;
+
+/// Rows of numbers, NaN among them.
+pub(super) trait Dense {
+    /// What is said about how columns are counted.
+    const COUNTED: &str;
+
+    fn parts(&self) -> (&Input, &Schema, &Gaps);
+
+    /// Delivers the number of the first row, inputs and targets of all rows in blocks, gaps as they are.
+    fn read_blocks<R: Element>(&self, visit: &mut dyn FnMut(usize, &[R], &[R]) -> Result<()>) -> Result<()>;
+
+    /// Number of rows, if none of so many is left out.
+    fn kept(&self, rows: usize) -> Option<usize> {
+        (self.parts().2.missing != Missing::Drop).then_some(rows)
+    }
+
+    /// The same gaps, which pass so far, with what fills those of every input: its mean or its median in all rows.
+    fn learned_gaps(&self) -> Result<Gaps> {
+        let (input, schema, gaps) = self.parts();
+        let mut fills = vec![gaps.missing.fills().then_some(0.0); schema.inputs.len()];
+        if matches!(gaps.missing, Missing::Mean | Missing::Median) {
+            let mut facts = vec![Facts::of_numbers(gaps.missing); fills.len()];
+            self.read_blocks::<f64>(&mut |_, inputs, _| {
+                for row in inputs.chunks_exact(facts.len()) {
+                    let there = facts.iter_mut().zip(row).filter(|(_, value)| !value.is_nan());
+                    there.for_each(|(fact, value)| fact.add_number(*value));
+                }
+                Ok(())
+            })?;
+            for ((fill, fact), Column { name, .. }) in fills.iter_mut().zip(&facts).zip(&schema.inputs) {
+                let told = || input.fault(format!("column {name}{}: {}", Self::COUNTED, empty(false, name)));
+                *fill = Some(fact.fill().ok_or_else(told)?);
+            }
+        }
+        Ok(Gaps { fills, ..gaps.clone() })
+    }
+
+    /// Delivers all rows in blocks, their gaps mended.
+    fn deliver<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
+        let (input, schema, gaps) = self.parts();
+        let (d, t) = (schema.inputs.len(), schema.targets.len());
+        let mut any = false;
+        self.read_blocks(&mut |start, inputs, targets| {
+            let (mut rows, mut labels) = (Cow::Borrowed(inputs), Cow::Borrowed(targets));
+            let n = match gaps.allowed() {
+                true => gaps.mend((d, t), rows.to_mut(), labels.to_mut()).map_err(|i| {
+                    input.fault(format!("row {} (counted from 1): {}", start + i + 1, gaps.absent(true)))
+                })?,
+                false => inputs.len() / d.max(1),
+            };
+            any |= n > 0;
+            match n {
+                0 => Ok(()),
+                _ => visit(RowBlock { rows: view(&rows, n, d), targets: view(&labels, n, t), weights: None }),
+            }
+        })?;
+        if any { Ok(()) } else { Err(input.fault("there are no rows")) }
+    }
+}
 
 /// What becomes of NaN.
 #[derive(Debug, Clone)]
 pub(super) struct Gaps {
-    pub(super) missing: Missing,
+    missing: Missing,
     /// What fills the gaps of every input.
     pub(super) fills: Vec<Option<f64>>,
     /// What is said about a gap to users of a model.
-    pub(super) advice: Option<&'static str>,
+    advice: Option<&'static str>,
     /// Whether all of these are targets: labels of another array.
     pub(super) labels: bool,
 }
 
 impl Gaps {
-    /// NaN is refused.
-    pub(super) fn none() -> Self {
-        Gaps { missing: Missing::Refuse, fills: Vec::new(), advice: None, labels: false }
+    /// NaN is refused, or passes if it is learned what becomes of it.
+    pub(super) fn new(missing: Missing, options: &Options) -> Self {
+        Gaps { missing, fills: Vec::new(), advice: options.advice, labels: false }
     }
 
     /// NaN becomes what the columns say.
-    pub(super) fn known(missing: Missing, inputs: &[Column]) -> Self {
+    pub(super) fn known(inputs: &[Column], options: &Options) -> Self {
         let fill = |column: &Column| match column.kind {
-            Kind::Number { fill } => fill.or(missing.fills().then_some(0.0)),
+            Kind::Number { fill } => fill.or(options.missing.fills().then_some(0.0)),
             Kind::Words { .. } => None,
         };
-        Gaps { missing, fills: inputs.iter().map(fill).collect(), ..Gaps::none() }
-    }
-
-    /// NaN becomes the mean or the median of its column: `rows` hands out all rows of `d` numbers each, block by block.
-    /// `empty` makes the error about a column that has neither.
-    pub(super) fn learn(
-        missing: Missing,
-        d: usize,
-        rows: impl FnOnce(&mut dyn FnMut(&[f64])) -> Result<()>,
-        empty: impl Fn(usize) -> Error,
-    ) -> Result<Self> {
-        let mut fills = vec![missing.fills().then_some(0.0); d];
-        match missing {
-            Missing::Mean => {
-                let mut sums = vec![(0.0, 0u64); d];
-                rows(&mut |block| each(block, d, |j, v| sums[j] = (sums[j].0 + v, sums[j].1 + 1)))?;
-                for (j, (fill, (sum, n))) in fills.iter_mut().zip(sums).enumerate() {
-                    *fill = if n > 0 { Some(sum / n as f64) } else { return Err(empty(j)) };
-                }
-            }
-            Missing::Median => {
-                let mut values = vec![Thinned::default(); d];
-                rows(&mut |block| each(block, d, |j, v| values[j].push(v)))?;
-                for (j, (fill, values)) in fills.iter_mut().zip(&values).enumerate() {
-                    *fill = if values.is_empty() { return Err(empty(j)) } else { Some(values.median()) };
-                }
-            }
-            Missing::Refuse | Missing::Zero | Missing::Drop => {}
-        }
-        Ok(Gaps { missing, fills, ..Gaps::none() })
+        Gaps { fills: inputs.iter().map(fill).collect(), ..Gaps::new(options.missing, options) }
     }
 
     /// What is said about a gap.
@@ -72,35 +101,6 @@ impl Gaps {
     /// Whether rows may hold NaN on their way through.
     pub(super) fn allowed(&self) -> bool {
         self.missing != Missing::Refuse
-    }
-
-    /// What fills the gaps of input `j`.
-    pub(super) fn fill(&self, j: usize) -> Option<f64> {
-        self.fills.get(j).copied().flatten()
-    }
-
-    /// Hands rows of `d` inputs and `t` targets over with their gaps mended; whether any were left. `untold` makes the error
-    /// about a row whose target is missing.
-    pub(super) fn deliver<R: Element>(
-        &self,
-        (d, t): (usize, usize),
-        (inputs, targets): (&[R], &[R]),
-        untold: impl Fn(usize) -> Error,
-        visit: Visit<'_, R>,
-    ) -> Result<bool> {
-        let (mut rows, mut labels) = (Cow::Borrowed(inputs), Cow::Borrowed(targets));
-        let n = match self.allowed() {
-            true => self.mend((d, t), rows.to_mut(), labels.to_mut()).map_err(untold)?,
-            false => inputs.len() / d.max(1),
-        };
-        if n > 0 {
-            visit(RowBlock {
-                rows: ArrayView2::from_shape((n, d), &rows).expect("n times d numbers"),
-                targets: ArrayView2::from_shape((n, t), &labels).expect("n times t numbers"),
-                weights: None,
-            })?;
-        }
-        Ok(n > 0)
     }
 
     /// Fills gaps in or takes their rows out; the number of rows that are left, or the row whose target is missing.
@@ -139,45 +139,60 @@ impl Gaps {
     }
 }
 
-fn each(block: &[f64], d: usize, mut visit: impl FnMut(usize, f64)) {
-    for row in block.chunks_exact(d) {
-        row.iter().enumerate().filter(|(_, v)| !v.is_nan()).for_each(|(j, v)| visit(j, *v));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const NAN: f64 = f64::NAN;
 
-    fn mended(missing: Missing) -> std::result::Result<(usize, Vec<f64>, Vec<f64>), usize> {
-        let rows = [1.0, 10.0, NAN, 20.0, 4.0, NAN, 4.0, 60.0];
-        let blocks = |visit: &mut dyn FnMut(&[f64])| {
-            rows.chunks(4).for_each(visit);
+    /// Rows of two inputs and a target.
+    struct Rows(Input, Schema, Gaps);
+
+    impl Dense for Rows {
+        const COUNTED: &str = "";
+
+        fn parts(&self) -> (&Input, &Schema, &Gaps) {
+            (&self.0, &self.1, &self.2)
+        }
+
+        fn read_blocks<R: Element>(&self, visit: &mut dyn FnMut(usize, &[R], &[R]) -> Result<()>) -> Result<()> {
+            let rows = [1.0, 10.0, NAN, 20.0, 4.0, NAN, 4.0, 60.0].map(R::from_f64);
+            let targets = [0.0, 1.0, 2.0, 3.0].map(R::from_f64);
+            visit(0, &rows[..4], &targets[..2])?;
+            visit(2, &rows[4..], &targets[2..])
+        }
+    }
+
+    fn mended(missing: Missing) -> (Vec<f64>, Vec<f64>) {
+        let options = Options { missing, ..Options::default() };
+        let schema = Schema { inputs: ["a", "b"].map(Column::number).to_vec(), targets: vec![Column::number("y")] };
+        let mut rows = Rows(Input::from_bytes("t", Vec::new()), schema, Gaps::new(missing, &options));
+        rows.2 = rows.learned_gaps().unwrap();
+        let (mut inputs, mut targets) = (Vec::new(), Vec::new());
+        rows.deliver::<f64>(&mut |block| {
+            inputs.extend(block.rows.iter());
+            targets.extend(block.targets.iter());
             Ok(())
-        };
-        let gaps = Gaps::learn(missing, 2, blocks, |j| panic!("column {j} has values"));
-        let (mut inputs, mut targets) = (rows.to_vec(), vec![0.0, 1.0, 2.0, 3.0]);
-        let kept = gaps.unwrap().mend((2, 1), &mut inputs, &mut targets)?;
-        Ok((kept, inputs, targets))
+        })
+        .unwrap();
+        (inputs, targets)
     }
 
     #[test]
     fn gaps_get_what_was_asked_for() {
         let all = vec![0.0, 1.0, 2.0, 3.0];
         let mean = vec![1.0, 10.0, 3.0, 20.0, 4.0, 30.0, 4.0, 60.0];
-        assert_eq!(mended(Missing::Mean), Ok((4, mean, all.clone())));
+        assert_eq!(mended(Missing::Mean), (mean, all.clone()));
         let median = vec![1.0, 10.0, 4.0, 20.0, 4.0, 20.0, 4.0, 60.0];
-        assert_eq!(mended(Missing::Median), Ok((4, median, all.clone())));
+        assert_eq!(mended(Missing::Median), (median, all.clone()));
         let zero = vec![1.0, 10.0, 0.0, 20.0, 4.0, 0.0, 4.0, 60.0];
-        assert_eq!(mended(Missing::Zero), Ok((4, zero, all)));
-        assert_eq!(mended(Missing::Drop), Ok((2, vec![1.0, 10.0, 4.0, 60.0], vec![0.0, 3.0])));
+        assert_eq!(mended(Missing::Zero), (zero, all));
+        assert_eq!(mended(Missing::Drop), (vec![1.0, 10.0, 4.0, 60.0], vec![0.0, 3.0]));
     }
 
     #[test]
     fn a_missing_target_is_never_filled_in() {
-        let gaps = Gaps::learn(Missing::Zero, 1, |_| Ok(()), |j| panic!("column {j} is filled with zeros")).unwrap();
+        let gaps = Gaps::new(Missing::Zero, &Options::default());
         assert_eq!(gaps.mend((1, 1), &mut vec![1.0, 2.0], &mut vec![1.0, NAN]), Err(1));
     }
 }

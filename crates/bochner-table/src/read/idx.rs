@@ -1,19 +1,25 @@
 //! IDX, the format of MNIST: `0 0 type axes`, the sizes and the numbers, all big-endian.
 
-use super::Result;
-use super::input::{Input, cannot_read, read_up_to};
-use super::numbers::{NumberType, Numbers};
+use super::input::{Input, read_up_to};
+use super::numbers::{Matrix, NumberType, Numbers};
+use super::{Format, Result};
 use std::io::Read;
 
+pub(super) const FORMAT: Format = Format::array(
+    "IDX",
+    |start, _| is_magic(start),
+    |input, selection, _| Matrix::whole(input, read_header, selection),
+);
+
 /// Whether a file begins like an IDX file.
-pub(super) fn is_magic(start: &[u8]) -> bool {
+fn is_magic(start: &[u8]) -> bool {
     matches!(start, [0, 0, 0x08 | 0x09 | 0x0b..=0x0e, 1..=8, ..])
 }
 
 /// Reads the header; gives the array and the position of its first number.
-pub(super) fn read_header(input: &Input, source: &mut dyn Read) -> Result<(Numbers, u64)> {
+fn read_header(input: &Input, source: &mut dyn Read) -> Result<(Numbers, u64)> {
     let mut read = |bytes: &mut [u8]| -> Result<()> {
-        let found = read_up_to(source, bytes).map_err(|e| input.fault(cannot_read(&e)))?;
+        let found = read_up_to(source, bytes).map_err(|e| input.unreadable(e))?;
         if found == bytes.len() { Ok(()) } else { Err(input.fault("the IDX header is truncated")) }
     };
     let mut magic = [0; 4];

@@ -5,9 +5,9 @@ use super::fault::Fault;
 use bochner::Error;
 use flate2::bufread::GzDecoder;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,12 +16,10 @@ pub(super) type Bytes = Box<dyn Read + Send>;
 
 #[derive(Debug, Clone)]
 enum Origin {
-    File(PathBuf),
-    /// Standard input, copied to an unnamed file so that it can be read more than once.
-    Spool(Arc<File>),
+    /// A file, memory, or standard input copied to an unnamed file so that it can be read more than once.
+    Kept(Place),
     /// Standard input as it comes.
     Stream(Arc<Mutex<Once>>),
-    Memory(Arc<[u8]>),
 }
 
 /// A stream that is read once. What comes before the last pass begins is kept, so that others can look at its beginning.
@@ -49,6 +47,7 @@ impl std::fmt::Debug for Once {
 struct Beginning {
     once: Arc<Mutex<Once>>,
     at: usize,
+    taken: Arc<AtomicU64>,
 }
 
 impl Read for Beginning {
@@ -67,6 +66,7 @@ impl Read for Beginning {
             }
         };
         self.at += n;
+        self.taken.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
     }
 }
@@ -102,11 +102,10 @@ impl Input {
             return Self::from_stream("standard input", Box::new(io::stdin()));
         }
         let name = path.display().to_string();
-        let told = |e: &io::Error| Error::from(Fault::new(&name, cannot_read(e)));
-        let file = File::open(path).map_err(|e| told(&e))?;
-        if file.metadata().map_err(|e| told(&e))?.is_file() {
-            let origin = Origin::File(path.to_owned());
-            return Self::finish(name.clone(), origin).map_err(|e| told(&e));
+        let told = |e: io::Error| Error::from(Fault::new(&name, cannot_read(&e)));
+        let file = File::open(path).map_err(told)?;
+        if file.metadata().map_err(told)?.is_file() {
+            return Self::finish(&name, Origin::Kept(Place::File(Arc::new(file))));
         }
         if path.is_dir() {
             return Err(Fault::new(&name, "expected a file, found a folder").into());
@@ -116,9 +115,7 @@ impl Input {
 
     /// Bytes in memory.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Self {
-        let gzip = bytes.starts_with(&GZIP);
-        let origin = Origin::Memory(bytes.into());
-        Input { name: name.to_owned(), origin, gzip, carriage_returns: false, taken: Arc::default() }
+        Self::finish(name, Origin::Kept(Place::Memory(bytes.into()))).expect("memory can be read")
     }
 
     /// Bytes that come but once, for tests of them.
@@ -127,8 +124,7 @@ impl Input {
     /// Bytes that cannot be read.
     pub fn from_stream(name: &str, source: Box<dyn Read + Send>) -> Result<Self> {
         let once = Once { source, kept: Vec::new(), pass: Pass::Looking };
-        let told = |e: io::Error| Error::from(Fault::new(name, cannot_read(&e)));
-        Self::finish(name.to_owned(), Origin::Stream(Arc::new(Mutex::new(once)))).map_err(told)
+        Self::finish(name, Origin::Stream(Arc::new(Mutex::new(once))))
     }
 
     /// Whether bytes come but once.
@@ -147,9 +143,9 @@ impl Input {
             Ok(spool)
         };
         self.last_pass();
-        let spool = copy().map_err(|e: io::Error| self.fault(cannot_read(&e)))?;
+        let spool = copy().map_err(|e| self.unreadable(e))?;
         self.taken.store(0, Ordering::Relaxed);
-        Ok(Input { origin: Origin::Spool(Arc::new(spool)), ..self })
+        Ok(Input { origin: Origin::Kept(Place::File(Arc::new(spool))), ..self })
     }
 
     /// Says that the next reader is the last one: nothing more of a stream has to be kept.
@@ -159,11 +155,12 @@ impl Input {
         }
     }
 
-    fn finish(name: String, origin: Origin) -> io::Result<Self> {
+    fn finish(name: &str, origin: Origin) -> Result<Self> {
+        let name = name.to_owned();
         let mut input = Input { name, origin, gzip: false, carriage_returns: false, taken: Arc::default() };
         let mut magic = [0; 2];
-        let mut raw = input.raw()?;
-        input.gzip = read_up_to(&mut raw, &mut magic)? == 2 && magic == GZIP;
+        let read = input.raw().and_then(|mut raw| read_up_to(&mut raw, &mut magic));
+        input.gzip = read.map_err(|e| input.unreadable(e))? == 2 && magic == GZIP;
         input.taken.store(0, Ordering::Relaxed);
         Ok(input)
     }
@@ -173,16 +170,15 @@ impl Input {
     /// # Errors
     /// A file that has become unreadable.
     pub fn bytes(&self) -> Result<Bytes> {
-        let raw = self.raw().map_err(|e| self.fault(cannot_read(&e)))?;
+        let raw = self.raw().map_err(|e| self.unreadable(e))?;
         let plain: Bytes = if self.gzip { Box::new(Gzip::new(raw)) } else { raw };
         Ok(if self.carriage_returns { Box::new(LineFeeds(plain)) } else { plain })
     }
 
     fn raw(&self) -> io::Result<Bytes> {
         let taken = Arc::clone(&self.taken);
-        Ok(match &self.origin {
-            Origin::File(path) => Box::new(Counted { inner: File::open(path)?, taken }),
-            Origin::Spool(file) => Box::new(Counted { inner: SharedFile { file: Arc::clone(file), at: 0 }, taken }),
+        match &self.origin {
+            Origin::Kept(place) => Ok(Box::new(Anywhere { place: place.clone(), taken }.from(0))),
             Origin::Stream(once) => {
                 let mut locked = once.lock().unwrap_or_else(PoisonError::into_inner);
                 locked.pass = match locked.pass {
@@ -190,37 +186,17 @@ impl Input {
                     Pass::Next => Pass::Last,
                     Pass::Last => return Err(io::Error::other("it comes from a pipe and can be read only once")),
                 };
-                Box::new(Counted { inner: Beginning { once: Arc::clone(once), at: 0 }, taken })
+                Ok(Box::new(Beginning { once: Arc::clone(once), at: 0, taken }))
             }
-            Origin::Memory(bytes) => Box::new(Counted { inner: Cursor::new(Arc::clone(bytes)), taken }),
-        })
-    }
-
-    /// Bytes from the beginning with random access, if they are not compressed.
-    pub(super) fn seekable(&self) -> Option<io::Result<Box<dyn ReadSeek>>> {
-        if self.gzip {
-            return None;
         }
-        Some(match &self.origin {
-            Origin::File(path) => File::open(path).map(|f| Box::new(f) as _),
-            Origin::Spool(file) => Ok(Box::new(SharedFile { file: Arc::clone(file), at: 0 }) as _),
-            Origin::Stream(_) => return None,
-            Origin::Memory(bytes) => Ok(Box::new(Cursor::new(Arc::clone(bytes))) as _),
-        })
     }
 
     /// Any bytes at any time, if they are not compressed.
-    pub(super) fn anywhere(&self) -> Option<io::Result<Anywhere>> {
-        if self.gzip {
-            return None;
+    pub(super) fn anywhere(&self) -> Option<Anywhere> {
+        match &self.origin {
+            Origin::Kept(place) if !self.gzip => Some(Anywhere { place: place.clone(), taken: self.taken() }),
+            _ => None,
         }
-        let place = match &self.origin {
-            Origin::File(path) => File::open(path).map(|f| Place::File(Arc::new(f))),
-            Origin::Spool(file) => Ok(Place::File(Arc::clone(file))),
-            Origin::Stream(_) => return None,
-            Origin::Memory(bytes) => Ok(Place::Memory(Arc::clone(bytes))),
-        };
-        Some(place.map(|place| Anywhere { place, taken: self.taken() }))
     }
 
     /// Size of the bytes if they are not compressed.
@@ -231,10 +207,9 @@ impl Input {
     /// Size of the file as it is stored, for progress.
     pub fn stored_len(&self) -> Option<u64> {
         match &self.origin {
-            Origin::File(path) => std::fs::metadata(path).ok().map(|m| m.len()),
-            Origin::Spool(file) => file.metadata().ok().map(|m| m.len()),
+            Origin::Kept(Place::File(file)) => file.metadata().ok().map(|m| m.len()),
+            Origin::Kept(Place::Memory(bytes)) => Some(bytes.len() as u64),
             Origin::Stream(_) => None,
-            Origin::Memory(bytes) => Some(bytes.len() as u64),
         }
     }
 
@@ -246,6 +221,10 @@ impl Input {
     pub(super) fn fault(&self, message: impl Into<String>) -> Error {
         Fault::new(&self.name, message).into()
     }
+
+    pub(super) fn unreadable(&self, error: io::Error) -> Error {
+        self.fault(cannot_read(&error))
+    }
 }
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -254,20 +233,59 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const PAGE: usize = 4096;
 
 /// Bytes that can be read at any position, on several threads at once.
+#[derive(Debug, Clone)]
 pub(super) struct Anywhere {
     place: Place,
     taken: Arc<AtomicU64>,
 }
 
+#[derive(Debug, Clone)]
 enum Place {
     File(Arc<File>),
     Memory(Arc<[u8]>),
 }
 
+impl Place {
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        match self {
+            #[cfg(unix)]
+            Place::File(file) => std::os::unix::fs::FileExt::read_at(&**file, buffer, at),
+            #[cfg(not(unix))]
+            Place::File(file) => {
+                // One position per file: readers take turns.
+                static TURN: Mutex<()> = Mutex::new(());
+                let _turn = TURN.lock();
+                let mut file = &**file;
+                io::Seek::seek(&mut file, io::SeekFrom::Start(at))?;
+                file.read(buffer)
+            }
+            Place::Memory(bytes) => bytes.get(usize::try_from(at).unwrap_or(usize::MAX)..).unwrap_or(&[]).read(buffer),
+        }
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.read_at(&mut buffer[done..], at.saturating_add(done as u64)) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Anywhere {
+    /// The bytes from `at` on, one after the other.
+    pub(super) fn from(self, at: u64) -> impl Read + Send {
+        Following { file: self, at }
+    }
+
     /// Fills `buffer` with the bytes from `at` on.
     pub(super) fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
-        self.fill(buffer, at)?;
+        self.place.read_exact_at(buffer, at)?;
         self.taken.fetch_add(buffer.len() as u64, Ordering::Relaxed);
         Ok(())
     }
@@ -280,45 +298,23 @@ impl Anywhere {
         let before = (at % PAGE as u64) as usize;
         scratch.resize(scratch.len().max(before + len + PAGE), 0);
         let first = scratch.as_ptr().addr().wrapping_neg() % PAGE;
-        self.fill(&mut scratch[first..][..before + len], at - before as u64)?;
+        self.place.read_exact_at(&mut scratch[first..][..before + len], at - before as u64)?;
         self.taken.fetch_add(len as u64, Ordering::Relaxed);
         Ok(first + before..first + before + len)
     }
-
-    fn fill(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
-        match &self.place {
-            #[cfg(unix)]
-            Place::File(file) => std::os::unix::fs::FileExt::read_exact_at(&**file, buffer, at)?,
-            #[cfg(not(unix))]
-            Place::File(file) => {
-                // One position per file: readers take turns.
-                static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
-                let _turn = TURN.lock();
-                let mut file = &**file;
-                file.seek(SeekFrom::Start(at))?;
-                file.read_exact(buffer)?;
-            }
-            Place::Memory(bytes) => {
-                let mut rest = bytes.get(usize::try_from(at).unwrap_or(usize::MAX)..).unwrap_or(&[]);
-                rest.read_exact(buffer)?;
-            }
-        }
-        Ok(())
-    }
 }
 
-pub(super) trait ReadSeek: Read + Seek + Send {}
-impl<T: Read + Seek + Send> ReadSeek for T {}
-
-struct Counted<T> {
-    inner: T,
-    taken: Arc<AtomicU64>,
+/// A reader with its own position in a file that others read too.
+struct Following {
+    file: Anywhere,
+    at: u64,
 }
 
-impl<T: Read> Read for Counted<T> {
+impl Read for Following {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.inner.read(buffer)?;
-        self.taken.fetch_add(n as u64, Ordering::Relaxed);
+        let n = self.file.place.read_at(buffer, self.at)?;
+        self.at += n as u64;
+        self.file.taken.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
     }
 }
@@ -401,33 +397,6 @@ impl<T: Read> Read for LineFeeds<T> {
     }
 }
 
-/// A reader with its own position in a file that others read too.
-struct SharedFile {
-    file: Arc<File>,
-    at: u64,
-}
-
-impl Read for SharedFile {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut file = &*self.file;
-        file.seek(SeekFrom::Start(self.at))?;
-        let n = file.read(buffer)?;
-        self.at += n as u64;
-        Ok(n)
-    }
-}
-
-impl Seek for SharedFile {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.at = match to {
-            SeekFrom::Start(at) => at,
-            SeekFrom::Current(by) => self.at.saturating_add_signed(by),
-            SeekFrom::End(by) => self.file.metadata()?.len().saturating_add_signed(by),
-        };
-        Ok(self.at)
-    }
-}
-
 /// A file that vanishes when it is closed.
 fn unnamed_file() -> io::Result<File> {
     let path = std::env::temp_dir().join(format!(".bochner-input-{}", std::process::id()));
@@ -437,15 +406,23 @@ fn unnamed_file() -> io::Result<File> {
     Ok(file)
 }
 
+/// Bytes that are there without waiting for more; none at the end.
+pub(super) fn read_some(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match source.read(buffer) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
 /// Fills `buffer` as far as there are bytes.
 pub(super) fn read_up_to(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
-        match source.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(n) => filled += n,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
+        match read_some(source, &mut buffer[filled..])? {
+            0 => break,
+            n => filled += n,
         }
     }
     Ok(filled)

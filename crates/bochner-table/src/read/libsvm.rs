@@ -1,26 +1,28 @@
 //! LIBSVM: `label index:value index:value …`, one row per line, numbers that are 0 left out.
 
-use super::Result;
-use super::chunks::{Quotes, parse_in_order};
-use super::columns::empty;
+use super::chunks::{Lines, Quotes};
+use super::columns::{Trouble, narrowed};
 use super::fault::{Fault, excerpt};
-use super::gaps::Gaps;
+use super::gaps::{Dense, Gaps};
 use super::input::Input;
-use super::schema::{Column, Kind, Largest, Missing, Schema, Selection};
-use super::{Element, MOST_COLUMNS, Options, Visit};
+use super::schema::{Column, Largest, Missing, Schema, Selection};
+use super::{About, Element, Format, MOST_COLUMNS, Openable, Options, Result, Table, Visit};
 use std::collections::HashMap;
+
+pub(super) const FORMAT: Format =
+    Format { text: true, ..Format::table::<Libsvm>("LIBSVM", |_, first_row| looks_like(first_row)) };
 
 /// Chunks are as long as they may be: short rows become long ones here, of all the columns that there are.
 const ROW_BYTES: usize = usize::MAX;
 
 #[derive(Debug)]
-pub(super) struct Libsvm {
+struct Libsvm {
     input: Input,
     /// Where the value of an index goes.
     places: Places,
     gaps: Gaps,
     largest: Option<Largest>,
-    pub(super) schema: Schema,
+    schema: Schema,
     rows: usize,
 }
 
@@ -34,7 +36,7 @@ enum Places {
 }
 
 /// Whether a line is `label index:value …`; or has several labels or a query before its pairs, which is then said.
-pub(super) fn looks_like(line: &[u8]) -> bool {
+fn looks_like(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
     let label = words.next().is_some_and(|w| fast_float2::parse::<f64, _>(w).is_ok() || are_labels(w));
     let mut pairs = 0;
@@ -63,28 +65,6 @@ fn split_pair(word: &[u8]) -> Option<(u64, f64)> {
     Some((index, fast_float2::parse(&word[colon + 1..]).ok()?))
 }
 
-#[derive(Default)]
-struct Range {
-    lowest: Option<u64>,
-    highest: Option<u64>,
-    rows: usize,
-    lines: u64,
-    fault: Option<(u64, String)>,
-}
-
-struct Parsed<R> {
-    inputs: Vec<R>,
-    labels: Vec<R>,
-    lines: u64,
-    fault: Option<(u64, String)>,
-}
-
-impl<R> Default for Parsed<R> {
-    fn default() -> Self {
-        Parsed { inputs: Vec::new(), labels: Vec::new(), lines: 0, fault: None }
-    }
-}
-
 /// What a first walk over a file finds.
 struct Extent {
     /// Index of the first column: 1, or 0 where an index 0 occurs.
@@ -93,15 +73,62 @@ struct Extent {
     rows: usize,
 }
 
-fn number(name: String, fill: Option<f64>) -> Column {
-    Column { name, kind: Kind::Number { fill } }
+impl Libsvm {
+    fn new(input: Input, places: Places, gaps: Gaps, inputs: Vec<Column>, rows: usize, options: &Options) -> Self {
+        let schema = Schema { inputs, targets: vec![Column::number(LABEL)] };
+        Libsvm { input, places, gaps, largest: options.largest, schema, rows }
+    }
 }
 
-impl Libsvm {
+impl Dense for Libsvm {
+    const COUNTED: &str = "";
+
+    fn read_blocks<R: Element>(&self, visit: &mut dyn FnMut(usize, &[R], &[R]) -> Result<()>) -> Result<()> {
+        let d = self.schema.inputs.len();
+        let parse = |bytes: &[u8], (inputs, labels): &mut (Vec<R>, Vec<R>)| {
+            inputs.clear();
+            labels.clear();
+            each_row(bytes, &self.gaps, |label, pairs| {
+                let start = inputs.len();
+                inputs.resize(start + d, R::ZERO);
+                let mut seen = None;
+                for pair in pairs {
+                    let (index, value) = pair?;
+                    if seen.is_some_and(|s| index <= s) {
+                        return Err(format!("the index {index} comes twice or out of order"));
+                    }
+                    seen = Some(index);
+                    let place = match &self.places {
+                        Places::From(base) => (index - base.min(&index)) as usize,
+                        Places::Some(places) => match places.get(&index) {
+                            Some(place) => *place,
+                            None => continue,
+                        },
+                    };
+                    let cell = inputs[start..].get_mut(place).ok_or("the file has changed while being read")?;
+                    *cell = narrowed(value, self.largest)?;
+                }
+                labels.push(narrowed(label, self.largest)?);
+                Ok(())
+            })
+        };
+        let mut start = 0;
+        each_chunk(&self.input, parse, |(inputs, labels)| {
+            visit(start, inputs, labels)?;
+            start += labels.len();
+            Ok(())
+        })
+    }
+
+    fn parts(&self) -> (&Input, &Schema, &Gaps) {
+        (&self.input, &self.schema, &self.gaps)
+    }
+}
+
+impl Openable for Libsvm {
     /// Walks over the file once to find its columns, and again if gaps are filled in with what their columns hold.
-    pub(super) fn open(input: Input, selection: &Selection, options: &Options) -> Result<Self> {
-        let missing = options.missing;
-        let gaps = Gaps { missing, advice: options.advice, ..Gaps::none() };
+    fn open(input: Input, selection: &Selection, options: &Options) -> Result<Self> {
+        let gaps = Gaps::new(options.missing, options);
         let extent = walk(&input, &gaps)?;
         if extent.columns == 0 {
             return Err(input.fault("there are no columns"));
@@ -119,32 +146,18 @@ impl Libsvm {
                 Places::Some(chosen.inputs.iter().enumerate().map(place).collect())
             }
         };
-        let inputs: Vec<Column> = chosen.inputs.iter().map(|j| number(names[*j].clone(), None)).collect();
-        let schema = Schema { inputs, targets: vec![number(LABEL.into(), None)] };
-        let mut file = Libsvm { input, places, gaps, largest: options.largest, schema, rows: extent.rows };
-        if missing != Missing::Refuse {
-            let d = file.schema.inputs.len();
-            let rows = |visit: &mut dyn FnMut(&[f64])| {
-                file.read_blocks::<f64>(&mut |inputs, _| {
-                    visit(inputs);
-                    Ok(())
-                })
-            };
-            let learned = Gaps::learn(missing, d, rows, |j| {
-                let name = &file.schema.inputs[j].name;
-                file.input.fault(format!("column {name}: {}", empty(false, name)))
-            })?;
-            file.gaps = Gaps { advice: options.advice, ..learned };
-            for (j, column) in file.schema.inputs.iter_mut().enumerate() {
-                column.kind = Kind::Number { fill: file.gaps.fill(j) };
-            }
+        let inputs = chosen.inputs.iter().map(|j| Column::number(&names[*j])).collect();
+        let mut file = Libsvm::new(input, places, gaps, inputs, extent.rows, options);
+        if options.missing != Missing::Refuse {
+            file.gaps = file.learned_gaps()?;
+            file.schema.fill(|j| file.gaps.fills[j]);
         }
         Ok(file)
     }
 
     /// The columns of a schema, found by their indices; columns of an array, called 1, 2, …, are found as well.
-    pub(super) fn open_with(input: Input, schema: &Schema, options: &Options) -> Result<Self> {
-        let gaps = Gaps { advice: options.advice, ..Gaps::known(options.missing, &schema.inputs) };
+    fn open_with(input: Input, schema: Schema, options: &Options) -> Result<Self> {
+        let gaps = Gaps::known(&schema.inputs, options);
         let extent = walk(&input, &gaps)?;
         let indices: Option<Vec<u64>> = schema.inputs.iter().map(|c| c.name.parse().ok()).collect();
         let places = match &indices {
@@ -159,116 +172,59 @@ impl Libsvm {
         if indices.is_some_and(|indices| extent.base == 0 && found > 0 && !indices.contains(&0)) {
             return Err(input.fault("there is a column 0, which the model does not know: it counts from 1"));
         }
-        let schema = Schema { inputs: schema.inputs.clone(), targets: vec![number(LABEL.into(), None)] };
-        Ok(Libsvm { input, places, gaps, largest: options.largest, schema, rows: extent.rows })
-    }
-
-    /// Number of rows, where none is left out.
-    pub(super) fn len(&self) -> Option<usize> {
-        (self.gaps.missing != Missing::Drop).then_some(self.rows)
-    }
-
-    /// Delivers all rows in blocks.
-    pub(super) fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
-        let shape = (self.schema.inputs.len(), 1);
-        let mut any = false;
-        self.read_blocks(&mut |inputs: &[R], labels: &[R]| {
-            // Labels are never missing: the parser refuses rows without one.
-            any |= self.gaps.deliver(shape, (inputs, labels), |_| self.input.fault("a label is missing"), visit)?;
-            Ok(())
-        })?;
-        if any { Ok(()) } else { Err(self.input.fault("there are no rows")) }
-    }
-
-    /// Delivers inputs and labels of all rows in blocks, gaps as they are.
-    fn read_blocks<R: Element>(&self, visit: &mut dyn FnMut(&[R], &[R]) -> Result<()>) -> Result<()> {
-        let d = self.schema.inputs.len();
-        let parse = |bytes: &[u8], parsed: &mut Parsed<R>| {
-            parsed.inputs.clear();
-            parsed.labels.clear();
-            parsed.fault = None;
-            let (inputs, labels) = (&mut parsed.inputs, &mut parsed.labels);
-            let mut each = |_: u64, label: f64, pairs: &mut dyn Iterator<Item = Pair>| -> Result<(), String> {
-                let start = inputs.len();
-                inputs.resize(start + d, R::ZERO);
-                let mut seen = None;
-                for pair in pairs {
-                    let (index, value) = pair?;
-                    if seen.is_some_and(|s| index <= s) {
-                        return Err(format!("the index {index} comes twice or out of order"));
-                    }
-                    seen = Some(index);
-                    let place = match &self.places {
-                        Places::From(base) => (index - base.min(&index)) as usize,
-                        Places::Some(places) => match places.get(&index) {
-                            Some(place) => *place,
-                            None => continue,
-                        },
-                    };
-                    *inputs
-                        .get_mut(start + place)
-                        .filter(|_| place < d)
-                        .ok_or("the file has changed while being read")? = narrowed(value, self.largest)?;
-                }
-                labels.push(narrowed(label, self.largest)?);
-                Ok(())
-            };
-            match each_row(bytes, &self.gaps, &mut each) {
-                Ok(lines) => parsed.lines = lines,
-                Err(fault) => parsed.fault = Some(fault),
-            }
-        };
-        let mut line = 0;
-        parse_in_order(&self.input, 0, Quotes::Nowhere, ROW_BYTES, parse, |parsed| {
-            if let Some((at, message)) = parsed.fault.take() {
-                return Err(fault(&self.input, line + at, message));
-            }
-            line += parsed.lines;
-            if parsed.labels.is_empty() { Ok(()) } else { visit(&parsed.inputs, &parsed.labels) }
-        })
+        Ok(Libsvm::new(input, places, gaps, schema.inputs, extent.rows, options))
     }
 }
 
-/// A number in the precision asked for; NaN stays.
-fn narrowed<R: Element>(value: f64, largest: Option<Largest>) -> Result<R, String> {
-    if let Some(largest) = largest.filter(|largest| value.abs() > largest.value) {
-        return Err(format!("the number {value:e} is {}", largest.told));
+impl Table for Libsvm {
+    fn about(&self) -> About<'_> {
+        About::numbers(&self.schema, self.kept(self.rows))
     }
-    let number = R::from_f64(value);
-    if number.is_infinite() { Err(format!("the number {value:e} is too large for {}", R::NAME)) } else { Ok(number) }
+
+    fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
+        self.deliver(visit)
+    }
 }
 
 /// The name of the target.
 const LABEL: &str = "label";
 
+/// Parses all lines of a file.
+fn each_chunk<T: Default + Send>(
+    input: &Input,
+    parse: impl Fn(&[u8], &mut T) -> Result<u64, Trouble> + Sync,
+    mut visit: impl FnMut(&mut T) -> Result<()>,
+) -> Result<()> {
+    let lines = Lines { input, skip: (0, 0), quotes: Quotes::Nowhere, row_bytes: ROW_BYTES };
+    let locate = |trouble: Trouble, before: u64| {
+        let line = trouble.line.map(|line| before + line);
+        Fault { line, ..Fault::new(&input.name, trouble.message) }.into()
+    };
+    lines.parse_in_order(parse, locate, |parsed, _| visit(parsed))
+}
+
 /// Walks over a file to find its columns and rows.
 fn walk(input: &Input, gaps: &Gaps) -> Result<Extent> {
-    let (mut lowest, mut highest, mut rows, mut line) = (None, None, 0, 0);
+    // The lowest and the highest index, and the number of rows.
+    type Range = (Option<u64>, Option<u64>, usize);
     let parse = |bytes: &[u8], range: &mut Range| {
         *range = Range::default();
-        let mut each = |_: u64, _: f64, pairs: &mut dyn Iterator<Item = Pair>| -> Result<(), String> {
+        let (lowest, highest, rows) = range;
+        each_row(bytes, gaps, |_, pairs| {
             for pair in pairs {
                 let (index, _) = pair?;
-                range.lowest = Some(range.lowest.map_or(index, |l| l.min(index)));
-                range.highest = Some(range.highest.map_or(index, |h| h.max(index)));
+                *lowest = Some(lowest.map_or(index, |l| l.min(index)));
+                *highest = (*highest).max(Some(index));
             }
-            range.rows += 1;
+            *rows += 1;
             Ok(())
-        };
-        let outcome = each_row(bytes, gaps, &mut each);
-        match outcome {
-            Ok(lines) => range.lines = lines,
-            Err(fault) => range.fault = Some(fault),
-        }
+        })
     };
-    parse_in_order(input, 0, Quotes::Nowhere, ROW_BYTES, parse, |range| {
-        if let Some((at, message)) = range.fault.take() {
-            return Err(fault(input, line + at, message));
-        }
-        line += range.lines;
-        rows += range.rows;
-        lowest = lowest.min(range.lowest).or(range.lowest).or(lowest);
-        highest = highest.max(range.highest);
+    let (mut lowest, mut highest, mut rows) = Range::default();
+    each_chunk(input, parse, |range| {
+        lowest = lowest.into_iter().chain(range.0).min();
+        highest = highest.max(range.1);
+        rows += range.2;
         Ok(())
     })?;
     if rows == 0 {
@@ -283,19 +239,14 @@ fn walk(input: &Input, gaps: &Gaps) -> Result<Extent> {
     Ok(Extent { base, columns: found as usize, rows })
 }
 
-fn fault(input: &Input, line: u64, message: String) -> bochner::Error {
-    Fault { line: Some(line), ..Fault::new(&input.name, message) }.into()
-}
-
 type Pair = Result<(u64, f64), String>;
 
-/// Calls `each` with line number, label and pairs of every row, NaN among them if `gaps` are allowed; gives the number of
-/// lines.
+/// Calls `each` with label and pairs of every row, NaN among them if `gaps` are allowed; gives the number of lines.
 fn each_row(
     bytes: &[u8],
     gaps: &Gaps,
-    each: &mut dyn FnMut(u64, f64, &mut dyn Iterator<Item = Pair>) -> Result<(), String>,
-) -> Result<u64, (u64, String)> {
+    mut each: impl FnMut(f64, &mut dyn Iterator<Item = Pair>) -> Result<(), String>,
+) -> Result<u64, Trouble> {
     let mut lines = 0;
     for line in bytes.split_inclusive(|&c| c == b'\n') {
         lines += 1;
@@ -303,12 +254,10 @@ fn each_row(
         let mut words = line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
         let Some(first) = words.next() else { continue };
         let label = fast_float2::parse::<f64, _>(first).ok().filter(|l| l.is_finite());
+        let told = |message| Trouble::of_line(lines, message);
         let label = label.ok_or_else(|| {
-            let found = format!("expected a label, found {}", excerpt(first));
-            (
-                lines,
-                if are_labels(first) { format!("{found}: rows of several labels are not supported") } else { found },
-            )
+            let more = if are_labels(first) { ": rows of several labels are not supported" } else { "" };
+            told(format!("expected a label, found {}{more}", excerpt(first)))
         })?;
         let mut pairs = words.map(|word| match split_pair(word) {
             Some((_, value)) if value.is_nan() && !gaps.allowed() => {
@@ -322,7 +271,7 @@ fn each_row(
             )),
             None => Err(format!("expected index:value, found {}", excerpt(word))),
         });
-        each(lines, label, &mut pairs).map_err(|message| (lines, message))?;
+        each(label, &mut pairs).map_err(told)?;
     }
     Ok(lines)
 }

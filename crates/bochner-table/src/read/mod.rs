@@ -11,6 +11,23 @@
 //! Empty cells, NaN in arrays and in LIBSVM files, are refused, filled in, or left out with their rows.
 //!
 //! Contents decide, not the file's name.
+//!
+//! ```
+//! use bochner::rows::RowSource;
+//! use bochner_table::read::{Data, Input, Options, Selection};
+//!
+//! let input = Input::from_bytes("houses.csv", b"size,kind,price\n70,flat,200\n90,house,260\n".to_vec());
+//! let selection = Selection { targets: vec!["price".into()], ..Selection::default() };
+//! let data = Data::open(input, None, &selection, &Options::default())?;
+//! assert_eq!(data.schema().input_names(), ["size", "kind=flat", "kind=house"]);
+//! let mut prices = Vec::new();
+//! data.rows::<f64>().for_each_block(&mut |block| {
+//!     prices.extend(block.targets.iter().copied());
+//!     Ok(())
+//! })?;
+//! assert_eq!(prices, [200.0, 260.0]);
+//! # Ok::<(), bochner::Error>(())
+//! ```
 
 mod ahead;
 mod cells;
@@ -25,7 +42,7 @@ mod libsvm;
 mod npy;
 mod npz;
 mod numbers;
-mod parquet;
+pub(crate) mod parquet;
 mod schema;
 mod words;
 
@@ -36,9 +53,140 @@ pub use schema::{Column, Kind, Largest, Missing, Schema, Selection, Unknown};
 
 use bochner::rows::{RowBlock, RowSource};
 use bochner::scalar::Real;
-use numbers::{Body, Matrix, NumberType, Numbers};
-use std::io::Read;
+use columns::Columns;
+use numbers::{Matrix, NumberType};
+use std::fmt::Debug;
 use std::marker::PhantomData;
+
+/// All formats: recognition, messages and help are made from this list. The last one that knows the beginning of a file reads
+/// it; text comes first, as anything may be text.
+pub(crate) const FORMATS: &[&Format] =
+    &[&csv::FORMAT, &parquet::FORMAT, &npy::FORMAT, &npz::FORMAT, &idx::FORMAT, &libsvm::FORMAT];
+
+/// What there is to know about a file format.
+pub(crate) struct Format {
+    /// As people call it.
+    name: &'static str,
+    /// Whether files are lines of text, some of which end in carriage returns alone.
+    text: bool,
+    /// Whether files with known columns can be read as they come, in a single pass.
+    streams: bool,
+    begins: Begins,
+    open: Open,
+    /// How names of files end that can be written, and what writes them.
+    pub(crate) writes: &'static [(&'static str, crate::write::Begin)],
+}
+
+/// Whether a file is of a format, by its first bytes and by the first of its lines that is neither blank nor a comment.
+type Begins = fn(&[u8], &[u8]) -> bool;
+
+/// Opens an array, the columns of which are numbered, with or without the targets that it has beside it.
+type OpenArray = fn(Input, &Selection, bool) -> Result<Matrix>;
+
+enum Open {
+    Array(OpenArray),
+    Table(fn(Input, Wanted<'_>, &Options) -> Result<Box<dyn AnyTable>>),
+}
+
+impl Format {
+    const fn array(name: &'static str, begins: Begins, open: OpenArray) -> Self {
+        Format { name, text: false, streams: false, begins, open: Open::Array(open), writes: &[] }
+    }
+
+    const fn table<T: Openable>(name: &'static str, begins: Begins) -> Self {
+        Format { name, text: false, streams: false, begins, open: Open::Table(open_table::<T>), writes: &[] }
+    }
+}
+
+fn open_table<T: Openable>(input: Input, wanted: Wanted<'_>, options: &Options) -> Result<Box<dyn AnyTable>> {
+    Ok(Box::new(match wanted {
+        Wanted::Chosen(selection) => T::open(input, selection, options)?,
+        Wanted::Known(schema) => T::open_with(input, schema, options)?,
+    }))
+}
+
+/// Which columns of a file are wanted.
+enum Wanted<'a> {
+    /// Those that somebody asks for.
+    Chosen(&'a Selection),
+    /// Those of a known schema.
+    Known(Schema),
+}
+
+/// What is known about a table before its rows are read.
+struct About<'a> {
+    schema: &'a Schema,
+    /// Number of rows.
+    len: Option<usize>,
+    /// Columns with names, and what is found in them.
+    columns: Option<&'a Columns>,
+    lacks_header: bool,
+    same_units: bool,
+}
+
+impl<'a> About<'a> {
+    fn columns(columns: &'a Columns, len: Option<usize>) -> Self {
+        About { columns: Some(columns), ..Self::numbers(&columns.schema, len) }
+    }
+
+    fn numbers(schema: &'a Schema, len: Option<usize>) -> Self {
+        About { schema, len, columns: None, lacks_header: false, same_units: false }
+    }
+}
+
+/// A file of some format whose columns are known.
+trait Table: Debug + Send + Sync + 'static {
+    fn about(&self) -> About<'_>;
+
+    /// Delivers all rows in blocks.
+    fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()>
+    where
+        Self: Sized;
+}
+
+/// A table that knows how to open a file.
+trait Openable: Table + Sized {
+    /// Finds the columns asked for.
+    fn open(input: Input, selection: &Selection, options: &Options) -> Result<Self>;
+
+    /// Finds the columns of a known schema.
+    fn open_with(input: Input, schema: Schema, options: &Options) -> Result<Self>;
+}
+
+/// A table of any format.
+trait AnyTable: Table {
+    fn read_f32(&self, visit: Visit<'_, f32>) -> Result<()>;
+    fn read_f64(&self, visit: Visit<'_, f64>) -> Result<()>;
+}
+
+impl<T: Table> AnyTable for T {
+    fn read_f32(&self, visit: Visit<'_, f32>) -> Result<()> {
+        self.read(visit)
+    }
+
+    fn read_f64(&self, visit: Visit<'_, f64>) -> Result<()> {
+        self.read(visit)
+    }
+}
+
+/// `a, b or c`.
+pub(crate) fn alternatives(names: &[impl AsRef<str>]) -> String {
+    names.iter().enumerate().fold(String::new(), |text, (i, name)| {
+        let comma = match names.len() - i {
+            _ if i == 0 => "",
+            1 => " or ",
+            _ => ", ",
+        };
+        text + comma + name.as_ref()
+    })
+}
+
+/// What a data file may be, as help says it.
+#[must_use]
+pub fn help() -> String {
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+    format!("A {} file, plain or gzip; - for standard input", alternatives(&names))
+}
 
 /// A number type rows can be read into.
 pub trait Element: Real + sealed::Sealed + numbers::CastAll {
@@ -52,14 +200,23 @@ mod sealed {
     pub trait Sealed {
         #[allow(private_interfaces)]
         const KIND: super::NumberType;
+        #[allow(private_interfaces)]
+        fn read(table: &dyn super::AnyTable, visit: super::Visit<'_, Self>) -> super::Result<()>
+        where
+            Self: Sized;
     }
 }
 
 macro_rules! element {
-    ($t:ty, $bits:ty, $kind:ident) => {
+    ($t:ty, $bits:ty, $kind:ident, $read:ident) => {
         impl sealed::Sealed for $t {
             #[allow(private_interfaces)]
             const KIND: NumberType = NumberType::$kind;
+
+            #[allow(private_interfaces)]
+            fn read(table: &dyn AnyTable, visit: Visit<'_, Self>) -> Result<()> {
+                table.$read(visit)
+            }
         }
         impl Element for $t {
             fn bytes_mut(numbers: &mut [Self]) -> &mut [u8] {
@@ -76,8 +233,8 @@ macro_rules! element {
         }
     };
 }
-element!(f32, u32, F32);
-element!(f64, u64, F64);
+element!(f32, u32, F32, read_f32);
+element!(f64, u64, F64, read_f64);
 
 /// The core's result, with other errors where a place in the file is still to be added.
 type Result<T, E = bochner::Error> = std::result::Result<T, E>;
@@ -105,18 +262,10 @@ pub struct Options {
     pub largest: Option<Largest>,
 }
 
-#[derive(Debug)]
-enum Format {
-    Csv(csv::Csv),
-    Parquet(parquet::Parquet),
-    Matrix(Matrix),
-    Libsvm(libsvm::Libsvm),
-}
-
 /// A data file whose columns are known; rows are read as often as asked.
 #[derive(Debug)]
 pub struct Data {
-    format: Format,
+    table: Box<dyn AnyTable>,
     input: Input,
 }
 
@@ -126,21 +275,7 @@ impl Data {
     /// # Errors
     /// One sentence about what is wrong with the file, or which column is not there.
     pub fn open(input: Input, labels: Option<Input>, selection: &Selection, options: &Options) -> Result<Self> {
-        let mut input = input.spooled()?;
-        let recognised = recognise(&mut input)?;
-        let kept = input.clone();
-        let format = match recognised {
-            Recognised::Text => Format::Csv(csv::Csv::open(input, options, selection)?),
-            Recognised::Parquet => Format::Parquet(parquet::Parquet::open(input, options, selection)?),
-            Recognised::Libsvm => Format::Libsvm(libsvm::Libsvm::open(input, selection, options)?),
-            binary => Format::Matrix(open_matrix(input, binary, selection, true)?),
-        };
-        let format = match with_labels(format, labels)? {
-            Format::Matrix(matrix) if matrix.is_empty() => return Err(kept.fault("there are no rows")),
-            Format::Matrix(matrix) => Format::Matrix(matrix.within(options).learn_gaps(options.missing)?),
-            other => other,
-        };
-        Ok(Data { format, input: kept })
+        Self::open_any(input.spooled()?, labels, Wanted::Chosen(selection), options)
     }
 
     /// Opens a file with the columns of a known schema, with or without its targets; it may have no rows.
@@ -154,52 +289,13 @@ impl Data {
         with_targets: bool,
         options: &Options,
     ) -> Result<Self> {
-        let mut input = input;
-        let recognised = recognise(&mut input)?;
-        if recognised != Recognised::Text {
-            input = input.spooled()?;
+        let (mut known, expected) = (schema.clone(), schema.input_dim());
+        // Targets in a second file are not looked for in the first.
+        if !with_targets || labels.is_some() {
+            known.targets.clear();
         }
-        let kept = input.clone();
-        let format = match recognised {
-            Recognised::Text => {
-                // Targets in a second file are not looked for in the first.
-                let with_targets = with_targets && labels.is_none();
-                Format::Csv(csv::Csv::open_with(input, options, schema, with_targets)?)
-            }
-            Recognised::Parquet => {
-                let with_targets = with_targets && labels.is_none();
-                Format::Parquet(parquet::Parquet::open_with(input, options, schema, with_targets)?)
-            }
-            Recognised::Libsvm => Format::Libsvm(libsvm::Libsvm::open_with(input, schema, options)?),
-            binary => {
-                // Targets of their own are left alone where nobody asks for them: they may be anything in new files.
-                let own = with_targets && labels.is_none();
-                let matrix = open_matrix(input.clone(), binary, &Selection::default(), own)?;
-                // A file that still has its targets: columns of arrays are known by their numbers.
-                let numbered = |c: &Column| c.name.parse::<usize>().is_ok_and(|n| n <= matrix.schema.inputs.len());
-                let numbered = schema.inputs.iter().all(numbered) && schema.inputs.len() < matrix.schema.inputs.len();
-                Format::Matrix(if numbered {
-                    let names = |columns: &[Column]| columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
-                    let inside = with_targets
-                        && labels.is_none()
-                        && schema
-                            .targets
-                            .iter()
-                            .all(|c| c.name.parse::<usize>().is_ok_and(|n| n <= matrix.schema.inputs.len()));
-                    let targets = if inside { names(&schema.targets) } else { Vec::new() };
-                    let selection = Selection { inputs: Some(names(&schema.inputs)), targets, ..Selection::default() };
-                    open_matrix(input, binary, &selection, own)?
-                } else {
-                    matrix
-                })
-            }
-        };
-        let format = match with_labels(format, labels)? {
-            Format::Matrix(matrix) => Format::Matrix(matrix.within(options).with_gaps(options.missing, &schema.inputs)),
-            other => other,
-        };
-        let data = Data { format, input: kept };
-        let (found, expected) = (data.schema().input_dim(), schema.input_dim());
+        let data = Self::open_any(input, labels, Wanted::Known(known), options)?;
+        let found = data.schema().input_dim();
         if found == expected {
             // Tables of a known schema are read in one pass.
             data.input.last_pass();
@@ -209,57 +305,59 @@ impl Data {
         }
     }
 
+    fn open_any(mut input: Input, labels: Option<Input>, wanted: Wanted<'_>, options: &Options) -> Result<Self> {
+        let format = recognize(&mut input)?;
+        if !format.streams {
+            input = input.spooled()?;
+        }
+        let kept = input.clone();
+        let table = match (&format.open, labels) {
+            (Open::Array(open), labels) => {
+                let labels = labels.map(open_labels).transpose()?;
+                Box::new(Matrix::open(|selection, own| open(input.clone(), selection, own), labels, wanted, options)?)
+            }
+            (Open::Table(_), Some(labels)) => {
+                return Err(labels.fault("labels in a second file go with NPY and IDX files only"));
+            }
+            (Open::Table(open), None) => open(input, wanted, options)?,
+        };
+        Ok(Data { table, input: kept })
+    }
+
     /// The columns.
     pub fn schema(&self) -> &Schema {
-        match &self.format {
-            Format::Csv(csv) => &csv.schema,
-            Format::Parquet(parquet) => &parquet.schema,
-            Format::Matrix(matrix) => &matrix.schema,
-            Format::Libsvm(libsvm) => &libsvm.schema,
-        }
+        self.table.about().schema
     }
 
     /// Number of rows, where it is known before reading.
     pub fn len_hint(&self) -> Option<usize> {
-        match &self.format {
-            Format::Csv(_) => None,
-            Format::Parquet(parquet) => parquet.len(),
-            Format::Matrix(matrix) => matrix.len(),
-            Format::Libsvm(libsvm) => libsvm.len(),
-        }
+        self.table.about().len
     }
 
     /// Whether this is text without a header: its first row is data, and its columns are called by their numbers.
     pub fn lacks_header(&self) -> bool {
-        matches!(&self.format, Format::Csv(csv) if csv.lacks_header())
+        self.table.about().lacks_header
     }
 
     /// Where a target of numbers has one that is written otherwise than it would be printed (007), if such was read: as
     /// the name of a class it would be changed.
     pub fn code_among_targets(&self) -> Option<Fault> {
-        match &self.format {
-            Format::Csv(csv) => csv.codes.seen().map(|(_, first)| first),
-            _ => None,
-        }
+        self.table.about().columns?.codes.seen().map(|(_, first)| first)
     }
 
     /// Whether all columns are measured alike: the bytes of images.
     pub fn same_units(&self) -> bool {
-        matches!(&self.format, Format::Matrix(matrix) if matrix.is_bytes())
+        self.table.about().same_units
     }
 
     /// Whether columns have names, and with them units of their own.
     pub fn is_table(&self) -> bool {
-        !matches!(&self.format, Format::Matrix(_) | Format::Libsvm(_))
+        self.table.about().columns.is_some()
     }
 
     /// Cells with words that did not occur in training, if they were let pass: how many, and where the first one is.
     pub fn unknown_words(&self) -> Option<(u64, Fault)> {
-        match &self.format {
-            Format::Csv(csv) => csv.unknown_categories.seen(),
-            Format::Parquet(parquet) => parquet.unknown_categories.seen(),
-            Format::Matrix(_) | Format::Libsvm(_) => None,
-        }
+        self.table.about().columns?.unknown_categories.seen()
     }
 
     /// The file.
@@ -294,72 +392,37 @@ impl<R: Element> RowSource<R> for Rows<'_, R> {
     }
 
     fn for_each_block(&mut self, visit: Visit<'_, R>) -> Result<()> {
-        match &self.data.format {
-            Format::Csv(csv) => csv.read(visit),
-            Format::Parquet(parquet) => parquet.read(visit),
-            Format::Matrix(matrix) => matrix.read(visit),
-            Format::Libsvm(libsvm) => libsvm.read(visit),
-        }
+        R::read(&*self.data.table, visit)
     }
 }
 
-/// The same rows with targets from a second file.
-fn with_labels(format: Format, labels: Option<Input>) -> Result<Format> {
-    match (format, labels) {
-        (format, None) => Ok(format),
-        (Format::Matrix(matrix), Some(labels)) => {
-            let mut labels = labels.spooled()?;
-            let kind = recognise(&mut labels)?;
-            if matches!(kind, Recognised::Text | Recognised::Libsvm | Recognised::Parquet) {
-                return Err(labels.fault("labels beside an array must be an array too (NPY or IDX)"));
-            }
-            Ok(Format::Matrix(matrix.with_labels(open_matrix(labels, kind, &Selection::default(), true)?)?))
-        }
-        (_, Some(labels)) => Err(labels.fault("labels in a second file go with NPY and IDX files only")),
+/// Targets in a second file, beside an array.
+fn open_labels(labels: Input) -> Result<Matrix> {
+    let mut labels = labels.spooled()?;
+    match recognize(&mut labels)?.open {
+        Open::Array(open) => open(labels, &Selection::default(), true),
+        _ => Err(labels.fault("labels beside an array must be an array too (NPY or IDX)")),
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Recognised {
-    Text,
-    Libsvm,
-    Parquet,
-    Npy,
-    Npz,
-    Idx,
 }
 
 /// Looks at the first bytes; notices line ends that are not ours.
-fn recognise(input: &mut Input) -> Result<Recognised> {
+fn recognize(input: &mut Input) -> Result<&'static Format> {
     let mut start = vec![0; 1 << 16];
     let n = first_bytes(input, &mut start)?;
     let start = &start[..n];
     if start.is_empty() {
         return Err(input.fault("the file is empty"));
     }
-    if start.starts_with(npy::MAGIC) {
-        return Ok(Recognised::Npy);
-    }
     if let Some(what) = other_software(start, &input.name) {
         return Err(input.fault(what));
     }
-    if start.starts_with(npz::MAGIC) {
-        return Ok(Recognised::Npz);
-    }
-    if start.starts_with(parquet::MAGIC) {
-        return Ok(Recognised::Parquet);
-    }
-    if idx::is_magic(start) {
-        return Ok(Recognised::Idx);
-    }
     // The last one may be the first half of a line end.
-    input.carriage_returns = !start.contains(&b'\n') && start[..n - 1].contains(&b'\r');
-    let line_end = if input.carriage_returns { b'\r' } else { b'\n' };
-    Ok(if rows_of(start, line_end).next().is_some_and(libsvm::looks_like) {
-        Recognised::Libsvm
-    } else {
-        Recognised::Text
-    })
+    let carriage_returns = !start.contains(&b'\n') && start[..n - 1].contains(&b'\r');
+    let first_row = rows_of(start, if carriage_returns { b'\r' } else { b'\n' }).next().unwrap_or(&[]);
+    let format = FORMATS.iter().rev().find(|format| (format.begins)(start, first_row));
+    let format = format.expect("anything may be text");
+    input.carriage_returns = format.text && carriage_returns;
+    Ok(format)
 }
 
 /// Lines that are neither blank nor comments.
@@ -371,17 +434,14 @@ fn rows_of(text: &[u8], line_end: u8) -> impl Iterator<Item = &[u8]> {
 /// Fills `start`; from a stream takes a whole row and what has come with it.
 fn first_bytes(input: &Input, start: &mut [u8]) -> Result<usize> {
     let mut source = input.bytes()?;
-    let told = |e: std::io::Error| input.fault(input::cannot_read(&e));
     if !input.is_stream() {
-        return input::read_up_to(&mut source, start).map_err(told);
+        return input::read_up_to(&mut source, start).map_err(|e| input.unreadable(e));
     }
     let mut n = 0;
     while n < start.len() {
-        match source.read(&mut start[n..]) {
-            Ok(0) => break,
-            Ok(more) => n += more,
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(told(e)),
+        match input::read_some(&mut source, &mut start[n..]).map_err(|e| input.unreadable(e))? {
+            0 => break,
+            more => n += more,
         }
         let whole = memchr::memrchr(b'\n', &start[..n]).map_or(0, |at| at + 1);
         // Shorter than any magic bytes it could still be anything.
@@ -423,63 +483,4 @@ fn other_software(start: &[u8], name: &str) -> Option<&'static str> {
     let start: Vec<u8> = text.iter().take(9).map(u8::to_ascii_lowercase).collect();
     let is_page = [&b"<!doctype"[..], b"<html", b"<?xml"].iter().any(|tag| start.starts_with(tag));
     is_page.then_some("this is a web page or another XML file, not a table")
-}
-
-/// An array; `own_targets` are those that an archive has beside it.
-fn open_matrix(input: Input, kind: Recognised, selection: &Selection, own_targets: bool) -> Result<Matrix> {
-    let whole =
-        |numbers: &Numbers, offset: u64| numbers.check(&input, input.plain_len().map(|len| len.saturating_sub(offset)));
-    match kind {
-        Recognised::Npz => open_npz(input, selection, own_targets),
-        Recognised::Idx => {
-            let (numbers, offset) = idx::read_header(&input, &mut input.bytes()?)?;
-            whole(&numbers, offset)?;
-            Matrix::new(input, Body::At(offset), numbers, selection)
-        }
-        _ => {
-            let (numbers, offset) = npy::read_header(&input, &mut input.bytes()?)?;
-            whole(&numbers, offset)?;
-            Matrix::new(input, Body::At(offset), numbers, selection)
-        }
-    }
-}
-
-/// Array `X` (or the only one, or the only one with columns) with targets from array `y` or the one asked for.
-fn open_npz(input: Input, selection: &Selection, own_targets: bool) -> Result<Matrix> {
-    let members = npz::members(&input)?;
-    let names = || members.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join(", ");
-    let header = |member: &npz::Member| {
-        let (numbers, offset) = npy::read_header(&input, &mut member.open(&input)?)?;
-        numbers.check(&input, Some(member.len.saturating_sub(offset)))?;
-        Ok((numbers, offset))
-    };
-    let open = |member: &npz::Member, selection: &Selection| {
-        let (numbers, offset) = header(member).map_err(|e| member.blame(&input, e))?;
-        Matrix::new(input.clone(), Body::Member(member.clone(), offset), numbers, selection)
-    };
-    let find = |wanted: &str| members.iter().find(|m| m.name.eq_ignore_ascii_case(wanted));
-    let rows = ["X", "data", "rows", "features", "inputs"].iter().find_map(|n| find(n));
-    let rows = rows.or(if members.len() == 1 { members.first() } else { None });
-    // Under another name, the only array with columns is meant: a target beside it has none.
-    let has_columns = |member: &&npz::Member| header(member).is_ok_and(|(numbers, _)| numbers.columns > 1);
-    let rows = rows.or_else(|| {
-        let mut tables = members.iter().filter(|m| !selection.targets.contains(&m.name)).filter(has_columns);
-        tables.next().filter(|_| tables.next().is_none())
-    });
-    let Some(rows) = rows else {
-        // An array that is damaged may be the one.
-        members.iter().try_for_each(|member| member.verify(&input))?;
-        let message = format!("expected an array called X, or a single one with columns, found {}", names());
-        return Err(input.fault(message));
-    };
-    let mut selection = selection.clone();
-    // A target may be an array of its own: `--target y`.
-    let target = match &selection.targets[..] {
-        [one] => members.iter().find(|m| m.name == *one),
-        [] if own_targets => ["y", "target", "targets", "labels"].iter().find_map(|n| find(n)),
-        _ => None,
-    };
-    let Some(target) = target.filter(|t| t.name != rows.name) else { return open(rows, &selection) };
-    selection.targets.clear();
-    open(rows, &selection)?.with_labels(open(target, &Selection::default())?)
 }

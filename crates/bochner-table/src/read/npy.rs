@@ -1,11 +1,21 @@
 //! NPY, numpy's array file: a header in Python's notation, then the numbers.
 
-use super::Result;
-use super::input::{Input, cannot_read, read_up_to};
-use super::numbers::{NumberType, Numbers};
+use super::input::{Input, read_up_to};
+use super::numbers::{Matrix, NumberType, Numbers};
+use super::{Format, Result};
+use crate::write::Npy;
 use std::io::Read;
 
-pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
+pub(super) const FORMAT: Format = Format {
+    writes: &[("npy", Npy::begin)],
+    ..Format::array(
+        "NPY",
+        |start, _| start.starts_with(MAGIC),
+        |input, selection, _| Matrix::whole(input, read_header, selection),
+    )
+};
+
+const MAGIC: &[u8] = b"\x93NUMPY";
 /// Longer headers describe structured arrays, which are refused anyway.
 const LONGEST_HEADER: usize = 1 << 16;
 
@@ -13,7 +23,7 @@ const LONGEST_HEADER: usize = 1 << 16;
 pub(super) fn read_header(input: &Input, source: &mut dyn Read) -> Result<(Numbers, u64)> {
     let mut read = |n: usize| -> Result<Vec<u8>> {
         let mut bytes = vec![0; n];
-        let found = read_up_to(source, &mut bytes).map_err(|e| input.fault(cannot_read(&e)))?;
+        let found = read_up_to(source, &mut bytes).map_err(|e| input.unreadable(e))?;
         if found == n { Ok(bytes) } else { Err(input.fault("the NPY header is truncated")) }
     };
     let start = read(8)?;

@@ -2,12 +2,11 @@
 
 use super::Result;
 use super::ahead::Ahead;
-use super::columns::empty;
-use super::gaps::Gaps;
-use super::input::{Anywhere, Bytes, Input, cannot_read, read_up_to};
+use super::gaps::{Dense, Gaps};
+use super::input::{Anywhere, Bytes, Input, read_up_to};
 use super::npz::Member;
-use super::schema::{Chosen, Column, Kind, Largest, Missing, Schema, Selection};
-use super::{Element, MOST_COLUMNS, Options, Visit};
+use super::schema::{Chosen, Column, Largest, Missing, Schema, Selection};
+use super::{About, Element, MOST_COLUMNS, Options, Table, Visit, Wanted};
 use crate::interrupt;
 use bochner::Error;
 use bochner::scalar::Real;
@@ -56,7 +55,7 @@ impl NumberType {
     }
 
     /// Converts raw numbers; `raw` holds `out.len()` of them.
-    fn decode<R: Element>(self, big_endian: bool, raw: &[u8], out: &mut [R]) {
+    pub(super) fn decode<R: Element>(self, big_endian: bool, raw: &[u8], out: &mut [R]) {
         // With the processor's widest registers: bytes become floats several at a time.
         pulp::Arch::new().dispatch(Decode { kind: self, big_endian, raw, out });
     }
@@ -151,6 +150,7 @@ impl CastAll for f64 {}
 #[derive(Debug, Clone)]
 pub(super) struct Numbers {
     pub(super) kind: NumberType,
+    /// Whether the first byte of a number is its high end.
     pub(super) big_endian: bool,
     pub(super) column_major: bool,
     pub(super) rows: usize,
@@ -224,6 +224,72 @@ impl Numbers {
 }
 
 impl Matrix {
+    /// The wanted columns of an array, which `open` finds by their numbers with or without its own targets; or with targets
+    /// from another one.
+    pub(super) fn open(
+        open: impl Fn(&Selection, bool) -> Result<Matrix>,
+        labels: Option<Matrix>,
+        wanted: Wanted<'_>,
+        options: &Options,
+    ) -> Result<Self> {
+        let mut matrix = match &wanted {
+            Wanted::Chosen(selection) => open(selection, true)?,
+            Wanted::Known(schema) => {
+                // Targets of their own are left alone where nobody asks for them: they may be anything in new files.
+                let own = !schema.targets.is_empty();
+                let matrix = open(&Selection::default(), own)?;
+                // A file that still has its targets: columns of arrays are known by their numbers.
+                let columns = matrix.schema.inputs.len();
+                let inside = |c: &Column| c.name.parse::<usize>().is_ok_and(|n| n <= columns);
+                if schema.inputs.len() < columns && schema.inputs.iter().all(inside) {
+                    let mut selection = schema.selection();
+                    if !schema.targets.iter().all(inside) {
+                        selection.targets.clear();
+                    }
+                    open(&selection, own)?
+                } else {
+                    matrix
+                }
+            }
+        };
+        if let Some(labels) = labels {
+            matrix = matrix.with_labels(labels)?;
+        }
+        matrix.prepare(options);
+        match wanted {
+            Wanted::Chosen(_) if matrix.numbers.rows == 0 => return Err(matrix.input.fault("there are no rows")),
+            _ if options.missing == Missing::Refuse || !matrix.may_have_gaps() => {}
+            Wanted::Chosen(_) => {
+                matrix.gaps = Gaps::new(options.missing, options);
+                matrix.gaps = matrix.learned_gaps()?;
+                matrix.schema.fill(|j| matrix.gaps.fills[j]);
+            }
+            Wanted::Known(schema) => matrix.gaps = Gaps::known(&schema.inputs, options),
+        }
+        Ok(matrix)
+    }
+
+    /// Refuses numbers that cannot be used, and gaps as users of a model or of data need to be told.
+    fn prepare(&mut self, options: &Options) {
+        self.largest = options.largest;
+        self.gaps = Gaps::new(Missing::Refuse, options);
+        if let Some(labels) = &mut self.labels {
+            labels.prepare(options);
+            labels.gaps.labels = true;
+        }
+    }
+
+    /// The array that a whole file is, by its header.
+    pub(super) fn whole(
+        input: Input,
+        read_header: fn(&Input, &mut dyn Read) -> Result<(Numbers, u64)>,
+        selection: &Selection,
+    ) -> Result<Self> {
+        let (numbers, offset) = read_header(&input, &mut input.bytes()?)?;
+        numbers.check(&input, input.plain_len().map(|len| len.saturating_sub(offset)))?;
+        Matrix::new(input, Body::At(offset), numbers, selection)
+    }
+
     pub(super) fn new(input: Input, body: Body, numbers: Numbers, selection: &Selection) -> Result<Self> {
         // Names of columns take more memory than the bytes of a row: where the length of what follows is only promised, a
         // long row has to be seen first.
@@ -232,63 +298,17 @@ impl Matrix {
             && let Source::Stream(stream) = Source::open(&input, &body, numbers.column_major)?
         {
             let found = io::copy(&mut stream.take(row_bytes), &mut io::sink());
-            if found.map_err(|e| input.fault(cannot_read(&e)))? < row_bytes {
+            if found.map_err(|e| input.unreadable(e))? < row_bytes {
                 return Err(input.fault(truncated(0, numbers.rows)));
             }
         }
         let names: Vec<String> = (1..=numbers.columns).map(|j| j.to_string()).collect();
         let chosen = selection.resolve(&input.name, &names)?;
-        let column = |j: &usize| Column { name: names[*j].clone(), kind: Kind::Number { fill: None } };
+        let column = |j: &usize| Column::number(&names[*j]);
         let inputs = chosen.inputs.iter().map(column).collect();
         let targets = chosen.targets.iter().map(column).collect();
-        let schema = Schema { inputs, targets };
-        Ok(Matrix { input, body, numbers, chosen, labels: None, gaps: Gaps::none(), largest: None, schema })
-    }
-
-    /// The same rows, of numbers that can be used; gaps are told as users of a model or of data need it.
-    pub(super) fn within(mut self, options: &Options) -> Self {
-        self.largest = options.largest;
-        self.gaps.advice = options.advice;
-        self.labels = self.labels.map(|labels| {
-            let mut labels = labels.within(options);
-            labels.gaps.labels = true;
-            Box::new(labels)
-        });
-        self
-    }
-
-    /// The same rows with NaN filled in, or without rows that have one; what fills them in is learned from all rows.
-    pub(super) fn learn_gaps(mut self, missing: Missing) -> Result<Self> {
-        if missing == Missing::Refuse || !self.may_have_gaps() {
-            return Ok(self);
-        }
-        // Rows pass with their gaps while these are learned.
-        self.gaps.missing = missing;
-        let advice = self.gaps.advice;
-        let d = self.chosen.inputs.len();
-        let rows = |visit: &mut dyn FnMut(&[f64])| {
-            self.read_blocks::<f64>(&mut |_, inputs, _| {
-                visit(inputs);
-                Ok(())
-            })
-        };
-        let gaps = Gaps::learn(missing, d, rows, |j| {
-            let name = &self.schema.inputs[j].name;
-            self.input.fault(format!("column {name} (counted from 1): {}", empty(false, name)))
-        })?;
-        for (j, column) in self.schema.inputs.iter_mut().enumerate() {
-            column.kind = Kind::Number { fill: gaps.fill(j) };
-        }
-        self.gaps = Gaps { advice, ..gaps };
-        Ok(self)
-    }
-
-    /// The same rows with NaN filled in as a schema says.
-    pub(super) fn with_gaps(mut self, missing: Missing, inputs: &[Column]) -> Self {
-        if missing != Missing::Refuse && self.may_have_gaps() {
-            self.gaps = Gaps { advice: self.gaps.advice, ..Gaps::known(missing, inputs) };
-        }
-        self
+        let (schema, gaps) = (Schema { inputs, targets }, Gaps::new(Missing::Refuse, &Options::default()));
+        Ok(Matrix { input, body, numbers, chosen, labels: None, gaps, largest: None, schema })
     }
 
     fn may_have_gaps(&self) -> bool {
@@ -337,40 +357,15 @@ impl Matrix {
             },
         )
     }
+}
 
-    /// Whether the array has no rows.
-    pub(super) fn is_empty(&self) -> bool {
-        self.numbers.rows == 0
+impl Dense for Matrix {
+    const COUNTED: &str = " (counted from 1)";
+
+    fn parts(&self) -> (&Input, &Schema, &Gaps) {
+        (&self.input, &self.schema, &self.gaps)
     }
 
-    /// Number of rows, where none is left out.
-    pub(super) fn len(&self) -> Option<usize> {
-        (self.gaps.missing != Missing::Drop).then_some(self.numbers.rows)
-    }
-
-    pub(super) fn is_bytes(&self) -> bool {
-        matches!(self.numbers.kind, NumberType::U8 | NumberType::I8 | NumberType::Bool)
-    }
-
-    /// Delivers all rows in blocks.
-    pub(super) fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        let shape = (self.chosen.inputs.len(), self.schema.targets.len());
-        let mut any = false;
-        self.read_blocks(&mut |start, inputs, targets| {
-            let untold = |i: usize| {
-                let number = start + i + 1;
-                self.input.fault(format!("row {number} (counted from 1): {}", self.gaps.absent(true)))
-            };
-            any |= self.gaps.deliver(shape, (inputs, targets), untold, visit)?;
-            Ok(())
-        })?;
-        if any { Ok(()) } else { Err(self.input.fault("there are no rows")) }
-    }
-
-    /// Delivers the number of the first row, inputs and targets of all rows in blocks, gaps as they are.
     fn read_blocks<R: Element>(&self, visit: &mut dyn FnMut(usize, &[R], &[R]) -> Result<()>) -> Result<()> {
         let Numbers { rows, columns, .. } = self.numbers;
         // Whole pieces, but for the last block: a short one at the end keeps all threads but one waiting.
@@ -412,6 +407,20 @@ impl Matrix {
     }
 }
 
+impl Table for Matrix {
+    fn about(&self) -> About<'_> {
+        let same_units = matches!(self.numbers.kind, NumberType::U8 | NumberType::I8 | NumberType::Bool);
+        About { same_units, ..About::numbers(&self.schema, self.kept(self.numbers.rows)) }
+    }
+
+    fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
+        if self.numbers.rows == 0 {
+            return Ok(());
+        }
+        self.deliver(visit)
+    }
+}
+
 /// Columns `wanted` of a row-major block.
 fn gather<R: Element>(block: &[R], columns: usize, wanted: &[usize], out: &mut Vec<R>) {
     if !wanted.is_empty() {
@@ -440,11 +449,10 @@ fn truncated(row: usize, rows: usize) -> String {
 
 impl Source {
     fn open(input: &Input, body: &Body, column_major: bool) -> Result<Self> {
-        let told = |e: io::Error| input.fault(cannot_read(&e));
         if let Body::At(offset) = body
             && let Some(file) = input.anywhere()
         {
-            return Ok(Source::Anywhere(file.map_err(told)?, *offset));
+            return Ok(Source::Anywhere(file, *offset));
         }
         if column_major {
             return Err(input.fault(COLUMN_MAJOR));
@@ -453,7 +461,7 @@ impl Source {
             Body::At(offset) => (input.bytes()?, *offset),
             Body::Member(member, offset) => (member.open(input)?, *offset),
         };
-        io::copy(&mut (&mut stream).take(offset), &mut io::sink()).map_err(told)?;
+        io::copy(&mut (&mut stream).take(offset), &mut io::sink()).map_err(|e| input.unreadable(e))?;
         Ok(Source::Stream(stream))
     }
 }
@@ -466,7 +474,7 @@ impl<'a> Pass<'a> {
             let len = numbers.byte_len().expect("checked when it was opened");
             let converts = !numbers.column_major && !numbers.is_native::<R>();
             source = if converts && len >= Ahead::LEAST && rayon::current_num_threads() > 1 {
-                Source::Ahead(Ahead::start(file, offset..offset + len).map_err(|e| input.fault(cannot_read(&e)))?)
+                Source::Ahead(Ahead::start(file, offset..offset + len).map_err(|e| input.unreadable(e))?)
             } else {
                 Source::Anywhere(file, offset)
             };
@@ -487,7 +495,6 @@ impl<'a> Pass<'a> {
         let Numbers { kind, big_endian, column_major, rows, columns } = self.matrix.numbers;
         let matrix = self.matrix;
         let input = &matrix.input;
-        let told = |e: io::Error| input.fault(cannot_read(&e));
         let short = |row: usize| input.fault(truncated(row, rows));
         let native = matrix.numbers.is_native::<R>();
         let piece = matrix.numbers.piece_rows() * columns;
@@ -498,7 +505,7 @@ impl<'a> Pass<'a> {
                     let len = part.len() * kind.size();
                     raw.resize(if native { 0 } else { len }, 0);
                     let bytes = if native { R::bytes_mut(part) } else { &mut raw[..] };
-                    let n = read_up_to(stream, bytes).map_err(told)?;
+                    let n = read_up_to(stream, bytes).map_err(|e| input.unreadable(e))?;
                     if n < len {
                         return Err(short(start + (i * piece + n / kind.size()) / columns));
                     }

@@ -32,8 +32,13 @@ pub struct Column {
 }
 
 impl Column {
+    /// A column of numbers without gaps.
+    pub(super) fn number(name: &str) -> Self {
+        Column { name: name.to_owned(), kind: Kind::Number { fill: None } }
+    }
+
     /// Number of input columns this column becomes.
-    fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         match &self.kind {
             Kind::Number { .. } => 1,
             Kind::Words { values } => values.len(),
@@ -54,6 +59,12 @@ impl Schema {
     /// Length of an input row.
     pub fn input_dim(&self) -> usize {
         self.inputs.iter().map(Column::width).sum()
+    }
+
+    /// The same columns, by their names.
+    pub(super) fn selection(&self) -> Selection {
+        let names = |columns: &[Column]| columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+        Selection { inputs: Some(names(&self.inputs)), targets: names(&self.targets), ..Selection::default() }
     }
 
     /// Names of the first columns, for a message.

@@ -1,17 +1,15 @@
 //! A column of a row group, page by page: levels, dictionaries, encodings.
 
 use super::codec::decompress;
-use super::thrift;
+use super::thrift::{Fields, Reader, Value};
+use crate::read::numbers::NumberType;
 use flate2::Crc;
 
 /// Type of the stored values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Physical {
     Boolean,
-    Int32 { unsigned: bool },
-    Int64 { unsigned: bool },
-    Float,
-    Double,
+    Number(NumberType),
     Bytes,
 }
 
@@ -26,11 +24,10 @@ pub(super) struct Leaf {
     pub(super) divisor: f64,
 }
 
-/// Where a column of a row group is.
-#[derive(Debug, Clone, Copy)]
+/// Where a column of a row group is, how its pages are compressed, and how many values they hold.
+#[derive(Debug)]
 pub(super) struct Chunk {
-    pub(super) start: u64,
-    pub(super) len: u64,
+    pub(super) place: std::ops::Range<u64>,
     pub(super) codec: i64,
     pub(super) values: usize,
 }
@@ -54,21 +51,35 @@ impl Cells {
         }
     }
 
-    fn push_missing(&mut self) {
-        match self {
-            Cells::Numbers(v) => v.push(f64::NAN),
-            Cells::Words(v) => v.push(None),
+    /// Cells of these numbers, if there are such.
+    fn gather(&self, indices: &[u32]) -> Option<Cells> {
+        fn all<T: Clone>(cells: &[T], indices: &[u32]) -> Option<Vec<T>> {
+            indices.iter().map(|i| cells.get(*i as usize).cloned()).collect()
         }
+        Some(match self {
+            Cells::Numbers(cells) => Cells::Numbers(all(cells, indices)?),
+            Cells::Words(cells) => Cells::Words(all(cells, indices)?),
+        })
     }
 
-    /// Appends cell `i` of `other`, if there is one.
-    fn push_from(&mut self, other: &Cells, i: usize) -> Option<()> {
-        match (self, other) {
-            (Cells::Numbers(to), Cells::Numbers(from)) => to.push(*from.get(i)?),
-            (Cells::Words(to), Cells::Words(from)) => to.push(from.get(i)?.clone()),
-            _ => return None,
+    /// Appends cells, and missing ones between them where `present` is not 1.
+    fn extend(&mut self, cells: Cells, present: Option<&[u32]>) -> Option<()> {
+        fn spread<T: Clone>(to: &mut Vec<T>, cells: Vec<T>, present: Option<&[u32]>, missing: T) -> Option<()> {
+            let Some(present) = present else {
+                to.extend(cells);
+                return Some(());
+            };
+            let mut cells = cells.into_iter();
+            for &level in present {
+                to.push(if level == 1 { cells.next()? } else { missing.clone() });
+            }
+            Some(())
         }
-        Some(())
+        match (self, cells) {
+            (Cells::Numbers(to), Cells::Numbers(cells)) => spread(to, cells, present, f64::NAN),
+            (Cells::Words(to), Cells::Words(cells)) => spread(to, cells, present, None),
+            _ => None,
+        }
     }
 }
 
@@ -84,10 +95,10 @@ pub(super) fn decode(leaf: &Leaf, chunk: &Chunk, bytes: &[u8]) -> Result<Cells, 
     let mut dictionary = Cells::new(kind);
     let mut at = 0;
     while cells.len() < chunk.values {
-        let (header, used) = thrift::read(bytes.get(at..).unwrap_or(&[])).ok_or(DAMAGED)?;
+        let (header, used) = Fields::read(bytes.get(at..).unwrap_or(&[])).ok_or(DAMAGED)?;
         at += used;
-        let size = |id| header.int(id).and_then(|v| usize::try_from(v).ok()).filter(|v| *v <= LARGEST_PAGE);
-        let (full, stored) = (size(2).ok_or(DAMAGED)?, size(3).ok_or(DAMAGED)?);
+        let size = |id| header.size(id).filter(|v| *v <= LARGEST_PAGE).ok_or(DAMAGED);
+        let (full, stored) = (size(2)?, size(3)?);
         let body = bytes.get(at..at + stored).ok_or(DAMAGED)?;
         at += stored;
         // Of the bytes as they are stored, levels included; most writers leave it out unless they are asked for it.
@@ -98,49 +109,41 @@ pub(super) fn decode(leaf: &Leaf, chunk: &Chunk, bytes: &[u8]) -> Result<Cells, 
                 return Err(OTHER_BYTES.into());
             }
         }
+        let left = chunk.values - cells.len();
+        let count = |head: &Fields| head.size(1).filter(|v| (1..=left).contains(v)).ok_or(DAMAGED);
         match header.int(1) {
             Some(0) => {
                 let head = header.fields(5).ok_or(DAMAGED)?;
                 let page = decompress(chunk.codec, body, full)?;
-                let count = count(head.int(1), chunk, &cells)?;
+                let count = count(head)?;
                 let mut rest = &page[..];
-                let present = if leaf.optional {
-                    let (len, after) = rest.split_at_checked(4).ok_or(DAMAGED)?;
-                    let len = u32::from_le_bytes(len.try_into().map_err(|_| DAMAGED)?) as usize;
-                    let (levels, after) = after.split_at_checked(len).ok_or(DAMAGED)?;
-                    rest = after;
-                    Some(hybrid(levels, 1, count).ok_or(DAMAGED)?)
-                } else {
-                    None
-                };
-                values(kind, head.int(2), rest, count, present.as_deref(), &dictionary, &mut cells)?;
+                let mut levels = None;
+                if leaf.optional {
+                    let (len, after) = rest.split_first_chunk().ok_or(DAMAGED)?;
+                    let (found, after) = after.split_at_checked(u32::from_le_bytes(*len) as usize).ok_or(DAMAGED)?;
+                    (levels, rest) = (Some(found), after);
+                }
+                values(kind, head.int(2), rest, count, levels, &dictionary, &mut cells)?;
             }
             Some(2) => {
                 let head = header.fields(7).ok_or(DAMAGED)?;
                 let page = decompress(chunk.codec, body, full)?;
-                let entries =
-                    head.int(1).and_then(|v| usize::try_from(v).ok()).filter(|v| *v <= full.saturating_mul(8));
-                let mut read = Cells::new(kind);
-                plain(kind, &page, entries.ok_or(DAMAGED)?, &mut read).ok_or(DAMAGED)?;
-                dictionary = read;
+                let entries = head.size(1).filter(|v| *v <= full.saturating_mul(8)).ok_or(DAMAGED)?;
+                dictionary = plain(kind, &page, entries).ok_or(DAMAGED)?;
             }
             Some(3) => {
                 let head = header.fields(8).ok_or(DAMAGED)?;
-                let count = count(head.int(1), chunk, &cells)?;
-                let size = |id| head.int(id).and_then(|v| usize::try_from(v).ok());
-                let (definition, repetition) = (size(5).ok_or(DAMAGED)?, size(6).ok_or(DAMAGED)?);
+                let count = count(head)?;
+                let (definition, repetition) = (head.size(5).ok_or(DAMAGED)?, head.size(6).ok_or(DAMAGED)?);
                 let (levels, rest) = body.split_at_checked(definition.saturating_add(repetition)).ok_or(DAMAGED)?;
-                let present = match leaf.optional {
-                    true => Some(hybrid(levels.get(repetition..).ok_or(DAMAGED)?, 1, count).ok_or(DAMAGED)?),
-                    false => None,
-                };
-                let codec = if head.bool(7) == Some(false) { 0 } else { chunk.codec };
+                let codec = if head.get(7) == Some(&Value::Bool(false)) { 0 } else { chunk.codec };
                 // Nothing at all is not compressed by every writer.
                 let page = match rest.is_empty() {
                     true => Vec::new(),
                     false => decompress(codec, rest, full.checked_sub(levels.len()).ok_or(DAMAGED)?)?,
                 };
-                values(kind, head.int(4), &page, count, present.as_deref(), &dictionary, &mut cells)?;
+                let levels = leaf.optional.then(|| &levels[repetition..]);
+                values(kind, head.int(4), &page, count, levels, &dictionary, &mut cells)?;
             }
             // Index pages and those of later versions carry no values.
             _ => {}
@@ -152,137 +155,82 @@ pub(super) fn decode(leaf: &Leaf, chunk: &Chunk, bytes: &[u8]) -> Result<Cells, 
     Ok(cells)
 }
 
-fn count(found: Option<i64>, chunk: &Chunk, cells: &Cells) -> Result<usize, String> {
-    let left = chunk.values - cells.len();
-    found.and_then(|v| usize::try_from(v).ok()).filter(|v| (1..=left).contains(v)).ok_or_else(|| DAMAGED.into())
-}
-
-/// The values of a page, `present` ones from the bytes and missing ones between them.
+/// Appends the values of a page; `levels` say which of them are there, if not all are.
 fn values(
     kind: Physical,
     encoding: Option<i64>,
     bytes: &[u8],
     count: usize,
-    present: Option<&[u32]>,
+    levels: Option<&[u8]>,
     dictionary: &Cells,
     cells: &mut Cells,
 ) -> Result<(), String> {
-    let stored = present.map_or(count, |p| p.iter().filter(|v| **v == 1).count());
-    let mut decoded = Cells::new(kind);
-    let mut indices = None;
-    match encoding {
-        Some(0) => plain(kind, bytes, stored, &mut decoded).ok_or(DAMAGED)?,
+    let present = levels.map(|levels| hybrid(levels, 1, count).ok_or(DAMAGED)).transpose()?;
+    let stored = present.as_ref().map_or(count, |p| p.iter().filter(|v| **v == 1).count());
+    let decoded = match encoding {
+        Some(0) => plain(kind, bytes, stored),
+        Some(2 | 8) if stored == 0 => Some(Cells::new(kind)),
         Some(2 | 8) => {
-            let mut found = Vec::new();
-            if stored > 0 {
-                let (width, rest) = bytes.split_first().ok_or(DAMAGED)?;
-                found = hybrid(rest, u32::from(*width), stored).ok_or(DAMAGED)?;
-            }
-            indices = Some(found);
+            let (width, rest) = bytes.split_first().ok_or(DAMAGED)?;
+            let indices = hybrid(rest, u32::from(*width), stored).ok_or(DAMAGED)?;
+            Some(dictionary.gather(&indices).ok_or("an index is beyond its dictionary")?)
         }
         Some(3) if kind == Physical::Boolean => {
-            let runs = bytes.get(4..).ok_or(DAMAGED)?;
-            let bits = hybrid(runs, 1, stored).ok_or(DAMAGED)?;
-            decoded = Cells::Numbers(bits.into_iter().map(f64::from).collect());
+            let bits = bytes.get(4..).and_then(|runs| hybrid(runs, 1, stored));
+            bits.map(|bits| Cells::Numbers(bits.into_iter().map(f64::from).collect()))
         }
-        Some(5) => {
-            let numbers = delta(bytes, stored).ok_or(DAMAGED)?;
+        Some(5) => delta(&mut Reader { bytes, at: 0 }, stored).map(|numbers| {
             let number = |v: i64| match kind {
-                Physical::Int32 { unsigned: true } => f64::from(v as u32),
-                Physical::Int32 { .. } => f64::from(v as i32),
-                Physical::Int64 { unsigned: true } => v as u64 as f64,
+                Physical::Number(NumberType::U32) => f64::from(v as u32),
+                Physical::Number(NumberType::I32) => f64::from(v as i32),
+                Physical::Number(NumberType::U64) => v as u64 as f64,
                 _ => v as f64,
             };
-            decoded = Cells::Numbers(numbers.into_iter().map(number).collect());
-        }
+            Cells::Numbers(numbers.into_iter().map(number).collect())
+        }),
         Some(6) if kind == Physical::Bytes => {
-            let (lengths, used) = delta_with_end(bytes, stored).ok_or(DAMAGED)?;
-            let mut rest = bytes.get(used..).ok_or(DAMAGED)?;
-            let mut words = Vec::new();
-            for len in lengths {
-                let (word, after) =
-                    usize::try_from(len).ok().and_then(|len| rest.split_at_checked(len)).ok_or(DAMAGED)?;
-                words.push(Some(word.into()));
-                rest = after;
-            }
-            decoded = Cells::Words(words);
+            let mut reader = Reader { bytes, at: 0 };
+            let lengths = delta(&mut reader, stored).ok_or(DAMAGED)?;
+            let word = |len: i64| Some(Some(reader.take(usize::try_from(len).ok()?)?.into()));
+            lengths.into_iter().map(word).collect::<Option<_>>().map(Cells::Words)
         }
-        Some(9) => decoded = byte_stream_split(kind, bytes, stored).ok_or(DAMAGED)?,
+        Some(9) => byte_stream_split(kind, bytes, stored),
         other => return Err(format!("pages of encoding {} are not supported", other.unwrap_or(-1))),
-    }
-    let mut next = 0;
-    for i in 0..count {
-        if present.is_some_and(|p| p[i] != 1) {
-            cells.push_missing();
-            continue;
-        }
-        match &indices {
-            Some(indices) => {
-                cells.push_from(dictionary, indices[next] as usize).ok_or("an index is beyond its dictionary")?
-            }
-            None => cells.push_from(&decoded, next).ok_or(DAMAGED)?,
-        }
-        next += 1;
-    }
-    Ok(())
+    };
+    let appended = decoded.and_then(|decoded| cells.extend(decoded, present.as_deref()));
+    appended.ok_or_else(|| DAMAGED.into())
 }
 
 /// Values one after the other.
-fn plain(kind: Physical, bytes: &[u8], count: usize, cells: &mut Cells) -> Option<()> {
-    fn each<const N: usize>(
-        bytes: &[u8],
-        count: usize,
-        out: &mut Vec<f64>,
-        number: impl Fn([u8; N]) -> f64,
-    ) -> Option<()> {
-        let raw = bytes.get(..count.checked_mul(N)?)?;
-        out.extend(raw.as_chunks::<N>().0.iter().map(|b| number(*b)));
-        Some(())
-    }
-    match (kind, cells) {
-        (Physical::Bytes, Cells::Words(words)) => {
-            let mut rest = bytes;
-            for _ in 0..count {
-                let (len, after) = rest.split_at_checked(4)?;
-                let (word, after) = after.split_at_checked(u32::from_le_bytes(len.try_into().ok()?) as usize)?;
-                words.push(Some(word.into()));
-                rest = after;
-            }
-            Some(())
+fn plain(kind: Physical, bytes: &[u8], count: usize) -> Option<Cells> {
+    Some(match kind {
+        Physical::Bytes => {
+            let mut reader = Reader { bytes, at: 0 };
+            let mut word = || {
+                let len = u32::from_le_bytes(reader.take(4)?.try_into().ok()?);
+                Some(Some(reader.take(len as usize)?.into()))
+            };
+            Cells::Words((0..count).map(|_| word()).collect::<Option<_>>()?)
         }
-        (Physical::Boolean, Cells::Numbers(out)) => {
-            if bytes.len() < count.div_ceil(8) {
-                return None;
-            }
-            out.extend((0..count).map(|i| f64::from(bytes[i / 8] >> (i % 8) & 1)));
-            Some(())
+        Physical::Boolean => {
+            let bytes = bytes.get(..count.div_ceil(8))?;
+            Cells::Numbers((0..count).map(|i| f64::from(bytes[i / 8] >> (i % 8) & 1)).collect())
         }
-        (Physical::Int32 { unsigned: false }, Cells::Numbers(out)) => {
-            each(bytes, count, out, |b| f64::from(i32::from_le_bytes(b)))
+        Physical::Number(kind) => {
+            let raw = bytes.get(..count.checked_mul(kind.size())?)?;
+            let mut numbers = vec![0.0; count];
+            kind.decode(false, raw, &mut numbers);
+            Cells::Numbers(numbers)
         }
-        (Physical::Int32 { .. }, Cells::Numbers(out)) => each(bytes, count, out, |b| f64::from(u32::from_le_bytes(b))),
-        (Physical::Int64 { unsigned: false }, Cells::Numbers(out)) => {
-            each(bytes, count, out, |b| i64::from_le_bytes(b) as f64)
-        }
-        (Physical::Int64 { .. }, Cells::Numbers(out)) => each(bytes, count, out, |b| u64::from_le_bytes(b) as f64),
-        (Physical::Float, Cells::Numbers(out)) => each(bytes, count, out, |b| f64::from(f32::from_le_bytes(b))),
-        (Physical::Double, Cells::Numbers(out)) => each(bytes, count, out, f64::from_le_bytes),
-        _ => None,
-    }
+    })
 }
 
 /// Byte `k` of all values after byte `k - 1` of all values.
 fn byte_stream_split(kind: Physical, bytes: &[u8], count: usize) -> Option<Cells> {
-    let size = match kind {
-        Physical::Float | Physical::Int32 { .. } => 4,
-        Physical::Double | Physical::Int64 { .. } => 8,
-        _ => return None,
-    };
-    let bytes = bytes.get(..count.checked_mul(size)?)?;
-    let joined: Vec<u8> = (0..count).flat_map(|i| (0..size).map(move |k| bytes[k * count + i])).collect();
-    let mut cells = Cells::new(kind);
-    plain(kind, &joined, count, &mut cells)?;
-    Some(cells)
+    let Physical::Number(number) = kind else { return None };
+    let bytes = bytes.get(..count.checked_mul(number.size())?)?;
+    let joined: Vec<u8> = (0..count).flat_map(|i| bytes.iter().skip(i).step_by(count).copied()).collect();
+    plain(kind, &joined, count)
 }
 
 /// Bits from the low end of each byte.
@@ -308,98 +256,60 @@ impl Bits<'_> {
     }
 }
 
-fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = *bytes.get(*at)?;
-        *at += 1;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
-}
-
 /// Runs of equal numbers and packed groups of eight, of `width` bits each.
 fn hybrid(bytes: &[u8], width: u32, count: usize) -> Option<Vec<u32>> {
     if width > 32 {
         return None;
     }
     let mut out = Vec::new();
-    let mut at = 0;
+    let mut reader = Reader { bytes, at: 0 };
     while out.len() < count {
-        let head = varint(bytes, &mut at)?;
-        let left = count - out.len();
+        let head = reader.varint()?;
+        let (n, left) = (usize::try_from(head >> 1).ok().filter(|n| *n > 0)?, count - out.len());
         if head & 1 == 1 {
-            let groups = usize::try_from(head >> 1).ok()?;
-            let len = groups.checked_mul(width as usize)?;
             // The last group may be cut short where its values are not needed.
-            let packed = bytes.get(at..)?;
-            let mut bits = Bits { bytes: &packed[..packed.len().min(len)], at: 0 };
-            for _ in 0..left.min(groups.checked_mul(8)?) {
+            let packed = bytes.get(reader.at..)?;
+            let len = n.checked_mul(width as usize)?.min(packed.len());
+            let mut bits = Bits { bytes: reader.take(len)?, at: 0 };
+            for _ in 0..left.min(n.checked_mul(8)?) {
                 out.push(bits.take(width)? as u32);
             }
-            at = at.checked_add(len)?;
-            if groups == 0 {
-                return None;
-            }
         } else {
-            let run = usize::try_from(head >> 1).ok()?;
-            let len = width.div_ceil(8) as usize;
-            let raw = bytes.get(at..at + len)?;
+            let raw = reader.take(width.div_ceil(8) as usize)?;
             let value = raw.iter().rev().fold(0u64, |v, b| v << 8 | u64::from(*b)) as u32;
-            at += len;
-            if run == 0 {
-                return None;
-            }
-            out.resize(out.len() + run.min(left), value);
+            out.resize(out.len() + n.min(left), value);
         }
     }
     Some(out)
 }
 
-fn delta(bytes: &[u8], count: usize) -> Option<Vec<i64>> {
-    delta_with_end(bytes, count).map(|(values, _)| values)
-}
-
-/// Differences in packed blocks (DELTA_BINARY_PACKED), and where they end.
-fn delta_with_end(bytes: &[u8], count: usize) -> Option<(Vec<i64>, usize)> {
-    let mut at = 0;
-    let block = usize::try_from(varint(bytes, &mut at)?).ok()?;
-    let minis = usize::try_from(varint(bytes, &mut at)?).ok()?;
-    let total = usize::try_from(varint(bytes, &mut at)?).ok()?;
-    let unzig = |v: u64| (v >> 1) as i64 ^ -((v & 1) as i64);
-    let mut value = unzig(varint(bytes, &mut at)?);
+/// Differences in packed blocks (DELTA_BINARY_PACKED).
+fn delta(reader: &mut Reader<'_>, count: usize) -> Option<Vec<i64>> {
+    let (block, minis, total) = (reader.size()?, reader.size()?, reader.size()?);
+    let mut value = reader.zigzag()?;
+    if total == 0 && count == 0 {
+        return Some(Vec::new());
+    }
     if total != count || minis == 0 || block == 0 || block > 1 << 16 || minis > block || block % (32 * minis) != 0 {
-        return (total == 0 && count == 0).then(|| (Vec::new(), at));
+        return None;
     }
-    let mut out = Vec::new();
-    if count > 0 {
-        out.push(value);
-    }
+    let mut out = vec![value];
     while out.len() < count {
-        let least = unzig(varint(bytes, &mut at)?);
-        let widths = bytes.get(at..at.checked_add(minis)?)?;
-        at += minis;
-        for &width in widths {
+        let least = reader.zigzag()?;
+        for &width in reader.take(minis)? {
             if out.len() == count {
                 break;
             }
-            if width > 64 {
-                return None;
-            }
             let per = block / minis;
-            let packed = bytes.get(at..at + per / 8 * usize::from(width))?;
-            let mut bits = Bits { bytes: packed, at: 0 };
+            let mut bits =
+                Bits { bytes: reader.take(per / 8 * usize::from(Some(width).filter(|w| *w <= 64)?))?, at: 0 };
             for _ in 0..per.min(count - out.len()) {
                 value = value.wrapping_add(least).wrapping_add(bits.take(u32::from(width))? as i64);
                 out.push(value);
             }
-            at += packed.len();
         }
     }
-    Some((out, at))
+    Some(out)
 }
 
 #[cfg(test)]
@@ -438,7 +348,7 @@ mod tests {
     #[test]
     fn pages_of_every_kind_are_compared_with_their_checksums() {
         let leaf =
-            Leaf { name: "a".into(), kind: Ok(Physical::Int32 { unsigned: false }), optional: false, divisor: 1.0 };
+            Leaf { name: "a".into(), kind: Ok(Physical::Number(NumberType::I32)), optional: false, divisor: 1.0 };
         let numbers: Vec<u8> = [7i32, -1, 300].iter().flat_map(|v| v.to_le_bytes()).collect();
         let plain = page(0, 5, &[3, 0, 3, 3], &numbers);
         let second = page(3, 8, &[3, 0, 3, 0, 0, 0], &numbers);
@@ -446,7 +356,7 @@ mod tests {
         // Indices of two bits: 0, 1, 2.
         let indices = page(0, 5, &[3, 8, 3, 3], &[2, 0b11, 0b10_0100, 0]);
         for bytes in [plain, second, [dictionary, indices].concat()] {
-            let chunk = Chunk { start: 0, len: bytes.len() as u64, codec: 0, values: 3 };
+            let chunk = Chunk { place: 0..bytes.len() as u64, codec: 0, values: 3 };
             let read = |bytes: &[u8]| match decode(&leaf, &chunk, bytes)? {
                 Cells::Numbers(numbers) => Ok(numbers),
                 Cells::Words(_) => Err("words".to_owned()),

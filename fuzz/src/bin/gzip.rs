@@ -1,5 +1,4 @@
 #![no_main]
-mod common;
 
 use std::io::Write;
 
@@ -7,5 +6,5 @@ use std::io::Write;
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).unwrap();
-    common::read(&encoder.finish().unwrap());
+    bochner_fuzz::read(&encoder.finish().unwrap());
 });

@@ -1,4 +1,0 @@
-#![no_main]
-mod common;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| common::read(bytes));

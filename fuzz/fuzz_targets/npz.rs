@@ -1,5 +1,0 @@
-#![no_main]
-mod common;
-
-// The magic bytes are given: everything after them is the fuzzer's.
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| common::read(&[&b"PK\x03\x04"[..], bytes].concat()));
