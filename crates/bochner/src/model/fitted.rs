@@ -1,4 +1,4 @@
-use super::ridge::first_largest;
+use super::ridge::largest;
 use super::{KINDS, ModelEntry};
 use crate::error::{Result, check_dim};
 use crate::feature::Description;
@@ -248,7 +248,7 @@ impl Model {
             let reason = format!("{} predicts numbers: predict has them", self.kind().entry.title);
             return Err(crate::Error::Unsupported { what: "classes", reason });
         }
-        Ok(self.predict(rows)?.rows().into_iter().map(first_largest).collect())
+        Ok(largest(&self.predict(rows)?))
     }
 
     /// Standard deviations of observations, noise included, one column per target.
@@ -290,11 +290,6 @@ impl Model {
     /// The model as what it is, such as `RidgeModel<DynMap<f64>>`, with all that only its own kind has.
     pub fn downcast_ref<F: Fitted>(&self) -> Option<&F> {
         (&*self.fitted as &dyn Any).downcast_ref()
-    }
-
-    /// The same, shared.
-    pub fn downcast_arc<F: Fitted>(&self) -> Option<Arc<F>> {
-        (Arc::clone(&self.fitted) as Arc<dyn Any + Send + Sync>).downcast().ok()
     }
 
     /// Keeps something in the file, under a name of its own, that [`attachment`](Self::attachment) gives back; what was there

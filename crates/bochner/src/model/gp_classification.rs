@@ -1,9 +1,10 @@
 use super::dirichlet::{Dirichlet, Sampling};
 use super::evidence::{Wide, coefficients, coefficients_tensor, factor_of, factor_tensor, variances};
-use super::kinds::{Answers, Load, ModelEntry, Penalty, gives_probabilities, load_complex, on_map};
+use super::kinds::{Answers, Load, ModelEntry, Penalty, gives_probabilities, load_complex, on_map, predicts_classes};
 use super::linear::Linear;
 use super::request::{Asked, Describing, Drawn, FitAny, Sums};
 use super::ridge::first_largest;
+use super::validation::smallest;
 use super::{Fit, Fitted, Predict, Validation, known};
 use crate::accumulate::{ClassGram, Moments};
 use crate::context::Context;
@@ -18,7 +19,7 @@ use crate::random::Seed;
 use crate::rows::{RowBlock, RowSource, check_finite, class_of};
 use crate::scalar::{Real, Scalar};
 use crate::solve::factorise_sums;
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
+use ndarray::{Array2, ArrayView2, s};
 
 /// Gaussian-process classification on features by the Dirichlet transform.
 ///
@@ -226,7 +227,7 @@ impl<M: FeatureMap> GpClassifier<M> {
             let probabilities = description.fit_moments(moments.clone())?.probabilities(rows.view())?;
             losses.push(class_negative_log_likelihood(&labels, probabilities.view())?);
         }
-        let best = (0..losses.len()).fold(0, |best, k| if losses[k] < losses[best] { k } else { best });
+        let best = smallest(&losses);
         let model = GpClassifier { alpha: alphas[best], map: self.map.clone(), ..*self }.fit_moments(moments)?;
         Ok(Validation { penalties: alphas.to_vec(), losses, best, model })
     }
@@ -349,20 +350,7 @@ impl<M: FeatureMap> GpClassifierModel<M> {
 }
 
 impl<M: FeatureMap> Predict for GpClassifierModel<M> {
-    type Real = M::Real;
-
-    fn input_dim(&self) -> usize {
-        self.map.input_dim()
-    }
-
-    fn output_dim(&self) -> usize {
-        1
-    }
-
-    /// Numbers of the most probable classes.
-    fn predict_into(&self, rows: ArrayView2<'_, M::Real>, out: ArrayViewMut2<'_, M::Real>) -> Result<()> {
-        super::write_classes(rows.nrows(), out, || self.predict_classes(rows))
-    }
+    predicts_classes!(self: M::Real, inputs self.map.input_dim(), rows => self.predict_classes(rows));
 }
 
 words! {

@@ -1,8 +1,8 @@
 use super::exact::{Gathered, gather};
-use super::kinds::{Load, ModelEntry, Penalty, load, on_kernel};
+use super::kinds::{Load, ModelEntry, Penalty, load, on_kernel, predicts_classes};
 use super::request::{Asked, Describing, FitAny, Needs};
 use super::ridge::first_largest;
-use super::{Fit, Fitted, Predict, write_classes};
+use super::{Fit, Fitted, Predict};
 use crate::context::{Context, Journal};
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::interrupt::{self, Flag};
@@ -535,19 +535,7 @@ impl<K: Kernel> KernelSvmModel<K> {
 }
 
 impl<K: Kernel> Predict for KernelSvmModel<K> {
-    type Real = f64;
-
-    fn input_dim(&self) -> usize {
-        self.rows.ncols()
-    }
-
-    fn output_dim(&self) -> usize {
-        1
-    }
-
-    fn predict_into(&self, rows: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<()> {
-        write_classes(rows.nrows(), out, || self.predict_classes(rows))
-    }
+    predicts_classes!(self: f64, inputs self.rows.ncols(), rows => self.predict_classes(rows));
 }
 
 description! {

@@ -78,7 +78,30 @@ macro_rules! gives_probabilities {
     };
 }
 
-pub(crate) use {classifies, gives_probabilities, on_kernel, on_map, regresses};
+/// What [`Predict`] is for a classifier: numbers of classes, in one column.
+macro_rules! predicts_classes {
+    ($self:ident: $real:ty, inputs $inputs:expr, $rows:ident => $classes:expr) => {
+        type Real = $real;
+
+        fn input_dim(&$self) -> usize {
+            $inputs
+        }
+
+        fn output_dim(&self) -> usize {
+            1
+        }
+
+        fn predict_into(
+            &$self,
+            $rows: ndarray::ArrayView2<'_, $real>,
+            out: ndarray::ArrayViewMut2<'_, $real>,
+        ) -> crate::error::Result<()> {
+            $crate::model::write_classes($rows.nrows(), out, || $classes)
+        }
+    };
+}
+
+pub(crate) use {classifies, gives_probabilities, on_kernel, on_map, predicts_classes, regresses};
 
 pub use super::exact::{ExactGpClassifierSpec, ExactGpRegressorSpec, KernelRidgeSpec};
 pub use super::gp_classification::{GpClassifierSpec, Inference};

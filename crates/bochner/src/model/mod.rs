@@ -103,7 +103,7 @@ fn known(classes: impl Into<Option<usize>>) -> Result<Option<usize>> {
 }
 
 /// Writes numbers of classes, one per row, to a single column.
-fn write_classes<R: Real>(
+pub(crate) fn write_classes<R: Real>(
     rows: usize,
     mut out: ArrayViewMut2<'_, R>,
     classes: impl FnOnce() -> Result<Vec<usize>>,

@@ -1,4 +1,6 @@
-use super::kinds::{Load, ModelEntry, Penalty, answers, classifies, load, regresses, solver_in_words};
+use super::kinds::{
+    Load, ModelEntry, Penalty, answers, classifies, load, predicts_classes, regresses, solver_in_words,
+};
 use super::request::{Asked, Basis, Describing, FitAny, FitRequest, Needs, Sums, in_memory};
 use super::ridge::{first_largest, read, write};
 use super::{Fit, Fitted, Model, Predict, RidgeModel};
@@ -507,19 +509,7 @@ impl<R: Real> OperatorRidgeClassifierModel<R> {
 }
 
 impl<R: Real> Predict for OperatorRidgeClassifierModel<R> {
-    type Real = R;
-
-    fn input_dim(&self) -> usize {
-        self.ridge.input_dim()
-    }
-
-    fn output_dim(&self) -> usize {
-        1
-    }
-
-    fn predict_into(&self, rows: ArrayView2<'_, R>, out: ArrayViewMut2<'_, R>) -> Result<()> {
-        super::write_classes(rows.nrows(), out, || self.predict_classes(rows))
-    }
+    predicts_classes!(self: R, inputs self.ridge.input_dim(), rows => self.predict_classes(rows));
 }
 
 /// Weighted covariance of the targets of a source, one row and one column per target: an output matrix

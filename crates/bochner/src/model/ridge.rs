@@ -1,4 +1,4 @@
-use super::kinds::{Load, ModelEntry, Penalty, answers, load, on_map, regresses, solver_in_words};
+use super::kinds::{Load, ModelEntry, Penalty, answers, load, on_map, predicts_classes, regresses, solver_in_words};
 use super::linear::Linear;
 use super::request::{Asked, Describing, FitAny, Sums};
 use super::{Fit, Fitted, Predict, Task, known};
@@ -449,6 +449,11 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> RidgeClassifierModel<M> {
     }
 }
 
+/// The place of the largest value in every row, the first of equals.
+pub(super) fn largest<R: Real>(values: &Array2<R>) -> Vec<usize> {
+    values.rows().into_iter().map(first_largest).collect()
+}
+
 pub(super) fn first_largest<R: Real>(row: ArrayView1<'_, R>) -> usize {
     let mut best = 0;
     for (i, &value) in row.iter().enumerate() {
@@ -460,19 +465,7 @@ pub(super) fn first_largest<R: Real>(row: ArrayView1<'_, R>) -> usize {
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R>> Predict for RidgeClassifierModel<M> {
-    type Real = R;
-
-    fn input_dim(&self) -> usize {
-        self.ridge.input_dim()
-    }
-
-    fn output_dim(&self) -> usize {
-        1
-    }
-
-    fn predict_into(&self, rows: ArrayView2<'_, R>, out: ArrayViewMut2<'_, R>) -> Result<()> {
-        super::write_classes(rows.nrows(), out, || self.predict_classes(rows))
-    }
+    predicts_classes!(self: R, inputs self.ridge.input_dim(), rows => self.predict_classes(rows));
 }
 
 words! {

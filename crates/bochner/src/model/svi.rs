@@ -1,10 +1,10 @@
 use super::dirichlet::Sampling;
 use super::evidence::coefficients_tensor;
 use super::gp_classification::{CLASSIFICATION, GpClassifierSpec};
-use super::kinds::{Load, ModelEntry, Penalty, gives_probabilities, load, on_map};
+use super::kinds::{Load, ModelEntry, Penalty, gives_probabilities, load, on_map, predicts_classes};
 use super::request::{Asked, Describing, FitAny};
-use super::ridge::first_largest;
-use super::{Fit, Fitted, Predict, known, write_classes};
+use super::ridge::largest;
+use super::{Fit, Fitted, Predict, known};
 use crate::accumulate::{Collector, Gathered, adjoint_times};
 use crate::context::{Context, Journal};
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
@@ -18,7 +18,7 @@ use crate::random::{Role, Seed, Stream};
 use crate::rows::{RowBlock, RowSource, class_of};
 use crate::scalar::Real;
 use crate::solve::{last_state, packed, unpack};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
+use ndarray::{Array2, ArrayView2, s};
 
 /// Stochastic variational Gaussian-process classification: for more features than a `D × D` matrix could be made of.
 ///
@@ -431,22 +431,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> SviClassifierModel<M> {
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R>> Predict for SviClassifierModel<M> {
-    type Real = R;
-
-    fn input_dim(&self) -> usize {
-        self.map.input_dim()
-    }
-
-    fn output_dim(&self) -> usize {
-        1
-    }
-
-    /// Numbers of the most probable classes.
-    fn predict_into(&self, rows: ArrayView2<'_, R>, out: ArrayViewMut2<'_, R>) -> Result<()> {
-        let largest =
-            |probabilities: Array2<f64>| probabilities.rows().into_iter().map(|row| first_largest(row)).collect();
-        write_classes(rows.nrows(), out, || self.probabilities(rows).map(largest))
-    }
+    predicts_classes!(self: R, inputs self.map.input_dim(), rows => Ok(largest(&self.probabilities(rows)?)));
 }
 
 const SVI: &str = "svi_classifier";

@@ -1,4 +1,4 @@
-use super::kinds::{Load, ModelEntry, Penalty, classifies, load, on_map};
+use super::kinds::{Load, ModelEntry, Penalty, classifies, load, on_map, predicts_classes};
 use super::linear::Linear;
 use super::request::{Asked, Describing, FitAny};
 use super::ridge::first_largest;
@@ -385,19 +385,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> SvmModel<M> {
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R>> Predict for SvmModel<M> {
-    type Real = R;
-
-    fn input_dim(&self) -> usize {
-        self.map.input_dim()
-    }
-
-    fn output_dim(&self) -> usize {
-        1
-    }
-
-    fn predict_into(&self, rows: ArrayView2<'_, R>, out: ArrayViewMut2<'_, R>) -> Result<()> {
-        super::write_classes(rows.nrows(), out, || self.predict_classes(rows))
-    }
+    predicts_classes!(self: R, inputs self.map.input_dim(), rows => self.predict_classes(rows));
 }
 
 description! {

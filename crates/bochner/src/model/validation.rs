@@ -20,6 +20,13 @@ pub struct Validation<M> {
     pub model: M,
 }
 
+impl<M> Validation<M> {
+    fn of(penalties: &[f64], losses: Vec<f64>, mut models: Vec<M>) -> Self {
+        let best = smallest(&losses);
+        Validation { penalties: penalties.to_vec(), losses, best, model: models.swap_remove(best) }
+    }
+}
+
 /// Rows predicted at once.
 const PIECE: usize = 1024;
 
@@ -97,14 +104,9 @@ pub(crate) fn class_losses<R: Real, M: FeatureMap<Real = R, Output = R>>(
     })
 }
 
-fn smallest(losses: &[f64]) -> usize {
-    let mut best = 0;
-    for (k, loss) in losses.iter().enumerate() {
-        if *loss < losses[best] {
-            best = k;
-        }
-    }
-    best
+/// The place of the smallest, the first of equals.
+pub(super) fn smallest(losses: &[f64]) -> usize {
+    (0..losses.len()).fold(0, |best, k| if losses[k] < losses[best] { k } else { best })
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Ridge<M> {
@@ -120,10 +122,9 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Ridge<M> {
         context: &mut Context<'_>,
     ) -> Result<Validation<RidgeModel<M>>> {
         check_dim("number of held-out target columns", train.target_dim(), held_out.target_dim())?;
-        let mut models = self.fit_path(penalties, train, context)?;
+        let models = self.fit_path(penalties, train, context)?;
         let losses = context.fit(held_out, |held_out, _| squared_losses(&models, held_out))?;
-        let best = smallest(&losses);
-        Ok(Validation { penalties: penalties.to_vec(), losses, best, model: models.swap_remove(best) })
+        Ok(Validation::of(penalties, losses, models))
     }
 }
 
@@ -144,11 +145,10 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> RidgeClassifier<M> {
             Some(classes) => classes,
             None => context.classes(None, train)?.max(context.classes(None, held_out)?),
         };
-        let mut models =
+        let models =
             self.ridge().fit_path(penalties, &mut Coded::new(train, classes, Coding::OneAgainstRest)?, context)?;
         let losses = context.fit(held_out, |held_out, _| class_losses(&models, held_out, classes))?;
-        let best = smallest(&losses);
-        let model = RidgeClassifierModel::from_regression(models.swap_remove(best));
-        Ok(Validation { penalties: penalties.to_vec(), losses, best, model })
+        let models = models.into_iter().map(RidgeClassifierModel::from_regression).collect();
+        Ok(Validation::of(penalties, losses, models))
     }
 }

@@ -1,35 +1,16 @@
-use super::container::{Array, Header, Stored, bytes, malformed, save};
-use super::gram::{array, check_numbers, header, triangle, triangle_len, triangles, wide};
+use super::container::{Array, Header, Stored, malformed};
+use super::gram::{array, check_numbers, header, sums_in_files, triangle, triangle_len, triangles, wide};
 use crate::accumulate::{Class, ClassGram, Products, Totals};
 use crate::error::{Result, check_dim};
 use crate::scalar::{Real, Scalar};
 use ndarray::Array2;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use std::path::Path;
 
 const KIND: &str = "class_gram";
 
+sums_in_files!(ClassGram);
+
 impl<T: Scalar> ClassGram<T> {
-    /// Saves the sums of all classes and the rows that wait, so that a stream can go on later with the same bits; the
-    /// note is replaced with them.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn save_with<N: Serialize>(&self, path: impl AsRef<Path>, note: &N) -> Result<()> {
-        let (header, arrays) = self.document(note)?;
-        save(path.as_ref(), &header, &arrays)
-    }
-
-    /// The bytes that [`save_with`](Self::save_with) would write: what goes from one process to another.
-    ///
-    /// # Errors
-    /// None known.
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let (header, arrays) = self.document(&())?;
-        bytes(&header, &arrays)
-    }
-
     fn document(&self, note: &impl Serialize) -> Result<(Header, Vec<Array<'_>>)> {
         let (input_dim, dim, classes) = self.parts();
         let counts: Vec<u64> = classes.iter().map(|class| class.totals.count).collect();
@@ -57,23 +38,6 @@ impl<T: Scalar> ClassGram<T> {
             array("waiting_weights", &[all], classes.iter().flat_map(|class| doubles(&class.weights)).collect()),
         ];
         Ok((header, arrays))
-    }
-
-    /// Loads what [`save_with`](Self::save_with) wrote: the accumulator and its note.
-    ///
-    /// # Errors
-    /// [`Error::Format`](crate::Error::Format) for damaged files and for accumulators of another number type.
-    pub fn load_with<N: DeserializeOwned>(path: impl AsRef<Path>) -> Result<(Self, N)> {
-        let stored = Stored::load(path)?;
-        Ok((Self::from_stored(&stored)?, stored.note()?))
-    }
-
-    /// The accumulator whose [`to_bytes`](Self::to_bytes) these are.
-    ///
-    /// # Errors
-    /// As [`load_with`](Self::load_with).
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Self::from_stored(&Stored::from_bytes(bytes)?)
     }
 
     pub(crate) fn from_stored(stored: &Stored) -> Result<Self> {

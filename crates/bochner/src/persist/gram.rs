@@ -1,11 +1,10 @@
-use super::container::{Array, Header, Stored, bytes, malformed, save};
+use super::container::{Array, Header, Stored, malformed};
 use crate::accumulate::{Gram, Moments, Totals};
 use crate::error::Result;
 use crate::linalg::{Lower, Tile};
 use crate::scalar::{Real, Scalar};
 use ndarray::Array2;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::path::Path;
 
 const KIND: &str = "gram";
@@ -105,6 +104,52 @@ pub(super) fn wide<W: Scalar<Real = f64>>(stored: &Stored, name: &str, expected:
     }
 }
 
+/// Files of sums: how they are written and read is said by `document` and `from_stored`.
+macro_rules! sums_in_files {
+    ($sums:ident) => {
+        impl<T: Scalar> $sums<T> {
+            /// Saves the sums and the rows that wait, so that a stream can go on later with the same bits, and a note beside them:
+            /// what a checkpoint has to remember is replaced with them.
+            ///
+            /// # Errors
+            /// What the operating system says.
+            pub fn save_with<N: Serialize>(&self, path: impl AsRef<std::path::Path>, note: &N) -> Result<()> {
+                let (header, arrays) = self.document(note)?;
+                $crate::persist::container::save(path.as_ref(), &header, &arrays)
+            }
+
+            /// The bytes that [`save_with`](Self::save_with) would write: what goes from one process to another.
+            ///
+            /// # Errors
+            /// None known.
+            pub fn to_bytes(&self) -> Result<Vec<u8>> {
+                let (header, arrays) = self.document(&())?;
+                $crate::persist::container::bytes(&header, &arrays)
+            }
+
+            /// Loads what [`save_with`](Self::save_with) wrote: the accumulator and its note.
+            ///
+            /// # Errors
+            /// [`Error::Format`](crate::Error::Format) for damaged files and for accumulators of another number type.
+            pub fn load_with<N: serde::de::DeserializeOwned>(path: impl AsRef<std::path::Path>) -> Result<(Self, N)> {
+                let stored = Stored::load(path)?;
+                Ok((Self::from_stored(&stored)?, stored.note()?))
+            }
+
+            /// The accumulator whose [`to_bytes`](Self::to_bytes) these are.
+            ///
+            /// # Errors
+            /// As [`load_with`](Self::load_with).
+            pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+                Self::from_stored(&Stored::from_bytes(bytes)?)
+            }
+        }
+    };
+}
+pub(super) use sums_in_files;
+
+sums_in_files!(Gram);
+
 impl<T: Scalar> Gram<T> {
     /// Saves the sums and the rows collected since, so that a stream can go on later with the same bits.
     ///
@@ -112,24 +157,6 @@ impl<T: Scalar> Gram<T> {
     /// What the operating system says.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.save_with(path, &())
-    }
-
-    /// As [`save`](Self::save), with a note beside the sums: what a checkpoint has to remember is replaced with them.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn save_with<N: Serialize>(&self, path: impl AsRef<Path>, note: &N) -> Result<()> {
-        let (header, arrays) = self.document(note)?;
-        save(path.as_ref(), &header, &arrays)
-    }
-
-    /// The bytes that [`save`](Self::save) would write: what goes from one process to another.
-    ///
-    /// # Errors
-    /// None known.
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let (header, arrays) = self.document(&())?;
-        bytes(&header, &arrays)
     }
 
     fn document(&self, note: &impl Serialize) -> Result<(Header, Vec<Array<'_>>)> {
@@ -161,23 +188,6 @@ impl<T: Scalar> Gram<T> {
     /// [`Error::Format`](crate::Error::Format) for damaged files and for accumulators of another number type.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_stored(&Stored::load(path)?)
-    }
-
-    /// Loads what [`save_with`](Self::save_with) wrote: the accumulator and its note.
-    ///
-    /// # Errors
-    /// As [`load`](Self::load).
-    pub fn load_with<N: DeserializeOwned>(path: impl AsRef<Path>) -> Result<(Self, N)> {
-        let stored = Stored::load(path)?;
-        Ok((Self::from_stored(&stored)?, stored.note()?))
-    }
-
-    /// The accumulator whose [`to_bytes`](Self::to_bytes) these are.
-    ///
-    /// # Errors
-    /// As [`load`](Self::load).
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Self::from_stored(&Stored::from_bytes(bytes)?)
     }
 
     pub(crate) fn from_stored(stored: &Stored) -> Result<Self> {

@@ -1,6 +1,6 @@
 //! The exact references: other software, the same answer by every road, and features whose kernel is exact.
 
-use crate::waves::{columns, data};
+use crate::waves::{self, close, columns, data};
 use bochner::kernel::{Gaussian, Kernel, Polynomial};
 use bochner::model::exact::{
     ExactGpClassifier, ExactGpRegressor, ExactGpRegressorModel, ExactSolver, KernelRidge, KernelRidgeModel,
@@ -12,23 +12,9 @@ use bochner::{Context, Error};
 use ndarray::{Array2, ArrayView2, array, s};
 use std::sync::Arc;
 
-fn close(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, tolerance: f64) {
-    assert_eq!(a.dim(), b.dim());
-    let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-    assert!(worst <= tolerance, "differ by {worst:e}, allowed {tolerance:e}");
-}
-
 /// The rows of `tools/golden/gaussian_processes.py`.
 fn twelve() -> (Array2<f64>, Array2<f64>, Array2<f64>) {
-    let x = Array2::from_shape_fn((12, 3), |(i, j)| match j {
-        0 => (i as f64 + 1.0).sin(),
-        1 => (2.0 * i as f64).cos(),
-        _ => (i % 5) as f64 / 4.0,
-    });
-    let y = Array2::from_shape_fn((12, 2), |(i, j)| match j {
-        0 => (i as f64 + 1.0).sqrt(),
-        _ => (i % 3) as f64 - 1.0,
-    });
+    let (x, y) = waves::twelve();
     (x, y, array![[0.5, -0.25, 1.0], [2.0, 1.0, -1.0]])
 }
 

@@ -1,7 +1,7 @@
 //! Gaussian processes on features: closed forms, other software, and the same answer by every road.
 
 use crate::statistics::normal_quantile;
-use crate::waves::{columns, data, waves};
+use crate::waves::{self, close, columns, data, waves};
 use bochner::accumulate::Gram;
 use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, FourierSpec, PolynomialSpec, Spec};
 use bochner::linalg::{Cholesky, Lower, TileMut};
@@ -14,23 +14,9 @@ use bochner::variance::{Form, Weights};
 use bochner::{Complex, Context, Error};
 use ndarray::{Array2, ArrayView2, Axis, array, concatenate, s};
 
-fn close(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, tolerance: f64) {
-    assert_eq!(a.dim(), b.dim());
-    let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-    assert!(worst <= tolerance, "differ by {worst:e}, allowed {tolerance:e}");
-}
-
 /// The rows of `tools/golden/gaussian_processes.py`.
 fn twelve() -> (Array2<f64>, Array2<f64>, Array2<f64>) {
-    let x = Array2::from_shape_fn((12, 3), |(i, j)| match j {
-        0 => (i as f64 + 1.0).sin(),
-        1 => (2.0 * i as f64).cos(),
-        _ => (i % 5) as f64 / 4.0,
-    });
-    let y = Array2::from_shape_fn((12, 2), |(i, j)| match j {
-        0 => (i as f64 + 1.0).sqrt(),
-        _ => (i % 3) as f64 - 1.0,
-    });
+    let (x, y) = waves::twelve();
     (x, y, array![[0.5, -0.25, 1.0], [2.0, 1.0, -1.0]])
 }
 

@@ -1,6 +1,6 @@
 //! Ridge regression: the same answer by every road, for every way of cutting the rows.
 
-use crate::waves::{columns, data, normals, waves};
+use crate::waves::{self, close, columns, data, normals, waves};
 use bochner::accumulate::Gram;
 use bochner::feature::{Describe, Directions, DynMap, FeatureMap, FourierSpec};
 use bochner::model::{Fit, Predict, Ridge, RidgeClassifier, RidgeModel};
@@ -18,27 +18,13 @@ fn source<'a, R: Real>(x: &'a Array2<R>, y: &'a Array2<R>, w: Option<&'a Array1<
     }
 }
 
-fn close(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, tolerance: f64) {
-    assert_eq!(a.dim(), b.dim());
-    let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-    assert!(worst <= tolerance, "differ by {worst:e}, allowed {tolerance:e}");
-}
-
 fn row(v: ArrayView1<'_, f64>) -> Array2<f64> {
     v.to_owned().insert_axis(Axis(0))
 }
 
 /// Twelve rows that scikit-learn 1.9.1 was given too: `Ridge(alpha=0.7, solver="cholesky")`, float64.
 fn twelve() -> (Array2<f64>, Array2<f64>, Array1<f64>) {
-    let x = Array2::from_shape_fn((12, 3), |(i, j)| match j {
-        0 => (i as f64 + 1.0).sin(),
-        1 => (2.0 * i as f64).cos(),
-        _ => (i % 5) as f64 / 4.0,
-    });
-    let y = Array2::from_shape_fn((12, 2), |(i, j)| match j {
-        0 => (i as f64 + 1.0).sqrt(),
-        _ => (i % 3) as f64 - 1.0,
-    });
+    let (x, y) = waves::twelve();
     (x, y, Array1::from_shape_fn(12, |i| 1.0 + (i % 4) as f64 / 2.0))
 }
 

@@ -7,11 +7,11 @@ use crate::linalg::{Cholesky, Lower, Tile, Workspace};
 use crate::model::dirichlet::{Dirichlet, Sampling};
 use crate::model::evidence::column_lengths;
 use crate::model::kinds::{
-    Answers, Load, ModelEntry, gives_probabilities, load, on_kernel, process_in_words, regresses,
+    Answers, Load, ModelEntry, gives_probabilities, load, on_kernel, predicts_classes, process_in_words, regresses,
 };
 use crate::model::request::{Asked, Describing, FitAny, Needs};
-use crate::model::ridge::first_largest;
-use crate::model::{Fit, Fitted, Predict, known, write_classes};
+use crate::model::ridge::largest;
+use crate::model::{Fit, Fitted, Predict, known};
 use crate::parameter::{Domain, description};
 use crate::persist::{Header, Stored, Tensor, malformed};
 use crate::random::Seed;
@@ -381,22 +381,7 @@ impl ExactGpClassifierModel {
 }
 
 impl Predict for ExactGpClassifierModel {
-    type Real = f64;
-
-    fn input_dim(&self) -> usize {
-        self.data.rows.ncols()
-    }
-
-    fn output_dim(&self) -> usize {
-        1
-    }
-
-    /// Numbers of the most probable classes.
-    fn predict_into(&self, rows: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<()> {
-        let largest =
-            |probabilities: Array2<f64>| probabilities.rows().into_iter().map(|row| first_largest(row)).collect();
-        write_classes(rows.nrows(), out, || self.probabilities(rows).map(largest))
-    }
+    predicts_classes!(self: f64, inputs self.data.rows.ncols(), rows => Ok(largest(&self.probabilities(rows)?)));
 }
 
 description! {

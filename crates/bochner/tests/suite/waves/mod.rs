@@ -5,7 +5,7 @@ use bochner::feature::FeatureMap;
 use bochner::linalg::{Tile, TileMut, Workspace};
 use bochner::random::{Role, Seed, Stream};
 use bochner::scalar::Real;
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, ArrayView2};
 use std::marker::PhantomData;
 
 /// The rows themselves.
@@ -78,4 +78,25 @@ pub fn data<R: Real>(rows: usize, dim: usize, targets: usize) -> (Array2<R>, Arr
     }
     let w = Array1::from_shape_fn(rows, |i| R::from_f64(0.5 + 0.25 * (i % 7) as f64));
     (x, y, w)
+}
+
+/// Panics where two matrices differ by more than `tolerance` somewhere.
+pub fn close(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, tolerance: f64) {
+    assert_eq!(a.dim(), b.dim());
+    let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(worst <= tolerance, "differ by {worst:e}, allowed {tolerance:e}");
+}
+
+/// Rows and targets that other software was given too (`tools/golden`).
+pub fn twelve() -> (Array2<f64>, Array2<f64>) {
+    let x = Array2::from_shape_fn((12, 3), |(i, j)| match j {
+        0 => (i as f64 + 1.0).sin(),
+        1 => (2.0 * i as f64).cos(),
+        _ => (i % 5) as f64 / 4.0,
+    });
+    let y = Array2::from_shape_fn((12, 2), |(i, j)| match j {
+        0 => (i as f64 + 1.0).sqrt(),
+        _ => (i % 3) as f64 - 1.0,
+    });
+    (x, y)
 }
