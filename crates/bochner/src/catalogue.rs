@@ -14,7 +14,7 @@
 use crate::feature::Spec;
 use crate::kernel::{AnyKernel, OperatorKernel};
 pub use crate::model::{Answers, ModelEntry, Task};
-pub use crate::parameter::{Domain, Entry, Parameter, Purpose, Value, Word};
+pub use crate::parameter::{Domain, Entry, Parameter, Purpose, Sort, Value, Word};
 use serde_json::json;
 
 /// Kinds of feature maps.

@@ -4,7 +4,7 @@ use super::timing::seconds;
 use super::{Bar, Bench, Line, Measure};
 use bochner::feature::{Describe, Directions, FourierSpec};
 use bochner::linalg::{Tile, TileMut, Workspace};
-use bochner::projection::{Gaussian, Projection};
+use bochner::projection::{DenseGaussian, Projection};
 use bochner::random::{Role, Seed, fill_normals};
 use bochner::scalar::Real;
 use bochner::words::count;
@@ -58,7 +58,7 @@ fn rows<R: Real>(n: usize) -> Vec<R> {
 /// Seconds of projecting rows tile by tile, as maps do.
 fn project<R: Real>(bench: &Bench<'_>, n: usize) -> Outcome<f64> {
     bench.progress.at(format!("dense projection, {}", R::NAME).into())?;
-    let projection = Gaussian::<R>::new(Seed::new(2), DIM, WIDTH)?;
+    let projection = DenseGaussian::<R>::new(Seed::new(2), DIM, WIDTH)?;
     let rows = rows::<R>(n);
     let mut out = vec![R::ZERO; n * WIDTH];
     let tile = 96;

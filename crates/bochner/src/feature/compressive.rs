@@ -1,9 +1,9 @@
-use super::{Describe, Directions, DynComplexMap, DynMap, FourierSpec, Measured, Projected};
+use super::{Describe, Directions, DynComplexMap, DynMap, FourierSpec, Projected, ScaledProjection};
 use crate::error::{Error, Result, check_count};
-use crate::feature::spec::{Candidate, MapKind};
+use crate::feature::spec::Candidate;
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, Compression, Compressive, Kernel, kernel_matrix};
-use crate::parameter::{Domain, Entry, description, words};
+use crate::parameter::{Domain, description, words};
 use crate::preprocess::LengthScale;
 use crate::projection::{Entries, Orthoprojector, Sampling, Srht};
 use crate::random::Seed;
@@ -74,10 +74,8 @@ description! {
         /// Hadamard transform, which is fast in high dimensions.
         orthoprojector: Orthoprojection = Orthoprojection::Gaussian, Domain::Word(Orthoprojection::CHOICES), Draw;
     }
-    besides {
-        /// Where the draws start from.
-        seed: u64 = 0;
-    }
+    map "ortho_projection" for [], "compressed measurements":
+        "Projections of rows on random orthogonal directions, which keep inner products on average.";
 }
 
 impl OrthoProjectionSpec {
@@ -86,21 +84,10 @@ impl OrthoProjectionSpec {
     }
 }
 
-impl MapKind for OrthoProjectionSpec {
-    const ENTRY: Entry = Entry {
-        name: "ortho_projection",
-        aliases: &[],
-        title: "compressed measurements",
-        about: "Projections of rows on random orthogonal directions, which keep inner products on average.",
-        parameters: Self::PARAMETERS,
-    };
-    const KERNELS: &'static [&'static str] = &[];
-}
-
 impl Describe for OrthoProjectionSpec {
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
         with_projector!(self.orthoprojector, self.seed, input_dim, self.outputs(input_dim)?, |p, scale| {
-            Ok(Arc::new(Measured::new(p, scale)?))
+            Ok(Arc::new(ScaledProjection::new(p, scale)?))
         })
     }
 
@@ -179,10 +166,8 @@ description! {
         /// Pairs of cosine and sine, a cosine with a random offset, or complex exponentials (complex output).
         form: Form = Form::CosSin, Domain::Word(Form::CHOICES), Draw;
     }
-    besides {
-        /// Where the draws start from.
-        seed: u64 = 0;
-    }
+    map "compressive" for ["compressive"], "compressive features":
+        "Fourier features of rows that an orthoprojector has compressed.";
 }
 
 /// Label of the seed's child from which frequencies are drawn; the orthoprojector has the seed itself.
@@ -222,16 +207,7 @@ impl CompressiveSpec {
     }
 }
 
-impl MapKind for CompressiveSpec {
-    const ENTRY: Entry = Entry {
-        name: "compressive",
-        aliases: &[],
-        title: "compressive features",
-        about: "Fourier features of rows that an orthoprojector has compressed.",
-        parameters: Self::PARAMETERS,
-    };
-    const KERNELS: &'static [&'static str] = &["compressive"];
-
+impl Describe for CompressiveSpec {
     fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
         let AnyKernel::Compressive(k) = kernel else { return Ok(Vec::new()) };
         let (compressed_dim, length_scale) = (k.output_dim(), LengthScale::Same(k.length_scale()));
@@ -244,9 +220,7 @@ impl MapKind for CompressiveSpec {
         let named = |(name, orthoprojector)| Candidate::new(name, CompressiveSpec { orthoprojector, ..base.clone() });
         Ok(ways.map(named).into())
     }
-}
 
-impl Describe for CompressiveSpec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
         let length_scale = self.length_scale.resolve(sample, Seed::new(self.seed))?;
         Ok(CompressiveSpec { length_scale, ..self.settle(sample.ncols())? })

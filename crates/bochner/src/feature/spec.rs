@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{AnyKernel, Kernel};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::parameter::{Entry, Purpose, Value};
+use crate::projection::Parts;
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -108,14 +109,6 @@ pub trait Describe: Clone + Into<Spec> {
             Err(error) => Err(error),
         }
     }
-}
-
-/// A kind of map as the catalogue lists it: what it is called, what it can be told, and which kernels it estimates.
-pub trait MapKind: Describe + Default + Into<Spec> {
-    /// Name, title and parameters.
-    const ENTRY: Entry;
-    /// Names of the kernels it estimates.
-    const KERNELS: &'static [&'static str];
 
     /// The ways in which maps of this kind estimate `kernel` on rows like `rows`, for [`plan`](crate::plan); none by default.
     ///
@@ -131,7 +124,7 @@ pub trait MapKind: Describe + Default + Into<Spec> {
 pub struct Candidate<S = Spec> {
     /// Name for people.
     pub name: String,
-    /// The map; its budget and seed are to be replaced ([`Trial::sized`](crate::plan::Trial::sized)).
+    /// The map; its budget and seed are to be replaced ([`PlanSample::sized`](crate::plan::PlanSample::sized)).
     pub spec: S,
     /// The constant by which the kernel is the one the map estimates: 1 but for spherical features, whose kernel is 1 at
     /// distance 0.
@@ -190,7 +183,7 @@ struct Drawn<M: ?Sized> {
     map: Arc<M>,
 }
 
-forward!(Drawn<M>, drawn => drawn.map, Some(&drawn.spec));
+forward!(Drawn<M>, self => self.map, Some(&self.spec));
 
 /// The four ways to draw any map.
 ///
@@ -244,80 +237,18 @@ macro_rules! specs {
             $($(#[$doc])* $variant($parameters),)*
         }
 
-        impl Describe for Spec {
-            fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
-                Ok(match self {
-                    $(Spec::$variant(spec) => Spec::$variant(spec.resolve(sample)?),)*
-                })
-            }
-
-            fn settle(&self, input_dim: usize) -> Result<Self> {
-                Ok(match self {
-                    $(Spec::$variant(spec) => Spec::$variant(spec.settle(input_dim)?),)*
-                })
-            }
-
-            fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-                match self {
-                    $(Spec::$variant(spec) => spec.draw(input_dim),)*
+        macro_rules! each {
+            ($self:expr, $spec:ident => $value:expr) => {
+                match $self {
+                    $(Spec::$variant($spec) => $value,)*
                 }
-            }
-
-            fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
-                match self {
-                    $(Spec::$variant(spec) => spec.draw_complex(input_dim),)*
-                }
-            }
-
-            fn probe(&self, input_dim: usize) -> Vec<f64> {
-                match self {
-                    $(Spec::$variant(spec) => spec.probe(input_dim),)*
-                }
-            }
-
-            fn kernel(&self) -> Result<Arc<dyn Kernel>> {
-                match self {
-                    $(Spec::$variant(spec) => spec.kernel(),)*
-                }
-            }
-
-            fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-                match self {
-                    $(Spec::$variant(spec) => spec.variance(x, y),)*
-                }
-            }
-
-            fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-                match self {
-                    $(Spec::$variant(spec) => spec.variance_iid(x, y),)*
-                }
-            }
-
-            fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
-                match self {
-                    $(Spec::$variant(spec) => spec.prediction(x, y),)*
-                }
-            }
+            };
         }
 
         impl Spec {
-            /// The same map with another budget of columns and other draws.
-            pub fn redrawn(&self, n_components: usize, seed: u64) -> Spec {
-                match self {
-                    $(Spec::$variant(spec) => Spec::$variant($parameters { n_components, seed, ..spec.clone() }),)*
-                }
-            }
-
             /// All kinds of maps, with the names of the kernels they estimate: the first of several is the one to take.
             pub const KINDS: &'static [(Entry, &'static [&'static str])] =
-                &[$((<$parameters as MapKind>::ENTRY, <$parameters as MapKind>::KERNELS),)*];
-
-            /// What the catalogue says of this kind of map.
-            pub fn entry(&self) -> &'static Entry {
-                match self {
-                    $(Spec::$variant(_) => &const { <$parameters as MapKind>::ENTRY },)*
-                }
-            }
+                &[$(($parameters::ENTRY, $parameters::KERNELS),)*];
 
             /// Every map of the library that estimates `kernel` on rows like `rows`: spherical features join the polynomial
             /// sketches where all rows have length 1.
@@ -326,24 +257,21 @@ macro_rules! specs {
             /// A polynomial of degree 0, which is the same for all rows.
             pub fn candidates(kernel: &AnyKernel, rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
                 let mut all = Vec::new();
-                $(all.extend(<$parameters as MapKind>::candidates(kernel, rows)?);)*
+                $(all.extend($parameters::candidates(kernel, rows)?);)*
                 Ok(all)
             }
 
-            /// Refuses the first parameter that is outside its domain.
-            ///
-            /// # Errors
-            /// [`Error::Parameter`].
-            pub fn check(&self) -> Result<()> {
+            /// The same map with another budget of columns and other draws.
+            pub fn redrawn(&self, n_components: usize, seed: u64) -> Spec {
                 match self {
-                    $(Spec::$variant(spec) => spec.check_parameters(),)*
+                    $(Spec::$variant(spec) => Spec::$variant($parameters { n_components, seed, ..spec.clone() }),)*
                 }
             }
 
-            /// The budget of columns.
-            pub fn n_components(&self) -> usize {
+            /// What the catalogue says of this kind of map.
+            pub fn entry(&self) -> &'static Entry {
                 match self {
-                    $(Spec::$variant(spec) => spec.n_components,)*
+                    $(Spec::$variant(_) => &const { $parameters::ENTRY },)*
                 }
             }
         }
@@ -375,7 +303,53 @@ specs! {
     OrthoProjection(OrthoProjectionSpec),
 }
 
+impl Describe for Spec {
+    fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
+        Ok(each!(self, spec => spec.resolve(sample)?.into()))
+    }
+    fn settle(&self, input_dim: usize) -> Result<Self> {
+        Ok(each!(self, spec => spec.settle(input_dim)?.into()))
+    }
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        each!(self, spec => spec.draw(input_dim))
+    }
+    fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+        each!(self, spec => spec.draw_complex(input_dim))
+    }
+    fn probe(&self, input_dim: usize) -> Vec<f64> {
+        each!(self, spec => spec.probe(input_dim))
+    }
+    fn kernel(&self) -> Result<Arc<dyn Kernel>> {
+        each!(self, spec => spec.kernel())
+    }
+    fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        each!(self, spec => spec.variance(x, y))
+    }
+    fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        each!(self, spec => spec.variance_iid(x, y))
+    }
+    fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
+        each!(self, spec => spec.prediction(x, y))
+    }
+    fn candidates(kernel: &AnyKernel, rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
+        Spec::candidates(kernel, rows)
+    }
+}
+
 impl Spec {
+    /// Refuses the first parameter that is outside its domain.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`].
+    pub fn check(&self) -> Result<()> {
+        each!(self, spec => spec.check_parameters())
+    }
+
+    /// The budget of columns.
+    pub fn n_components(&self) -> usize {
+        each!(self, spec => spec.n_components)
+    }
+
     /// The kind of map of this name, with all its defaults.
     ///
     /// # Errors
@@ -389,10 +363,7 @@ impl Spec {
     /// # Ok::<(), bochner::Error>(())
     /// ```
     pub fn named(name: &str) -> Result<Spec> {
-        let Some((entry, _)) = Self::KINDS.iter().find(|(entry, _)| entry.is_called(name)) else {
-            let known: Vec<&str> = Self::KINDS.iter().map(|(entry, _)| entry.name).collect();
-            return Err(Error::parameter("map", format!("one of {}", known.join(", ")), name));
-        };
+        let entry = Entry::named(Self::KINDS.iter().map(|(entry, _)| entry), "map", name)?;
         read(serde_json::Map::from_iter([("map".to_owned(), entry.name.into())]))
     }
 

@@ -55,10 +55,7 @@ impl AnyKernel {
     /// # Errors
     /// No such kernel, with all there are.
     pub fn entry_named(name: &str) -> Result<&'static Entry> {
-        Self::KINDS.iter().find(|entry| entry.is_called(name)).ok_or_else(|| {
-            let known: Vec<&str> = Self::KINDS.iter().map(|entry| entry.name).collect();
-            Error::parameter("kernel", format!("one of {}", known.join(", ")), name)
-        })
+        Entry::named(Self::KINDS.iter(), "kernel", name)
     }
 
     /// The kernel of this name for rows of length `input_dim`, with defaults for all that is not given.

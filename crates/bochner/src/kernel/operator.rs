@@ -1,6 +1,6 @@
 use super::{AnyKernel, Gaussian, Kernel, Laplacian, Matern, OutputMatrix, distance_sq, kernel_matrix};
 use crate::error::{Error, Result, check_dim, check_non_negative, check_positive};
-use crate::parameter::{Domain, Entry, Parameter, Value, Word, parameters};
+use crate::parameter::{Domain, Entry, Parameter, Sort, Value, Word, parameters};
 use crate::rows::check_finite;
 use crate::scalar::Real;
 use crate::words;
@@ -131,6 +131,7 @@ impl OperatorKernel {
                 /// Norm of the Laplacian kernel.
                 norm: u8 = 2, Domain::Whole(1, 2), Kernel, only for base = ["laplacian"];
             },
+            sort: Sort::Kernel,
         },
         Entry {
             name: "curl_free",
@@ -138,6 +139,7 @@ impl OperatorKernel {
             title: "curl-free",
             about: "Gradients of potentials: minus the second derivatives of a Gaussian kernel.",
             parameters: FIELD,
+            sort: Sort::Kernel,
         },
         Entry {
             name: "divergence_free",
@@ -145,6 +147,7 @@ impl OperatorKernel {
             title: "divergence-free",
             about: "Flows without sources.",
             parameters: FIELD,
+            sort: Sort::Kernel,
         },
         Entry {
             name: "helmholtz",
@@ -157,6 +160,7 @@ impl OperatorKernel {
                 /// Share of the curl-free part.
                 curl_free: f64 = 0.5, Domain::Real(0.0, 1.0), Kernel;
             },
+            sort: Sort::Kernel,
         },
     ];
 
@@ -165,10 +169,7 @@ impl OperatorKernel {
     /// # Errors
     /// No such kernel, with all there are.
     pub fn entry_named(name: &str) -> Result<&'static Entry> {
-        Self::KINDS.iter().find(|entry| entry.is_called(name)).ok_or_else(|| {
-            let known: Vec<&str> = Self::KINDS.iter().map(|entry| entry.name).collect();
-            Error::parameter("kernel", format!("one of {}", known.join(", ")), name)
-        })
+        Entry::named(Self::KINDS.iter(), "kernel", name)
     }
 
     /// The kernel of this name, with defaults for all that is not given; `related` says how the outputs of a decomposable

@@ -1,5 +1,5 @@
 use super::moments::non_negative;
-use super::{Moments, PairStats};
+use super::{PairStats, Variances};
 use crate::error::{Error, Result, check_count};
 use crate::kernel::{Compressive, Kernel, Optical, kernel_matrix};
 use crate::parameter::words;
@@ -33,8 +33,8 @@ pub fn fourier(form: Form, k: f64, k_double: f64) -> f64 {
 }
 
 /// Variance and pseudo-variance `k(2τ) − k(τ)²` of one complex feature.
-pub fn fourier_complex(k: f64, k_double: f64) -> Moments {
-    Moments { variance: fourier(Form::Complex, k, k_double), pseudo_variance: k_double - k * k }
+pub fn fourier_complex(k: f64, k_double: f64) -> Variances {
+    Variances { variance: fourier(Form::Complex, k, k_double), pseudo_variance: k_double - k * k }
 }
 
 /// Variances of the Fourier estimates of all `k(xᵢ − yⱼ)` from `frequencies` independent frequencies.

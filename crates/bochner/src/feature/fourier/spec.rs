@@ -1,10 +1,10 @@
 use super::{ComplexFourier, Fourier, Frequencies};
 use crate::error::{Error, Result, check_count, check_positive};
-use crate::feature::spec::{Candidate, MapKind};
+use crate::feature::spec::Candidate;
 use crate::feature::{ComplexToReal, Describe, DynComplexMap, DynMap, Prediction};
 use crate::kernel::AnyKernel;
 use crate::kernel::{Gaussian, Kernel, Laplacian, Matern, Scaled, kernel_matrix};
-use crate::parameter::{Domain, Entry, description, words};
+use crate::parameter::{Domain, description, words};
 use crate::preprocess::LengthScale;
 use crate::projection::{self, Given, HadamardChain, Orthogonal, Projection};
 use crate::random::{Role, Seed, Stream};
@@ -115,10 +115,8 @@ description! {
         /// Pairs of cosine and sine, a cosine with a random offset, or complex exponentials (complex output).
         form: Form = Form::CosSin, Domain::Word(Form::CHOICES), Draw;
     }
-    besides {
-        /// Where the draws start from.
-        seed: u64 = 0;
-    }
+    map "fourier" for ["gaussian", "laplacian", "matern"], "Fourier features":
+        "Cosines and sines of projections on frequencies drawn from the kernel's spectrum.";
 }
 
 /// Label of the seed's child from which radii are drawn: orthogonal projections use the radius role of the seed itself.
@@ -261,7 +259,7 @@ macro_rules! with_projection {
             })?),
             Directions::Sorf => spec.$finish(HadamardChain::<R>::new(seed, d, m)?),
             Directions::Orthogonal => spec.$finish(Orthogonal::<R>::new(seed, d, m)?),
-            Directions::Gaussian | Directions::Auto => spec.$finish(projection::Gaussian::<R>::new(seed, d, m)?),
+            Directions::Gaussian | Directions::Auto => spec.$finish(projection::DenseGaussian::<R>::new(seed, d, m)?),
         }
     }};
 }
@@ -285,16 +283,21 @@ impl FourierSpec {
     }
 }
 
-impl MapKind for FourierSpec {
-    const ENTRY: Entry = Entry {
-        name: "fourier",
-        aliases: &[],
-        title: "Fourier features",
-        about: "Cosines and sines of projections on frequencies drawn from the kernel's spectrum.",
-        parameters: Self::PARAMETERS,
-    };
-    const KERNELS: &'static [&'static str] = &["gaussian", "laplacian", "matern"];
+impl FourierSpec {
+    /// Ways to draw the frequencies of the kernel.
+    pub(crate) fn ways(&self) -> &'static [(&'static str, Directions)] {
+        match self.coordinatewise() {
+            true => &[("Fourier", Directions::Gaussian)],
+            false => &[
+                ("Fourier, dense", Directions::Gaussian),
+                ("Fourier, orthogonal", Directions::Orthogonal),
+                ("Fourier, SORF", Directions::Sorf),
+            ],
+        }
+    }
+}
 
+impl Describe for FourierSpec {
     fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
         let spec = FourierSpec::default();
         let base = match kernel {
@@ -312,23 +315,7 @@ impl MapKind for FourierSpec {
         let named = |&(name, projection): &_| Candidate::new(name, FourierSpec { projection, ..base.clone() });
         Ok(base.ways().iter().map(named).collect())
     }
-}
 
-impl FourierSpec {
-    /// Ways to draw the frequencies of the kernel.
-    pub(crate) fn ways(&self) -> &'static [(&'static str, Directions)] {
-        match self.coordinatewise() {
-            true => &[("Fourier", Directions::Gaussian)],
-            false => &[
-                ("Fourier, dense", Directions::Gaussian),
-                ("Fourier, orthogonal", Directions::Orthogonal),
-                ("Fourier, SORF", Directions::Sorf),
-            ],
-        }
-    }
-}
-
-impl Describe for FourierSpec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
         let length_scale = self.length_scale.resolve(sample, Seed::new(self.seed))?;
         Ok(FourierSpec { length_scale, ..self.settle(sample.ncols())? })

@@ -1,26 +1,23 @@
 use super::optimized::{PairMeans, optimize};
 use super::pairwise::{Law, pair_means};
 use super::random::DegreeMeasure;
-use super::{Allocation, Input, Maclaurin, Pairs, Part, Power, RealParts, one_pass};
+use super::{Allocation, Input, Maclaurin, Part, Power, RealParts, one_pass};
 use crate::error::{Error, Result, check_count, check_dim};
-use crate::feature::spec::{Candidate, MapKind, scaled_pattern};
-use crate::feature::{
-    Describe, DynComplexMap, DynMap, MAX_DEGREE, Prediction, ProductSketch, SketchKind, TensorSketch,
-};
+use crate::feature::product_sketch::DynSketch;
+use crate::feature::spec::{Candidate, scaled_pattern};
+use crate::feature::{Describe, DynComplexMap, DynMap, Lift, MAX_DEGREE, Prediction, SketchKind};
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, DotProductKernel, Kernel, PowerSeries, Scaled};
-use crate::parameter::{Domain, Entry, Word, description, words};
+use crate::parameter::{Domain, Value, Word, description, words};
 use crate::preprocess::{ColumnStatistics, LengthScale};
-use crate::projection::{Gaussian, Rademacher, Sampling, Srht};
+use crate::projection::Sampling;
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::{Real, Scalar};
 use crate::special::ln_gamma;
 use crate::variance::{Kind, PairStats, Sketch, Weights, map_pairs, random_maclaurin};
 use ndarray::{Array2, ArrayView2, Axis};
 use rayon::prelude::*;
-use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt;
 use std::sync::Arc;
 
 /// Kernels with Maclaurin features; written as a name, or as the list of coefficients `a₀, a₁, …`.
@@ -63,32 +60,18 @@ impl Serialize for MaclaurinKernel {
 
 impl<'de> Deserialize<'de> for MaclaurinKernel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct Written;
-        impl<'de> Visitor<'de> for Written {
-            type Value = MaclaurinKernel;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("one of `gaussian`, `exponential`, `polynomial` or a list of coefficients")
+        let expected = "one of `gaussian`, `exponential`, `polynomial` or a list of coefficients";
+        Value::read(deserializer, expected, |value| match value {
+            Value::Word(word) => match NAMES.iter().position(|name| name == word)? {
+                0 => Some(MaclaurinKernel::Gaussian),
+                1 => Some(MaclaurinKernel::Exponential),
+                _ => Some(MaclaurinKernel::Polynomial),
+            },
+            Value::List(list) => {
+                list.iter().map(Value::number).collect::<Option<_>>().map(MaclaurinKernel::Coefficients)
             }
-
-            fn visit_str<E: de::Error>(self, value: &str) -> std::result::Result<MaclaurinKernel, E> {
-                match value {
-                    "gaussian" => Ok(MaclaurinKernel::Gaussian),
-                    "exponential" => Ok(MaclaurinKernel::Exponential),
-                    "polynomial" => Ok(MaclaurinKernel::Polynomial),
-                    _ => Err(E::invalid_value(de::Unexpected::Str(value), &self)),
-                }
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<MaclaurinKernel, A::Error> {
-                let mut coefficients = Vec::new();
-                while let Some(coefficient) = seq.next_element()? {
-                    coefficients.push(coefficient);
-                }
-                Ok(MaclaurinKernel::Coefficients(coefficients))
-            }
-        }
-        deserializer.deserialize_any(Written)
+            _ => None,
+        })
     }
 }
 
@@ -219,11 +202,11 @@ description! {
         /// Degree at which the series is cut for random degrees: such a map is biased. Without it nothing is cut.
         cut: Option<u32> = None, Domain::Optional(&Domain::COUNT), Draw, only for allocation = ["random"];
     }
+    map "maclaurin" for ["gaussian", "exponential", "polynomial"], "Maclaurin features":
+        "One sketch for each degree of a power series in the inner product.";
     besides {
         /// What data have decided.
         resolved: Option<Allocation> = None;
-        /// Where the draws start from.
-        seed: u64 = 0;
     }
 }
 
@@ -321,14 +304,7 @@ impl MaclaurinSpec {
     }
 
     fn kind(&self) -> Kind {
-        match (self.sketch, self.srht) {
-            (SketchKind::Rademacher, _) => Kind::Rademacher,
-            (SketchKind::Gaussian, _) => Kind::Gaussian,
-            (SketchKind::TensorSketch, _) => Kind::TensorSketch,
-            (SketchKind::TensorSrht, Sampling::Stacked) => Kind::SrhtStacked,
-            (SketchKind::TensorSrht, Sampling::Upsampled) => Kind::SrhtUpsampled,
-            (SketchKind::TensorSrht, Sampling::Tuple) => Kind::SrhtTuple { replacement: false },
-        }
+        self.sketch.law(self.srht)
     }
 
     pub(super) fn input(&self, dim: usize, centre: Option<Vec<f64>>) -> Result<Input> {
@@ -599,32 +575,17 @@ impl MaclaurinSpec {
         Sketch::new(self.kind(), term.weights, term.degree, term.draws, dim)
     }
 
-    fn power<O: Scalar>(&self, dim: usize, term: &Term) -> Result<Arc<dyn Power<O>>> {
-        match (self.drawn(), term.weights) {
-            (Weights::Ctr, Weights::Real) => Ok(Arc::new(Pairs(self.sketch_of::<O::Real>(dim, term)?))),
-            _ => self.sketch_of(dim, term),
-        }
+    fn power<O: Scalar>(&self, dim: usize, term: &Term) -> Result<Power<O>> {
+        Ok(match (self.drawn(), term.weights) {
+            (Weights::Ctr, Weights::Real) => Power::Pairs(self.sketch_of(dim, term)?),
+            _ => Power::Draws(self.sketch_of(dim, term)?),
+        })
     }
 
-    fn sketch_of<O: Scalar>(&self, dim: usize, term: &Term) -> Result<Arc<dyn Power<O>>> {
+    fn sketch_of<O: Scalar>(&self, dim: usize, term: &Term) -> Result<DynSketch<O>> {
         let Term { degree, draws, beside, .. } = *term;
         let seed = Seed::new(self.seed).child(u64::from(degree) + if beside { BESIDE } else { 0 });
-        let seeds = (0..degree).map(|i| seed.child(u64::from(i)));
-        Ok(match self.sketch {
-            SketchKind::TensorSrht => {
-                let factors = Srht::<O::Real, O>::factors(seed, &vec![dim; degree as usize], draws, self.srht)?;
-                Arc::new(ProductSketch::new(factors)?)
-            }
-            SketchKind::Rademacher => {
-                let draw = |seed| Rademacher::<O::Real, O>::new(seed, dim, draws);
-                Arc::new(ProductSketch::new(seeds.map(draw).collect::<Result<Vec<_>>>()?)?)
-            }
-            SketchKind::Gaussian => {
-                let draw = |seed| Gaussian::<O::Real, O>::new(seed, dim, draws);
-                Arc::new(ProductSketch::new(seeds.map(draw).collect::<Result<Vec<_>>>()?)?)
-            }
-            SketchKind::TensorSketch => Arc::new(TensorSketch::<O>::draw(dim, degree, draws, seed)?),
-        })
+        self.sketch.draw(self.srht, seed, degree, draws, Lift::IDENTITY, dim)
     }
 
     fn assemble<O: Scalar>(&self, input_dim: usize) -> Result<Maclaurin<O>> {
@@ -708,16 +669,7 @@ impl MaclaurinSpec {
     }
 }
 
-impl MapKind for MaclaurinSpec {
-    const ENTRY: Entry = Entry {
-        name: "maclaurin",
-        aliases: &[],
-        title: "Maclaurin features",
-        about: "One sketch for each degree of a power series in the inner product.",
-        parameters: Self::PARAMETERS,
-    };
-    const KERNELS: &'static [&'static str] = &["gaussian", "exponential", "polynomial"];
-
+impl Describe for MaclaurinSpec {
     /// Degrees with columns for the least error, found from pairs of rows or from moments, and degrees drawn at random.
     fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
         let spec = MaclaurinSpec::default();
@@ -744,9 +696,7 @@ impl MapKind for MaclaurinSpec {
             ),
         ])
     }
-}
 
-impl Describe for MaclaurinSpec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
         self.resolve_any(sample)
     }

@@ -90,7 +90,7 @@ pub use svm::SvmSpec;
 
 use super::{Fitted, Predict};
 use crate::error::{Error, Result};
-use crate::parameter::{Entry, Parameter, words};
+use crate::parameter::{Entry, Parameter, Sort, words};
 use crate::persist::{Stored, malformed};
 use crate::scalar::Real;
 use crate::solve::SolveReport;
@@ -169,7 +169,7 @@ impl ModelEntry {
         parameters: &'static [Parameter],
         load: Loader,
     ) -> Self {
-        let entry = Entry { name, aliases: &[], title, about, parameters };
+        let entry = Entry { name, aliases: &[], title, about, parameters, sort: Sort::Model };
         ModelEntry { entry, option, task: Task::Regression, answers: Answers::VALUES, only_double: false, load }
     }
 
