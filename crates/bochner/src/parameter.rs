@@ -243,6 +243,17 @@ impl Entry {
         })
     }
 
+    /// An entry of something that has had no other name.
+    pub(crate) const fn new(
+        sort: Sort,
+        name: &'static str,
+        title: &'static str,
+        about: &'static str,
+        parameters: &'static [Parameter],
+    ) -> Self {
+        Entry { name, aliases: &[], title, about, parameters, sort }
+    }
+
     /// The one of this name.
     ///
     /// # Errors
@@ -480,14 +491,8 @@ macro_rules! description {
 
         impl $name {
             /// What every door knows of this kind of map.
-            pub const ENTRY: $crate::parameter::Entry = $crate::parameter::Entry {
-                name: $word,
-                aliases: &[],
-                title: $title,
-                about: $about,
-                parameters: Self::PARAMETERS,
-                sort: $crate::parameter::Sort::Map,
-            };
+            pub const ENTRY: $crate::parameter::Entry =
+                $crate::parameter::Entry::new($crate::parameter::Sort::Map, $word, $title, $about, Self::PARAMETERS);
             /// Names of the kernels it estimates.
             pub const KERNELS: &'static [&'static str] = &[$($kernel),*];
         }

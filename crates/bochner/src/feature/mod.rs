@@ -46,6 +46,30 @@ macro_rules! forward {
     };
 }
 
+/// The list of all kinds of maps, with their descriptions.
+macro_rules! maps {
+    ($then:ident) => {
+        $then! {
+            /// Fourier features of a shift-invariant kernel.
+            Fourier(FourierSpec),
+            /// Sketches of the polynomial kernel.
+            Polynomial(PolynomialSpec),
+            /// Features of the exponential kernel.
+            Positive(PositiveSpec),
+            /// Moduli of complex projections.
+            Optical(OpticalSpec),
+            /// Features of polynomial kernels of unit rows.
+            Spherical(SphericalSpec),
+            /// Fourier features of compressed rows.
+            Compressive(CompressiveSpec),
+            /// Maclaurin features of dot-product kernels and the Gaussian kernel.
+            Maclaurin(MaclaurinSpec),
+            /// Orthogonal projections of rows: sketches of the inner product.
+            OrthoProjection(OrthoProjectionSpec),
+        }
+    };
+}
+
 mod compose;
 mod compressive;
 mod description;

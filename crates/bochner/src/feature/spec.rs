@@ -101,12 +101,16 @@ pub trait Describe: Clone + Into<Spec> {
     /// # Errors
     /// As [`variance_iid`](Self::variance_iid).
     fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
+        let (variance, closed_form) = self.known_variance(x, y)?;
+        Ok(Prediction { bias: None, variance, closed_form })
+    }
+
+    /// The variance, or where it has no closed form that of independent draws; and whether it has.
+    #[doc(hidden)]
+    fn known_variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<(Array2<f64>, bool)> {
         match self.variance(x, y) {
-            Ok(variance) => Ok(Prediction { bias: None, variance, closed_form: true }),
-            Err(Error::Unsupported { .. }) => {
-                Ok(Prediction { bias: None, variance: self.variance_iid(x, y)?, closed_form: false })
-            }
-            Err(error) => Err(error),
+            Err(Error::Unsupported { .. }) => Ok((self.variance_iid(x, y)?, false)),
+            variance => Ok((variance?, true)),
         }
     }
 
@@ -284,24 +288,7 @@ macro_rules! specs {
     };
 }
 
-specs! {
-    /// Fourier features of a shift-invariant kernel.
-    Fourier(FourierSpec),
-    /// Sketches of the polynomial kernel.
-    Polynomial(PolynomialSpec),
-    /// Features of the exponential kernel.
-    Positive(PositiveSpec),
-    /// Moduli of complex projections.
-    Optical(OpticalSpec),
-    /// Features of polynomial kernels of unit rows.
-    Spherical(SphericalSpec),
-    /// Fourier features of compressed rows.
-    Compressive(CompressiveSpec),
-    /// Maclaurin features of dot-product kernels and the Gaussian kernel.
-    Maclaurin(MaclaurinSpec),
-    /// Orthogonal projections of rows: sketches of the inner product.
-    OrthoProjection(OrthoProjectionSpec),
-}
+maps!(specs);
 
 impl Describe for Spec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {

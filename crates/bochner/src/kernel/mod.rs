@@ -67,16 +67,15 @@ macro_rules! kernel_entry {
             })*
 
             /// What every door knows of this kernel.
-            pub const ENTRY: $crate::parameter::Entry = $crate::parameter::Entry {
-                name: $name,
-                aliases: &[],
-                title: $title,
-                about: $about,
-                parameters: $crate::parameter::parameters! {
+            pub const ENTRY: $crate::parameter::Entry = $crate::parameter::Entry::new(
+                $crate::parameter::Sort::Kernel,
+                $name,
+                $title,
+                $about,
+                $crate::parameter::parameters! {
                     $($(#[doc = $sentence])+ $field: $type = $default, $domain, $purpose;)*
                 },
-                sort: $crate::parameter::Sort::Kernel,
-            };
+            );
         }
     };
 }

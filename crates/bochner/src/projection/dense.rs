@@ -76,10 +76,8 @@ pub trait Weights<R: Real>: Debug + Send + Sync {
 
 /// A source of weights written panel by panel.
 pub trait Source: Debug + Send + Sync {
-    /// Length of a direction.
-    fn depth(&self) -> usize;
-    /// Number of directions.
-    fn directions(&self) -> usize;
+    /// Length and number of directions.
+    fn shape(&self) -> (usize, usize);
     /// Whether directions are complex.
     fn is_complex(&self) -> bool;
     /// Writes entries `depths` of directions `first..`, `width` of them side by side, part after part; past the last
@@ -92,11 +90,11 @@ struct OnTheWay<'a, S>(&'a S);
 
 impl<R: Real, S: Source, const P: usize> Panels<R, P> for OnTheWay<'_, S> {
     fn depth(&self) -> usize {
-        self.0.depth()
+        self.0.shape().0
     }
 
     fn columns(&self) -> usize {
-        self.0.directions()
+        self.0.shape().1
     }
 
     fn write(&self, panel: usize, depths: Range<usize>, out: &mut [R]) {
@@ -253,13 +251,7 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Projection for Dense<R, O, W> 
     type Real = R;
     type Output = O;
 
-    fn input_dim(&self) -> usize {
-        self.input_dim
-    }
-
-    fn output_dim(&self) -> usize {
-        self.output_dim
-    }
+    dims!();
 
     fn panel(&self) -> usize {
         PANEL_BYTES / size_of::<R>()
@@ -314,13 +306,16 @@ pub struct Normals {
     is_complex: bool,
 }
 
-impl Source for Normals {
-    fn depth(&self) -> usize {
-        self.depth
+impl Normals {
+    fn new<O: Scalar>(seed: Seed, depth: usize, directions: usize) -> Result<Self> {
+        check_dims(depth, directions)?;
+        Ok(Normals { seed, depth, directions, is_complex: O::IS_COMPLEX })
     }
+}
 
-    fn directions(&self) -> usize {
-        self.directions
+impl Source for Normals {
+    fn shape(&self) -> (usize, usize) {
+        (self.depth, self.directions)
     }
 
     fn is_complex(&self) -> bool {
@@ -354,8 +349,7 @@ impl<R: Real, O: Scalar<Real = R>> DenseGaussian<R, O> {
     /// # Errors
     /// A dimension of 0, or weights that do not fit in memory ([`MatrixFree`] needs none).
     pub fn new(seed: Seed, input_dim: usize, output_dim: usize) -> Result<Self> {
-        check_dims(input_dim, output_dim)?;
-        let normals = Normals { seed, depth: input_dim, directions: output_dim, is_complex: O::IS_COMPLEX };
+        let normals = Normals::new::<O>(seed, input_dim, output_dim)?;
         Ok(Dense::with_weights(input_dim, output_dim, Stored::new(&normals)?))
     }
 }
@@ -366,8 +360,7 @@ impl<R: Real, O: Scalar<Real = R>> MatrixFree<R, O> {
     /// # Errors
     /// A dimension of 0.
     pub fn new(seed: Seed, input_dim: usize, output_dim: usize) -> Result<Self> {
-        check_dims(input_dim, output_dim)?;
-        let normals = Normals { seed, depth: input_dim, directions: output_dim, is_complex: O::IS_COMPLEX };
+        let normals = Normals::new::<O>(seed, input_dim, output_dim)?;
         Ok(Dense::with_weights(input_dim, output_dim, normals))
     }
 }
@@ -462,12 +455,8 @@ fn expand<R: Real, const NR: usize>(signs: &Signs, first: usize, depths: Range<u
 }
 
 impl Source for Signs {
-    fn depth(&self) -> usize {
-        self.depth
-    }
-
-    fn directions(&self) -> usize {
-        self.directions
+    fn shape(&self) -> (usize, usize) {
+        (self.depth, self.directions)
     }
 
     fn is_complex(&self) -> bool {
@@ -520,12 +509,8 @@ pub struct Rows {
 }
 
 impl Source for Rows {
-    fn depth(&self) -> usize {
-        self.depth
-    }
-
-    fn directions(&self) -> usize {
-        self.rows.len() / self.depth
+    fn shape(&self) -> (usize, usize) {
+        (self.depth, self.rows.len() / self.depth)
     }
 
     fn is_complex(&self) -> bool {
@@ -533,7 +518,7 @@ impl Source for Rows {
     }
 
     fn write<R: Real>(&self, first: usize, width: usize, depths: Range<usize>, out: &mut [R]) {
-        let count = width.min(self.directions() - first);
+        let count = width.min(self.shape().1 - first);
         for (p, i) in depths.enumerate() {
             for k in 0..width {
                 let value = if k < count { self.rows[(first + k) * self.depth + i] } else { 0.0 };

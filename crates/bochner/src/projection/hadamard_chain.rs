@@ -355,13 +355,7 @@ impl<R: Real, O: Scalar<Real = R>> Projection for HadamardChain<R, O> {
     type Real = R;
     type Output = O;
 
-    fn input_dim(&self) -> usize {
-        self.input_dim
-    }
-
-    fn output_dim(&self) -> usize {
-        self.output_dim
-    }
+    dims!();
 
     fn panel(&self) -> usize {
         self.padded_dim

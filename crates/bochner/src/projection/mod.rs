@@ -1,5 +1,19 @@
 //! Random linear maps, drawn once at unit scale.
 
+/// Dimensions that are fields of their names.
+macro_rules! dims {
+    () => {
+        fn input_dim(&self) -> usize {
+            self.input_dim
+        }
+
+        fn output_dim(&self) -> usize {
+            self.output_dim
+        }
+    };
+}
+pub(crate) use dims;
+
 mod dense;
 mod hadamard_chain;
 mod srht;

@@ -17,9 +17,11 @@ mod sketch;
 mod stages;
 mod tensor_sketch;
 
+pub(crate) use fourier::at_multiples;
 pub use fourier::{
-    Form, Softmax, compressive, compressive_matrix, fourier, fourier_complex, fourier_matrix, optical, optical_matrix,
-    orthoprojected_dot, orthoprojected_norm, softmax, softmax_matrix, softmax_orthogonal_matrix,
+    Form, Softmax, compressive, compressive_matrix, fourier, fourier_complex, fourier_matrix, independent_matrix,
+    optical, optical_matrix, orthoprojected_dot, orthoprojected_norm, softmax, softmax_matrix,
+    softmax_orthogonal_matrix,
 };
 pub use maclaurin::{Degree, maclaurin, random_maclaurin};
 #[allow(deprecated)]

@@ -9,7 +9,7 @@ use crate::preprocess::LengthScale;
 use crate::projection::{self, Given, HadamardChain, Orthogonal, Projection};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Real;
-use crate::variance::{EqualLengths, Form, MixedLengths, fourier, fourier_orthogonal};
+use crate::variance::{EqualLengths, Form, MixedLengths, at_multiples, fourier, fourier_orthogonal};
 use ndarray::{Array2, ArrayView2, Zip};
 use std::sync::Arc;
 
@@ -225,9 +225,7 @@ impl FourierSpec {
     ) -> Result<Array2<f64>> {
         let m = self.frequencies()? as f64;
         let (x, y) = (self.at_unit_scale(x)?, self.at_unit_scale(y)?);
-        let kernel = self.kernel_at(1.0)?;
-        let mut k = kernel_matrix(&*kernel, x.view(), y.view())?;
-        let double = kernel_matrix(&*kernel, (2.0 * &x).view(), (2.0 * &y).view())?;
+        let [mut k, double] = at_multiples(&*self.kernel_at(1.0)?, [1.0, 2.0], x.view(), y.view())?;
         // `build` gives the complex form as pairs, but its variance is asked for as that of complex features.
         Zip::from(&mut k).and(&double).for_each(|k, &k_double| {
             *k = (fourier(self.form, *k, k_double) / m + extra(*k)).max(0.0);
@@ -340,11 +338,7 @@ impl Describe for FourierSpec {
     }
 
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {
-        match &self.length_scale {
-            LengthScale::Same(scale) => self.kernel_at(*scale),
-            LengthScale::PerInput(scales) => Ok(Arc::new(Scaled::new(self.kernel_at(1.0)?, scales)?)),
-            LengthScale::Median => self.length_scale.check(0).and_then(|()| self.kernel_at(1.0)),
-        }
+        Scaled::by(&self.length_scale, |scale| self.kernel_at(scale))
     }
 
     /// Variance of the estimate; of complex features for the complex form (its real parts have the variance of pairs).
@@ -381,10 +375,8 @@ impl Describe for FourierSpec {
     /// Hadamard chains behave like uniformly random orthogonal directions in the padded dimension, all of the same length
     /// ([`EqualLengths`]), times the radii of the kernel ([`MixedLengths`]).
     fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
-        let directions = self.directions(x.ncols())?;
-        if directions != Directions::Sorf {
-            let closed_form = directions != Directions::Orthogonal || self.kernel == FourierKernel::Gaussian;
-            let variance = if closed_form { self.variance(x, y)? } else { self.variance_iid(x, y)? };
+        if self.directions(x.ncols())? != Directions::Sorf {
+            let (variance, closed_form) = self.known_variance(x, y)?;
             return Ok(Prediction { bias: None, variance, closed_form });
         }
         Directions::check_chain(x.ncols())?;

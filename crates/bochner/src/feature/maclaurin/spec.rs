@@ -1,7 +1,7 @@
 use super::optimized::{PairMeans, optimize};
 use super::pairwise::{Law, pair_means};
 use super::random::DegreeMeasure;
-use super::{Allocation, Input, Maclaurin, Part, Power, RealParts, one_pass};
+use super::{Allocation, Input, Length, Maclaurin, Part, Power, RealParts, one_pass};
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::product_sketch::DynSketch;
 use crate::feature::spec::{Candidate, scaled_pattern};
@@ -645,26 +645,18 @@ impl MaclaurinSpec {
         Ok(exact - mean)
     }
 
-    /// `Σₙ f(n, stats of unit rows) · factor²` over degrees, for every pair.
-    fn over_degrees(
+    /// `f` of every pair of rows: statistics of their directions, and both lengths. Zero rows have the direction 0.
+    fn map_unit_pairs(
         &self,
         x: ArrayView2<'_, f64>,
         y: ArrayView2<'_, f64>,
-        parts: &[(u32, f64)],
-        variance: impl Fn(usize, &PairStats) -> f64 + Sync,
+        f: impl Fn(&PairStats, Length, Length) -> f64 + Sync,
     ) -> Result<Array2<f64>> {
         let ((input, x), (_, y)) = (self.scaled(x)?, self.scaled(y)?);
         map_pairs(x.view(), y.view(), |stats| {
             let (u, v) = (stats.x_norm_sq.sqrt(), stats.y_norm_sq.sqrt());
-            if u == 0.0 || v == 0.0 {
-                return 0.0;
-            }
-            let unit = stats.scaled(1.0 / u, 1.0 / v);
-            let (u, v) = (input.length(u), input.length(v));
-            let term = |(place, &(n, ln)): (usize, &(u32, f64))| {
-                variance(place, &unit) * libm::exp(2.0 * (ln + u.ln_factor(n) + v.ln_factor(n)))
-            };
-            parts.iter().enumerate().map(term).sum()
+            let unit = if u > 0.0 && v > 0.0 { stats.scaled(1.0 / u, 1.0 / v) } else { stats.scaled(0.0, 0.0) };
+            f(&unit, input.length(u), input.length(v))
         })
     }
 }
@@ -731,18 +723,11 @@ impl Describe for MaclaurinSpec {
         Ok(match &self.kernel {
             MaclaurinKernel::Polynomial => Arc::new(self.polynomial()?),
             MaclaurinKernel::Coefficients(coefficients) => Arc::new(PowerSeries::new(coefficients.clone())?),
-            _ => {
-                let at = |scale: f64| -> Result<Arc<dyn Kernel>> {
-                    Ok(match self.kernel {
-                        MaclaurinKernel::Gaussian => Arc::new(kernel::Gaussian::new(scale)?),
-                        _ => Arc::new(kernel::Exponential::new(scale)?),
-                    })
-                };
-                match &self.length_scale {
-                    LengthScale::Same(scale) => at(*scale)?,
-                    LengthScale::PerInput(scales) => Arc::new(Scaled::new(at(1.0)?, scales)?),
-                    LengthScale::Median => self.length_scale.check(0).and_then(|()| at(1.0))?,
-                }
+            MaclaurinKernel::Gaussian => {
+                Scaled::by(&self.length_scale, |scale| Ok(Arc::new(kernel::Gaussian::new(scale)?)))?
+            }
+            MaclaurinKernel::Exponential => {
+                Scaled::by(&self.length_scale, |scale| Ok(Arc::new(kernel::Exponential::new(scale)?)))?
             }
         })
     }
@@ -768,9 +753,14 @@ impl Describe for MaclaurinSpec {
         }
         let parts = self.plan(x.ncols())?.parts;
         let sketches = parts.iter().map(|term| self.law(x.ncols(), term)).collect::<Result<Vec<_>>>()?;
-        // A feature's factor is √aₙ, the estimate's aₙ.
-        let factors: Vec<(u32, f64)> = parts.iter().map(|term| (term.degree, 2.0 * term.ln_weight)).collect();
-        self.over_degrees(x, y, &factors, |place, stats| sketches[place].variance(stats))
+        self.map_unit_pairs(x, y, |unit, u, v| {
+            let term = |(term, sketch): (&Term, &Sketch)| {
+                // A feature's factor is √aₙ, the estimate's aₙ.
+                let ln = 2.0 * term.ln_weight + u.ln_factor(term.degree) + v.ln_factor(term.degree);
+                sketch.variance(unit) * libm::exp(2.0 * ln)
+            };
+            parts.iter().zip(&sketches).map(term).sum()
+        })
     }
 
     fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
@@ -785,11 +775,7 @@ impl Describe for MaclaurinSpec {
     }
     /// The variance with the bias of degrees that were left out.
     fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
-        let (variance, closed_form) = match self.variance(x, y) {
-            Ok(variance) => (variance, true),
-            Err(Error::Unsupported { .. }) => (self.variance_iid(x, y)?, false),
-            Err(error) => return Err(error),
-        };
+        let (variance, closed_form) = self.known_variance(x, y)?;
         Ok(Prediction { bias: Some(self.bias(x, y)?), variance, closed_form })
     }
 }
@@ -804,14 +790,10 @@ impl MaclaurinSpec {
     ) -> Result<Array2<f64>> {
         let (measure, exact) = self.measure(series)?;
         let total = self.draws_beside(usize::from(exact && series.coefficient(0) > 0.0))? as f64;
-        let ((input, x), (_, y)) = (self.scaled(x)?, self.scaled(y)?);
         let drawn = measure.degrees();
         let coefficients: Vec<f64> = drawn.iter().map(|d| series.ln_coefficient(d.degree as usize)).collect();
-        map_pairs(x.view(), y.view(), |stats| {
+        self.map_unit_pairs(x, y, |unit, u, v| {
             // Every degree with the weights of both rows in its coefficient, at unit rows.
-            let (u, v) = (stats.x_norm_sq.sqrt(), stats.y_norm_sq.sqrt());
-            let unit = if u > 0.0 && v > 0.0 { stats.scaled(1.0 / u, 1.0 / v) } else { stats.scaled(0.0, 0.0) };
-            let (u, v) = (input.length(u), input.length(v));
             let mut mean = 0.0;
             let degrees: Vec<_> = drawn
                 .iter()
@@ -822,7 +804,7 @@ impl MaclaurinSpec {
                     crate::variance::Degree { coefficient, ..d }
                 })
                 .collect();
-            random_maclaurin(kind, self.weights, &degrees, mean, &unit).expect("independent draws") / total
+            random_maclaurin(kind, self.weights, &degrees, mean, unit).expect("independent draws") / total
         })
     }
 }

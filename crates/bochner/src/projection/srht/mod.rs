@@ -212,13 +212,7 @@ impl<O: Scalar> Projection for Srht<O::Real, O> {
     type Real = O::Real;
     type Output = O;
 
-    fn input_dim(&self) -> usize {
-        self.input_dim
-    }
-
-    fn output_dim(&self) -> usize {
-        self.output_dim
-    }
+    dims!();
 
     fn panel(&self) -> usize {
         self.block
