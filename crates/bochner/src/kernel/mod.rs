@@ -107,6 +107,13 @@ macro_rules! values_of {
     };
 }
 
+/// The list of all scalar kernels.
+macro_rules! kernels {
+    ($then:ident) => {
+        $then!(Gaussian, Laplacian, Matern, Exponential, Polynomial, Spherical, Optical, Compressive);
+    };
+}
+
 mod any;
 mod compressive;
 mod exponential;
