@@ -1,9 +1,6 @@
 //! Descriptions of maps: what a model file stores instead of weights, and the one constructor all doors share.
 
-use super::{
-    CompressiveSpec, DynComplexMap, DynMap, FourierSpec, MaclaurinSpec, OpticalSpec, OrthoProjectionSpec,
-    PolynomialSpec, PositiveSpec, SphericalSpec,
-};
+use super::{DynComplexMap, DynMap};
 use crate::error::{Error, Result};
 use crate::kernel::{AnyKernel, Kernel};
 use crate::linalg::{Tile, TileMut, Workspace};
@@ -238,7 +235,7 @@ macro_rules! specs {
         #[serde(tag = "map", rename_all = "snake_case")]
         #[non_exhaustive]
         pub enum Spec {
-            $($(#[$doc])* $variant($parameters),)*
+            $($(#[$doc])* $variant(super::$parameters),)*
         }
 
         macro_rules! each {
@@ -252,7 +249,7 @@ macro_rules! specs {
         impl Spec {
             /// All kinds of maps, with the names of the kernels they estimate: the first of several is the one to take.
             pub const KINDS: &'static [(Entry, &'static [&'static str])] =
-                &[$(($parameters::ENTRY, $parameters::KERNELS),)*];
+                &[$((super::$parameters::ENTRY, super::$parameters::KERNELS),)*];
 
             /// Every map of the library that estimates `kernel` on rows like `rows`: spherical features join the polynomial
             /// sketches where all rows have length 1.
@@ -261,27 +258,27 @@ macro_rules! specs {
             /// A polynomial of degree 0, which is the same for all rows.
             pub fn candidates(kernel: &AnyKernel, rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
                 let mut all = Vec::new();
-                $(all.extend($parameters::candidates(kernel, rows)?);)*
+                $(all.extend(super::$parameters::candidates(kernel, rows)?);)*
                 Ok(all)
             }
 
             /// The same map with another budget of columns and other draws.
             pub fn redrawn(&self, n_components: usize, seed: u64) -> Spec {
                 match self {
-                    $(Spec::$variant(spec) => Spec::$variant($parameters { n_components, seed, ..spec.clone() }),)*
+                    $(Spec::$variant(spec) => Spec::$variant(super::$parameters { n_components, seed, ..spec.clone() }),)*
                 }
             }
 
             /// What the catalogue says of this kind of map.
             pub fn entry(&self) -> &'static Entry {
                 match self {
-                    $(Spec::$variant(_) => &const { $parameters::ENTRY },)*
+                    $(Spec::$variant(_) => &const { super::$parameters::ENTRY },)*
                 }
             }
         }
 
-        $(impl From<$parameters> for Spec {
-            fn from(spec: $parameters) -> Self {
+        $(impl From<super::$parameters> for Spec {
+            fn from(spec: super::$parameters) -> Self {
                 Spec::$variant(spec)
             }
         })*
