@@ -6,7 +6,7 @@ use crate::linalg::{Lower, Tile, TileMut};
 use crate::preprocess::LengthScale;
 use crate::scalar::Real;
 use crate::variance::{bounds, operator, operator_bound};
-use ndarray::{Array2, Array4, ArrayView2, s};
+use ndarray::{Array2, Array4, ArrayView1, ArrayView2, ArrayViewMut1, s};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -261,23 +261,15 @@ impl Spread {
         let (p, q, k) = (self.outputs(), self.inner(), theta.ncols());
         let features = theta.nrows().checked_div(q).unwrap_or(0);
         let mut out = Array2::zeros((features, p * k));
-        for (j, mut row) in out.rows_mut().into_iter().enumerate() {
-            for c in 0..k {
-                let from = theta.slice(s![j * q..(j + 1) * q, c]);
-                let mut to = row.slice_mut(s![c * p..(c + 1) * p]);
-                match &self.0 {
-                    Kind::Same(root) => to.assign(&root.dot(&from)),
-                    Kind::Field { frequencies, beta, gamma, along, thin } => {
-                        let f = j % frequencies.nrows();
-                        let w = frequencies.row(f);
-                        if *thin {
-                            to.scaled_add(along * from[0], &w);
-                        } else {
-                            to.scaled_add(beta[f], &from);
-                            to.scaled_add(gamma[f] * w.dot(&from), &w);
-                        }
-                    }
+        for (j, c) in (0..features).flat_map(|j| (0..k).map(move |c| (j, c))) {
+            let from = theta.slice(s![j * q..(j + 1) * q, c]);
+            let mut to = out.slice_mut(s![j, c * p..(c + 1) * p]);
+            match &self.0 {
+                Kind::Same(root) => to.assign(&root.dot(&from)),
+                Kind::Field { frequencies, along, thin: true, .. } => {
+                    to.scaled_add(along * from[0], &frequencies.row(j % frequencies.nrows()));
                 }
+                Kind::Field { .. } => self.add_turned(j, from, to),
             }
         }
         out
@@ -288,27 +280,27 @@ impl Spread {
         let (p, q) = (self.outputs(), self.inner());
         let (features, k) = (coefficients.nrows(), coefficients.ncols() / p.max(1));
         let mut out = Array2::zeros((features * q, k));
-        for (j, row) in coefficients.rows().into_iter().enumerate() {
-            for c in 0..k {
-                let from = row.slice(s![c * p..(c + 1) * p]);
-                let mut to = out.slice_mut(s![j * q..(j + 1) * q, c]);
-                match &self.0 {
-                    Kind::Same(root) => to.assign(&root.t().dot(&from)),
-                    Kind::Field { frequencies, beta, gamma, along, thin } => {
-                        let f = j % frequencies.nrows();
-                        let w = frequencies.row(f);
-                        let dot = w.dot(&from);
-                        if *thin {
-                            to[0] = along * dot;
-                        } else {
-                            to.scaled_add(beta[f], &from);
-                            to.scaled_add(gamma[f] * dot, &w);
-                        }
-                    }
+        for (j, c) in (0..features).flat_map(|j| (0..k).map(move |c| (j, c))) {
+            let from = coefficients.slice(s![j, c * p..(c + 1) * p]);
+            let mut to = out.slice_mut(s![j * q..(j + 1) * q, c]);
+            match &self.0 {
+                Kind::Same(root) => to.assign(&root.t().dot(&from)),
+                Kind::Field { frequencies, along, thin: true, .. } => {
+                    to[0] = along * frequencies.row(j % frequencies.nrows()).dot(&from);
                 }
+                Kind::Field { .. } => self.add_turned(j, from, to),
             }
         }
         out
+    }
+
+    /// `to += (βI + γωωᵀ) from`, which is its own adjoint.
+    fn add_turned(&self, j: usize, from: ArrayView1<'_, f64>, mut to: ArrayViewMut1<'_, f64>) {
+        let Kind::Field { frequencies, beta, gamma, .. } = &self.0 else { return };
+        let f = j % frequencies.nrows();
+        let w = frequencies.row(f);
+        to.scaled_add(beta[f], &from);
+        to.scaled_add(gamma[f] * w.dot(&from), &w);
     }
 
     /// `A(ωⱼ) = B(ωⱼ)B(ωⱼ)ᵀ` of so many features, one row of `p²` entries each.

@@ -152,6 +152,12 @@ fn products_of_normals_match_moments_by_isserlis() {
     }
 }
 
+/// `u ∘ conj(v)` of the transforms of both rows, for the signs of every factor.
+fn transformed(word: &[usize], x: &[f64], y: &[f64]) -> Vec<Vec<C>> {
+    let product = |w: &[usize]| hadamard(w, x).iter().zip(hadamard(w, y)).map(|(u, v)| u * v.conj()).collect();
+    word.chunks(x.len()).map(product).collect()
+}
+
 /// Sums over a block of `count` features of `∏ u_i[π_i(l)] conj(v_i[π_i(l)])`, over all signs and permutations of
 /// `0..indices` read modulo the dimension.
 fn structured_tally(x: &[f64], y: &[f64], p: usize, letters: usize, count: usize, indices: usize) -> Tally {
@@ -159,10 +165,7 @@ fn structured_tally(x: &[f64], y: &[f64], p: usize, letters: usize, count: usize
     let orders = permutations(indices);
     let mut tally = Tally::default();
     for_each_word(letters, d * p, |word| {
-        let products: Vec<Vec<C>> = word
-            .chunks(d)
-            .map(|w| hadamard(w, x).iter().zip(hadamard(w, y)).map(|(u, v)| u * v.conj()).collect())
-            .collect();
+        let products = transformed(word, x, y);
         for_each_word(orders.len(), p, |choice| {
             let feature = |l: usize| (0..p).map(|i| products[i][orders[choice[i]][l] % d]).product::<C>();
             tally.add(1.0, (0..count).map(feature).sum::<C>() / count as f64);
@@ -256,10 +259,7 @@ fn tuple_sampling_matches_the_enumeration_of_index_tuples() {
             for replacement in [false, true] {
                 let mut tally = Tally::default();
                 for_each_word(letters, d * p, |word| {
-                    let products: Vec<Vec<C>> = word
-                        .chunks(d)
-                        .map(|w| hadamard(w, x).iter().zip(hadamard(w, y)).map(|(u, v)| u * v.conj()).collect())
-                        .collect();
+                    let products = transformed(word, x, y);
                     let feature =
                         |t: usize| (0..p).map(|i| products[i][t / usize::pow(d, i as u32) % d]).product::<C>();
                     let features: Vec<C> = (0..tuples).map(feature).collect();

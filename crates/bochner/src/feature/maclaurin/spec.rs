@@ -1,5 +1,5 @@
 use super::optimized::{PairMeans, optimize};
-use super::pairwise::{Law, pair_means};
+use super::pairwise::{Law, Question, pair_means};
 use super::random::DegreeMeasure;
 use super::{Allocation, Input, Length, Maclaurin, Part, Power, RealParts, one_pass};
 use crate::error::{Error, Result, check_count, check_dim};
@@ -386,10 +386,10 @@ impl MaclaurinSpec {
 
     pub(super) fn means<T: Real>(&self, rows: ArrayView2<'_, T>, input: &Input, series: &Series) -> Result<PairMeans> {
         let law = Law { kind: self.kind(), weights: self.weights };
-        let most = series.highest(self.max_degree);
+        let question = Question { input, series, law, most: series.highest(self.max_degree) };
         match self.statistics {
-            Statistics::Pairwise => pair_means(rows, input, series, law, most),
-            Statistics::OnePass => one_pass::pair_means(rows, input, series, law, most, Seed::new(self.seed)),
+            Statistics::Pairwise => pair_means(rows, question),
+            Statistics::OnePass => one_pass::pair_means(rows, question, Seed::new(self.seed)),
         }
     }
 
