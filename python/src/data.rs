@@ -3,9 +3,9 @@
 use crate::arrays::{Precision, Rows, Table, Vector, View};
 use crate::features::Drawable;
 use bochner::Result;
-use bochner::rows::{InMemory, RowBlock, RowSource};
+use bochner::rows::{RowBlock, RowSource};
 use bochner::scalar::Real;
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, s};
+use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -59,27 +59,9 @@ impl<'a, R: Modelled> Data<'a, R> {
         Ok(Data { rows, targets, weights })
     }
 
-    /// All of it in double precision.
-    pub(crate) fn wide(&self) -> Result<Wide> {
-        let weights = self.weights.map(|weights| weights.mapv(Real::to_f64));
-        Ok(Wide { rows: self.rows.wide()?, targets: self.targets.mapv(Real::to_f64), weights })
-    }
-}
-
-/// Dense rows, targets and weights in double precision.
-pub(crate) struct Wide {
-    pub(crate) rows: Array2<f64>,
-    pub(crate) targets: Array2<f64>,
-    weights: Option<Array1<f64>>,
-}
-
-impl Wide {
-    pub(crate) fn source(&self) -> Result<InMemory<'_, f64>> {
-        let source = InMemory::new(self.rows.view(), self.targets.view())?;
-        match &self.weights {
-            Some(weights) => source.with_weights(weights.view()),
-            None => Ok(source),
-        }
+    /// Rows and targets in double precision.
+    pub(crate) fn wide(&self) -> Result<(Array2<f64>, Array2<f64>)> {
+        Ok((self.rows.wide()?, self.targets.mapv(Real::to_f64)))
     }
 }
 

@@ -59,7 +59,7 @@ fn plain(error: &serde_json::Error) -> String {
 /// Whose value serde has refused, what it expected, and what it found.
 ///
 /// Serde quotes the value and says what it expected, but not whose value it is: the field is found by the quotation.
-pub(crate) fn field(json: &str, error: &serde_json::Error) -> Option<(String, String, String)> {
+fn field(json: &str, error: &serde_json::Error) -> Option<(String, String, String)> {
     let message = plain(error);
     let (found, expected) = message.split_once(", expected ")?;
     let quoted = |value: &serde_json::Value| match value {

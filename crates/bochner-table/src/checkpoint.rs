@@ -4,11 +4,11 @@
 use crate::choose::Choice;
 use crate::failure::{Failure, Outcome};
 use crate::fit::CheckpointRequest;
-use crate::job::Sums;
 use crate::journal::Place;
 use crate::model;
 use crate::output;
 use bochner::catalogue::ModelEntry;
+use bochner::model::Sums;
 use bochner::persist::{Header, Stored};
 use bochner::scalar::Real;
 use serde::{Deserialize, Serialize};
@@ -67,36 +67,25 @@ impl<'a> Checkpoint<'a> {
         let _ = std::fs::remove_file(path);
     }
 
-    /// What an earlier run has saved; `None` if there is no file yet. A fit without sums has its choices saved only.
-    pub(crate) fn load<R: Real>(&self, kept: Kept) -> Outcome<Option<(Choice, Option<Sums<R>>)>> {
+    /// What an earlier run has saved: its choices and, of a fit from sums, those; `None` if there is no file yet.
+    pub(crate) fn load(&self) -> Outcome<Option<(Choice, Option<Stored>)>> {
         let Some(path) = self.path.filter(|p| p.exists()) else { return Ok(None) };
         let told = |e: &dyn std::fmt::Display| Failure::Failed(format!("{}: {e}", path.display()));
         if !model::is_file(&model::head(path).map_err(|e| told(&e))?) {
             let message = format!("{} is not a checkpoint of bochner; --checkpoint names another file", path.display());
             return Err(Failure::Failed(message));
         }
-        let other = "this checkpoint belongs to other data, other options or another version; remove it to begin anew";
-        let read = || match kept {
-            Kept::Choices => {
-                let stored = Stored::load(path)?;
-                stored.expect_kind(CHOICES)?;
-                Ok((None, stored.note::<serde_json::Value>()?))
-            }
-            Kept::Sums { by_class } => Sums::load(path, by_class).map(|(sums, note)| (Some(sums), note)),
-        };
-        let (sums, note) = read().map_err(|error: bochner::Error| match Stored::load(path) {
-            // Whole, but of another kind.
-            Ok(stored) if ModelEntry::named(&stored.header.kind).is_ok() => {
-                told(&"this is a model of bochner, not a checkpoint")
-            }
-            Ok(_) => told(&other),
-            Err(_) => told(&error),
-        })?;
-        let note: Note = serde_json::from_value(note).map_err(|_| told(&"this is not a checkpoint of a fit"))?;
+        let stored = Stored::load(path).map_err(|e| told(&e))?;
+        if ModelEntry::named(&stored.header.kind).is_ok() {
+            return Err(told(&"this is a model of bochner, not a checkpoint"));
+        }
+        let note: Note = stored.note().map_err(|_| told(&"this is not a checkpoint of a fit"))?;
         if note.configuration != self.configuration {
+            let other =
+                "this checkpoint belongs to other data, other options or another version; remove it to begin anew";
             return Err(told(&other));
         }
-        Ok(Some((note.choice, sums)))
+        Ok(Some((note.choice, (stored.header.kind != CHOICES).then_some(stored))))
     }
 
     /// Saves if it is time to.
@@ -111,7 +100,7 @@ impl<'a> Checkpoint<'a> {
         let Some(path) = self.path else { return Ok(()) };
         let note = Note { configuration: self.configuration.clone(), choice: choice.clone() };
         let saved = match sums {
-            Some(sums) => sums.save(path, &note),
+            Some(sums) => sums.save_with(path, &note),
             None => Stored::new(Header::new(CHOICES, R::NAME, 0)).with_note(&note).and_then(|file| file.save(path)),
         };
         saved.map_err(|e| Failure::Failed(format!("cannot write {}: {e}", path.display())))?;
@@ -121,10 +110,3 @@ impl<'a> Checkpoint<'a> {
 }
 
 const CHOICES: &str = "choices";
-
-/// What a checkpoint keeps besides the choices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
-    Choices,
-    Sums { by_class: bool },
-}

@@ -1,25 +1,26 @@
 //! From a file and a request to a model and its verdict: scanning, choosing, fitting, judging.
 
-use crate::checkpoint::{Checkpoint, Kept, hash};
+use crate::checkpoint::{Checkpoint, hash};
 use crate::choose::{self, Choice, Constraints, Folds};
 use crate::failure::{Failure, Outcome, with_remedy};
 use crate::interrupt;
+use crate::job::Job;
 pub use crate::job::fitted_kinds;
-use crate::job::{FromSums, Job, Sums, from_rows, sums_by_class};
 use crate::map_request::{Described, MapRequest, OperatorRequest};
-use crate::model::{TableModel, penalty_in_words};
+use crate::model::TableModel;
 use crate::pipeline::{self, Part, Pipeline, Preparation, Prepared, Scan};
 use crate::progress::{Unwatched, Watch};
 use crate::read::{Data, Element, Input, Largest, Missing, Options, Selection};
 use crate::score::{Compared, Figure};
 use bochner::Model;
-use bochner::catalogue::{ModelEntry, Task, Value};
+use bochner::catalogue::{ModelEntry, Needs, Task, Value};
 use bochner::feature::Spec;
+use bochner::model::Sums;
 use bochner::model::kinds::RidgeSolverName;
+use bochner::persist::Stored;
 use bochner::random::Seed;
-use bochner::rows::InMemory;
+use bochner::rows::{InMemory, RowSource};
 use bochner::scalar::Real;
-use bochner::solve::{ConjugateGradients, Solver, StochasticGradient};
 use ndarray::{Array2, s};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -98,18 +99,10 @@ pub enum Precision {
     Double,
 }
 
-fn solver_of(name: RidgeSolverName) -> Solver {
-    match name {
-        RidgeSolverName::Auto | RidgeSolverName::Cholesky => Solver::Cholesky,
-        RidgeSolverName::Dual => Solver::Dual,
-        RidgeSolverName::ConjugateGradients => Solver::ConjugateGradients(ConjugateGradients::default()),
-        RidgeSolverName::StochasticGradient => Solver::StochasticGradient(StochasticGradient::default()),
-    }
+/// Whether a kind of model has this solver.
+fn solves(kind: &ModelEntry, solver: RidgeSolverName) -> bool {
+    kind.entry.parameter("solver").is_ok_and(|parameter| parameter.domain.words().contains(&solver.name()))
 }
-
-/// What `--model` says for models that have searches of their own.
-const OPERATOR: &str = "operator";
-const LOCAL: &str = "local-gp";
 
 /// What `--model` may say: the first kind of each option, which stands for all.
 pub fn models() -> impl Iterator<Item = &'static ModelEntry> {
@@ -196,12 +189,14 @@ impl Request {
     /// If what was asked for does not go together.
     pub fn family(&self) -> Outcome<&'static ModelEntry> {
         let operator = self.map.operator_kernel();
-        let asked = self.model.as_deref().unwrap_or(if operator.is_some() { OPERATOR } else { "ridge" });
+        let needs = if operator.is_some() { Needs::Operator } else { Needs::Map };
+        let first = fitted_kinds().find(|kind| kind.needs == needs).map_or("", |kind| kind.option);
+        let asked = self.model.as_deref().unwrap_or(first);
         let Some(kind) = fitted_kinds().find(|kind| kind.option == asked.replace('_', "-")) else {
             let known = models().map(|kind| kind.option).collect::<Vec<_>>().join(", ");
             return Err(Failure::Usage(format!("--model {asked}: there is no such model; these are {known}")));
         };
-        if let Some(kernel) = operator.filter(|_| kind.option != OPERATOR) {
+        if let Some(kernel) = operator.filter(|_| kind.needs != Needs::Operator) {
             return Err(Failure::Usage(format!("--kernel {kernel} goes with --model operator")));
         }
         let has_solvers = |kind: &ModelEntry| kind.entry.parameter("solver").is_ok();
@@ -209,10 +204,10 @@ impl Request {
             let known: Vec<&str> = models().filter(|kind| has_solvers(kind)).map(|kind| kind.option).collect();
             return Err(Failure::Usage(format!("--solver goes with --model {}", known.join(" and "))));
         }
-        if kind.option == OPERATOR {
+        if kind.needs == Needs::Operator {
             self.map.check_operator()?;
         }
-        if kind.option == "kernel-svm" {
+        if kind.needs == Needs::Kernel {
             self.map.check_exact()?;
             if self.map.features.is_some() {
                 return Err(Failure::Usage("--features: an exact kernel machine compares rows and has none".into()));
@@ -223,7 +218,7 @@ impl Request {
 
     /// Whether all arithmetic is in single precision.
     fn is_single(&self, family: &ModelEntry) -> bool {
-        self.precision == Precision::Single && !family.only_double
+        self.precision == Precision::Single && !family.only_double()
     }
 
     /// The largest number that a file may hold.
@@ -241,7 +236,7 @@ impl Request {
     fn solver_for(&self, family: &ModelEntry, rows: usize) -> RidgeSolverName {
         match (self.solver, self.map.features) {
             (RidgeSolverName::Auto, Some(features))
-                if family.option == "ridge" && features > rows.max(MANY_FEATURES) =>
+                if solves(family, RidgeSolverName::Dual) && features > rows.max(MANY_FEATURES) =>
             {
                 RidgeSolverName::Dual
             }
@@ -316,9 +311,10 @@ fn train<R: Element>(
     let scan = pipeline::scan(data, seed, sample_bytes, || progress.read())?;
     drop(progress);
     scan.check_rows(data)?;
-    let (recognised, reason) = match family.option {
-        OPERATOR => (Task::Regression, "operator-valued kernels predict numbers".to_owned()),
-        _ => scan.recognise(data),
+    let is_operator = family.needs == Needs::Operator;
+    let (recognised, reason) = match is_operator {
+        true => (Task::Regression, "operator-valued kernels predict numbers".to_owned()),
+        false => scan.recognise(data),
     };
     let (task, reason) = match request.task {
         Some(task) => (task, "asked for".to_owned()),
@@ -328,9 +324,9 @@ fn train<R: Element>(
     let kind =
         kind.ok_or_else(|| Failure::Usage(format!("there is no {} with --model {}", task.name(), family.option)))?;
     let split = Split::new(scan.sample.numbers.len());
-    let mut constraints = request.constraints(scan.rows, family.option == OPERATOR)?;
+    let mut constraints = request.constraints(scan.rows, is_operator)?;
     let mut preparation = request.map.preparation(request.preparation)?;
-    if family.option == OPERATOR {
+    if is_operator {
         let targets = scan.sample.targets.slice(s![split.scored.., ..]);
         let operator = request.map.operator(request.seed, || pipeline::correlations(targets))?;
         if operator.is_field() {
@@ -345,21 +341,19 @@ fn train<R: Element>(
     if field {
         pipeline.share_target_scale();
     }
-    if family.option == "gp" {
+    // Models from sums that know how sure they are keep a factor for each class.
+    if kind.has_sums() && (kind.answers.deviations || kind.answers.probabilities) {
         constraints.factors = pipeline.labels.len().max(1);
     }
     let solver = request.solver_for(family, scan.rows);
-    let uses_sums = matches!(solver, RidgeSolverName::Auto | RidgeSolverName::Cholesky);
-    let kept = match sums_by_class(kind).filter(|_| uses_sums) {
-        None => Kept::Choices,
-        Some(by_class) => Kept::Sums { by_class },
-    };
+    let direct = matches!(solver, RidgeSolverName::Auto | RidgeSolverName::Cholesky);
+    let from_sums = kind.has_sums() && direct;
     let saved = request.checkpoint.as_ref();
     let resume = saved.is_some_and(|saved| saved.resume);
     let mut checkpoint = Checkpoint::new(saved, configuration(request, data, &scan));
-    let resumed = if resume { checkpoint.load::<R>(kept)? } else { None };
+    let resumed = if resume { checkpoint.load()? } else { None };
     let (choice, sums) = match resumed {
-        Some((choice, sums)) => (choice, sums),
+        Some(resumed) => resumed,
         None => {
             let choice = || {
                 let made = make_choice::<R>(watch, kind, &constraints, &scan, &pipeline, &split);
@@ -376,12 +370,13 @@ fn train<R: Element>(
     let input_dim = data.schema().input_dim();
     let features = choice.description.features(input_dim)?;
     let job = Job {
+        kind,
         description: &choice.description,
         penalty: choice.penalty,
         classes: (task == Task::Classification).then(|| pipeline.class_names()),
         targets: data.schema().targets.len(),
         memory: request.memory,
-        solver: solver_of(solver),
+        solver: (!direct).then(|| solver.name()),
         centroids: choose::most_centroids(features.unwrap_or(1), scan.rows, request.budget),
         journal: checkpoint.journal(resume),
         seed,
@@ -390,14 +385,12 @@ fn train<R: Element>(
     let seen = || progress.read();
     let mut source = Prepared::new(data, &pipeline, scan.rows, &left_out, &seen);
     let scored = Part::<R>::of(&pipeline, &scan.sample, 0..split.scored)?;
-    let from_sums = if kept == Kept::Choices { None } else { FromSums::new(kind, &job, input_dim)? };
-    let (without, with) = match (from_sums, from_rows::<R>(kind)) {
-        (Some(model), _) => sum_up(&model, &mut source, sums, &scored, &mut checkpoint, &choice, request.memory)?,
-        (None, Some(fit)) => {
+    let (without, with) = match from_sums {
+        true => sum_up(&job, &mut source, sums, &scored, &mut checkpoint, &choice)?,
+        false => {
             checkpoint.save::<R>(None, &choice)?;
-            (interrupt::stoppable(|| fit(&job, &mut source).map_err(with_remedy))?, None)
+            (interrupt::stoppable(|| job.fit::<R>(&mut source).map_err(with_remedy))?, None)
         }
-        (None, None) => return Err(Failure::Usage("this solver cannot fit this kind of model".into())),
     };
     drop(progress);
     let model = TableModel::new(without, pipeline.clone())?;
@@ -442,7 +435,7 @@ fn train<R: Element>(
 
 fn make_choice<R: Real>(
     watch: &dyn Watch,
-    kind: &ModelEntry,
+    kind: &'static ModelEntry,
     constraints: &Constraints,
     scan: &Scan,
     pipeline: &Pipeline,
@@ -453,15 +446,15 @@ fn make_choice<R: Real>(
     let progress = watch.steps(choose::steps(constraints));
     // Length scales are looked for with the features and the penalties of a ridge regression.
     let mut search = constraints.clone();
-    let own_parameter = penalty_in_words(kind) == "alpha" || matches!(kind.option, "svi" | "kernel-svm");
+    let own_parameter = kind.penalty.is_some_and(|penalty| !penalty.tried.is_empty());
     if own_parameter {
         search.penalty = None;
     }
-    if matches!(kind.option, LOCAL | "kernel-svm") {
+    if matches!(kind.needs, Needs::Kernel | Needs::Nothing) {
         search.features = Some(512);
         search.any_map = false;
     }
-    if kind.option == LOCAL {
+    if kind.needs == Needs::Nothing {
         let spec = &constraints.spec;
         let known = matches!(spec, Spec::Fourier(_) | Spec::Maclaurin(_));
         if !known || spec.get("kernel") != Some("gaussian".into()) {
@@ -497,27 +490,22 @@ fn configuration(request: &Request, data: &Data, scan: &Scan) -> String {
 }
 
 /// A fit from sums over rows: the model without the scored rows and, where memory allows, the one with them.
-fn sum_up<R: Real>(
-    model: &FromSums<'_, R>,
+fn sum_up<R: Element>(
+    job: &Job<'_>,
     source: &mut Prepared<'_>,
-    resumed: Option<Sums<R>>,
+    resumed: Option<Stored>,
     scored: &Part<R>,
     checkpoint: &mut Checkpoint<'_>,
     choice: &Choice,
-    memory: Option<u64>,
 ) -> Outcome<(Model, Option<Model>)> {
-    let mut sums = match resumed {
-        Some(sums) => sums,
-        None => {
-            let sums = model.begin().map_err(with_remedy)?;
-            checkpoint.save(Some(&sums), choice)?;
-            sums
-        }
-    };
+    let mut sums: Sums<R> = job.sums(RowSource::<R>::input_dim(source), resumed.as_ref()).map_err(with_remedy)?;
+    if resumed.is_none() {
+        checkpoint.save(Some(&sums), choice)?;
+    }
+    drop(resumed);
     source.skip = usize::try_from(sums.count()).unwrap_or(usize::MAX).min(source.len());
-    let ended = model.each(source, &mut |block| {
-        model.push(&mut sums, block)?;
-        checkpoint.now_and_then(&sums, choice).map_err(pipeline::stopped)
+    let ended = sums.read(source, &mut job.context()?, &mut |sums| {
+        checkpoint.now_and_then(sums, choice).map_err(pipeline::stopped)
     });
     if let Err(error) = ended {
         if matches!(error, bochner::Error::Interrupted) {
@@ -525,13 +513,13 @@ fn sum_up<R: Real>(
         }
         return Err(error.into());
     }
-    let room = memory.is_none_or(|memory| model.bytes().saturating_mul(2) <= memory);
+    let room = job.memory.is_none_or(|memory| sums.bytes().saturating_mul(2) <= memory);
     let mut all = None;
     if scored.rows.nrows() > 0 && room {
         let mut with = sums.clone();
         let mut source = InMemory::new(scored.rows.view(), scored.targets.view())?;
-        model.each(&mut source, &mut |block| model.push(&mut with, block))?;
-        all = Some(interrupt::stoppable(|| Ok(model.finish(with)?))?);
+        with.read(&mut source, &mut job.context()?, &mut |_| Ok(()))?;
+        all = Some(interrupt::stoppable(|| Ok(job.finish(with)?))?);
     }
-    Ok((interrupt::stoppable(|| Ok(model.finish(sums)?))?, all))
+    Ok((interrupt::stoppable(|| Ok(job.finish(sums)?))?, all))
 }

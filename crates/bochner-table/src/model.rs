@@ -45,7 +45,7 @@ fn not_a_model(name: &str, head: &[u8]) -> String {
 
 /// What `--alpha` sets for a kind of model, as people say it.
 pub fn penalty_in_words(kind: &ModelEntry) -> &'static str {
-    if kind.entry.name.ends_with("gp_classifier") { "alpha" } else { "penalty" }
+    kind.penalty.map_or("penalty", |penalty| penalty.word)
 }
 
 /// Where files keep the [`Pipeline`].

@@ -7,10 +7,10 @@ use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::FeatureMap;
 use crate::linalg::gemm::{Dense, matmul_nn, matmul_nt, product};
 use crate::linalg::{Tile, TileMut, Workspace, exp_in_place, maximum};
+use crate::parallel::Parallel;
 use crate::rows::check_finite;
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
-use rayon::prelude::*;
 
 /// Queries whose exact weights are held at once.
 const EXACT_ROWS: usize = 256;
@@ -71,7 +71,7 @@ pub fn softmax_attention<R: Real>(
         let queries = q.slice(s![first..first + n, ..]);
         let queries = Tile::new(queries.to_slice().expect("rows of a standard layout"), n, d);
         matmul_nt(queries, keys.rows_in(0..seen), TileMut::new(&mut weights[..n * seen], n, seen))?;
-        weights[..n * seen].par_chunks_mut(seen).enumerate().for_each(|(i, row)| {
+        weights[..n * seen].chunks_mut(seen).enumerate().in_parallel().for_each(|(i, row)| {
             let (visible, hidden) = row.split_at_mut(if causal { first + i + 1 } else { seen });
             let most = factor * maximum(visible);
             exp_in_place(visible, factor, most);
@@ -313,11 +313,11 @@ pub fn linear_attention<R: Real>(
     let starts: Vec<usize> = (0..k.nrows()).step_by(tile).collect();
     for group in starts.chunks(GROUP) {
         let rows = |first: usize| first..(first + tile).min(k.nrows());
-        let keys = group.par_iter().map_init(Workspace::new, |work, &first| {
+        let keys = group.iter().in_parallel().map_init(Workspace::new, |work, &first| {
             let range = rows(first);
             job.keys(first, k.slice(s![range.clone(), ..]), v.slice(s![range, ..]), work)
         });
-        let keys = keys.collect::<Vec<_>>().into_iter().collect::<Result<Vec<_>>>()?;
+        let keys = keys.into_iter().collect::<Result<Vec<_>>>()?;
         let mut before = Vec::with_capacity(if causal { keys.len() } else { 0 });
         for keys in &keys {
             if causal {
@@ -328,21 +328,18 @@ pub fn linear_attention<R: Real>(
         if causal {
             let range = group[0]..rows(group[group.len() - 1]).end;
             let mut out = out.slice_mut(s![range, ..]);
-            let tiles: Vec<_> =
-                out.axis_chunks_iter_mut(Axis(0), tile).zip(group).zip(keys.iter().zip(&before)).collect();
-            let done = tiles.into_par_iter().map_init(Workspace::new, |work, ((out, &first), (keys, before))| {
+            let tiles = out.axis_chunks_iter_mut(Axis(0), tile).zip(group).zip(keys.iter().zip(&before));
+            tiles.in_parallel().try_for_each_init(Workspace::new, |work, ((out, &first), (keys, before))| {
                 job.queries(first, q.slice(s![rows(first), ..]), before, Some(keys), out, work)
-            });
-            done.collect::<Vec<_>>().into_iter().collect::<Result<()>>()?;
+            })?;
         }
     }
     if !causal {
-        let tiles: Vec<_> = out.axis_chunks_iter_mut(Axis(0), tile).enumerate().collect();
-        let done = tiles.into_par_iter().map_init(Workspace::new, |work, (i, out)| {
+        let tiles = out.axis_chunks_iter_mut(Axis(0), tile).enumerate();
+        tiles.in_parallel().try_for_each_init(Workspace::new, |work, (i, out)| {
             let range = i * tile..i * tile + out.nrows();
             job.queries(i * tile, q.slice(s![range, ..]), &seen, None, out, work)
-        });
-        done.collect::<Vec<_>>().into_iter().collect::<Result<()>>()?;
+        })?;
     }
     Ok(out)
 }

@@ -1,7 +1,7 @@
 //! The catalogue: every map, kernel and model of the library with its name, parameters, defaults and words.
 //!
 //! Doors read what exists here and nowhere else. A new map is listed by one line in `feature/mod.rs`, a kernel by one in
-//! `kernel/mod.rs`, a model by one in `model/kinds.rs`.
+//! `kernel/mod.rs`, a model by one in `model/mod.rs`.
 //!
 //! ```
 //! use bochner::catalogue;
@@ -13,7 +13,7 @@
 
 use crate::feature::Spec;
 use crate::kernel::{AnyKernel, OperatorKernel};
-pub use crate::model::{Answers, ModelEntry, Task};
+pub use crate::model::{Answers, ModelEntry, Needs, Penalty, Task};
 pub use crate::parameter::{Domain, Entry, Parameter, Purpose, Sort, Value, Word};
 use serde_json::json;
 
@@ -68,7 +68,7 @@ pub fn operator_kernels() -> impl Iterator<Item = &'static Entry> {
 /// assert_eq!(sure, ["gp_regressor", "local_gp", "exact_gp_regressor"]);
 /// ```
 pub fn models() -> impl Iterator<Item = &'static ModelEntry> {
-    crate::model::kinds::KINDS.iter()
+    crate::model::KINDS.iter()
 }
 
 #[cfg(test)]

@@ -126,6 +126,10 @@ impl<'a> Context<'a> {
         self.budget
     }
 
+    pub(crate) fn set_memory_budget(&mut self, bytes: u64) {
+        self.budget = Some(bytes);
+    }
+
     pub(crate) fn journal(&mut self) -> Option<&mut dyn Journal> {
         self.journal.as_mut().map(|journal| journal as _)
     }

@@ -41,7 +41,7 @@ impl Meter {
         Meter { at: Mutex::new(None), tell: Box::new(tell) }
     }
 
-    fn set(&self, change: impl FnOnce(Option<Progress>) -> Option<Progress>) {
+    fn set(&self, change: &dyn Fn(Option<Progress>) -> Option<Progress>) {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         let next = change(*at);
         if next != *at {
@@ -83,7 +83,7 @@ impl Flag {
         self.stop.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    fn tell(&self, change: impl FnOnce(Option<Progress>) -> Option<Progress>) {
+    fn tell(&self, change: &dyn Fn(Option<Progress>) -> Option<Progress>) {
         if let Some(meter) = &self.meter {
             meter.set(change);
         }
@@ -92,13 +92,13 @@ impl Flag {
 
 /// Runs `job` under a flag; [`Error::Interrupted`] where that is raised at the end, whatever the job says.
 pub(crate) fn run<T>(flag: &Flag, job: impl FnOnce() -> Result<T>) -> Result<T> {
-    flag.tell(|_| None);
+    flag.tell(&|_| None);
     let outcome = flag.within(job);
     if flag.raised() {
         return Err(Error::Interrupted);
     }
     if outcome.is_ok() {
-        flag.tell(|at| at.map(|at| Progress { done: at.total.unwrap_or(at.done), ..at }));
+        flag.tell(&|at| at.map(|at| Progress { done: at.total.unwrap_or(at.done), ..at }));
     }
     outcome
 }
@@ -115,11 +115,11 @@ pub(crate) fn check() -> Result<()> {
 
 /// Says how many rows the job that runs in this thread will take, before it takes the first of them.
 pub(crate) fn expect(total: Option<usize>) {
-    Flag::current().tell(|_| Some(Progress { done: 0, total }));
+    Flag::current().tell(&|_| Some(Progress { done: 0, total }));
 }
 
 /// Counts rows that the job that runs in this thread has done.
 pub(crate) fn advance(count: usize) {
     let further = |at: Progress| Progress { done: (at.done + count).min(at.total.unwrap_or(usize::MAX)), ..at };
-    Flag::current().tell(|at| at.map(further));
+    Flag::current().tell(&|at| at.map(further));
 }

@@ -109,6 +109,8 @@ pub mod kernel;
 pub mod linalg;
 pub mod metrics;
 pub mod model;
+#[doc(hidden)]
+pub mod parallel;
 pub(crate) mod parameter;
 pub mod persist;
 pub mod plan;

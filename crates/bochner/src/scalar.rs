@@ -79,10 +79,20 @@ pub trait Real:
     type Complex: Scalar<Real = Self>;
     /// Name as numpy and model files write it: `f32` or `f64`.
     const NAME: &'static str;
+    /// Of two things for the two precisions the one for this.
+    #[doc(hidden)]
+    fn pick<T: Twin>(single: T::Of<f32>, double: T::Of<f64>) -> T::Of<Self>;
+}
+
+/// Something that there is once for each precision, such as a function that is compiled for both.
+#[doc(hidden)]
+pub trait Twin {
+    /// The one for precision `R`.
+    type Of<R: Real>;
 }
 
 macro_rules! real {
-    ($t:ident) => {
+    ($t:ident, ($single:ident, $double:ident) => $own:ident) => {
         impl Scalar for $t {
             type Real = $t;
             const IS_COMPLEX: bool = false;
@@ -129,6 +139,9 @@ macro_rules! real {
             }
             type Complex = Complex<$t>;
             const NAME: &'static str = stringify!($t);
+            fn pick<T: Twin>($single: T::Of<f32>, $double: T::Of<f64>) -> T::Of<$t> {
+                $own
+            }
         }
         impl Scalar for Complex<$t> {
             type Real = $t;
@@ -167,5 +180,5 @@ macro_rules! real {
         }
     };
 }
-real!(f32);
-real!(f64);
+real!(f32, (single, _double) => single);
+real!(f64, (_single, double) => double);

@@ -10,6 +10,7 @@ const ORDER: &[&[&str]] = &[
     &["parameter"],
     &["words"],
     &["interrupt"],
+    &["parallel"],
     &["special"],
     &["scalar", "linalg"],
     &["random"],

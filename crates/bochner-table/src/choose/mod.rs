@@ -14,25 +14,23 @@ pub use folds::Folds;
 pub(crate) use refine::refine;
 
 use crate::failure::{Failure, Outcome, with_remedy};
-use crate::job::Job;
+use crate::job::{Job, fitted_kinds};
 use crate::map_request::OperatorRequest;
 use crate::pipeline::{Part, Pipeline};
 use crate::progress::Progress;
 use crate::score::smallest;
 use bochner::accumulate::Gram;
-use bochner::catalogue::{Task, Value};
+use bochner::catalogue::{Needs, Task, Value};
 use bochner::feature::{Describe, Description, FeatureMap, Spec};
-use bochner::model::Predict;
 use bochner::preprocess::median_distance;
 use bochner::random::Seed;
-use bochner::rows::{InMemory, OneAgainstRest};
+use bochner::rows::InMemory;
 use bochner::scalar::Real;
-use bochner::solve::Solver;
 use bochner::words;
 use bochner::{Error, Result};
 use maps::Ranked;
 use ndarray::{Array2, ArrayView2, s};
-use refine::{ALPHAS, REFINED_FEATURES};
+use refine::REFINED_FEATURES;
 use serde::{Deserialize, Serialize};
 
 /// What the user has decided, and limits on the rest.
@@ -203,9 +201,9 @@ impl Constraints {
     fn seconds(&self, d: usize, tried: usize) -> (f64, f64) {
         let (now, mut later) = seconds(d, tried, self.rows);
         if self.factors > 1 {
-            // A factor per class and `alpha`, then two models of all classes, each with its factors and their inverses.
+            // A factor per class and each of six values of `alpha`, then two models of all classes, each with its factors and their inverses.
             let cube = |d: usize| (d as f64).powi(3);
-            let each = ALPHAS.len() as f64 * cube(d.min(REFINED_FEATURES)) + 6.0 * cube(d);
+            let each = 6.0 * cube(d.min(REFINED_FEATURES)) + 6.0 * cube(d);
             later += self.factors as f64 * each / RATE;
         }
         (now, later)
@@ -672,13 +670,19 @@ fn trial_job<'a>(
     description: &'a Description,
     penalty: f64,
 ) -> Job<'a> {
+    let classes = (!pipeline.labels.is_empty()).then(|| pipeline.class_names());
+    let task = if classes.is_some() { Task::Classification } else { Task::Regression };
+    let needs = if constraints.operator.is_some() { Needs::Operator } else { Needs::Map };
+    // Of each task and basis the first kind is a ridge regression, by which maps are compared.
+    let kind = fitted_kinds().find(|kind| kind.task == task && kind.needs == needs);
     Job {
+        kind: kind.expect("there are ridge regressions"),
         description,
         penalty,
-        classes: (!pipeline.labels.is_empty()).then(|| pipeline.class_names()),
+        classes,
         targets: pipeline.schema.targets.len(),
         memory: constraints.memory,
-        solver: Solver::Auto,
+        solver: None,
         centroids: 1,
         journal: None,
         seed: constraints.seed,
@@ -719,7 +723,7 @@ fn validate<R: Real>(
         }
     };
     loop {
-        let found = mean_losses(folds, |fold| losses(constraints, pipeline, task, description, &penalties, fold));
+        let found = mean_losses(folds, |fold| losses(constraints, pipeline, description, &penalties, fold));
         match found.map_err(Unfit::from) {
             Err(Unfit::Numbers(_)) if penalties.len() > 1 => penalties.truncate(penalties.len() / 2),
             Err(unfit) => return Err(unfit),
@@ -758,7 +762,6 @@ fn mean_losses<R: Real>(folds: &[Fold<R>], losses: impl Fn(&Fold<R>) -> Result<V
 fn losses<R: Real>(
     constraints: &Constraints,
     pipeline: &Pipeline,
-    task: Task,
     description: &Description,
     penalties: &[f64],
     fold: &Fold<R>,
@@ -767,29 +770,7 @@ fn losses<R: Real>(
     let job = trial_job(constraints, pipeline, description, penalties[0]);
     let mut train_rows = InMemory::new(train.rows.view(), train.targets.view())?;
     let mut held_rows = InMemory::new(held_out.rows.view(), held_out.targets.view())?;
-    let columns = train.rows.ncols();
-    Ok(match (task, &constraints.operator) {
-        (Task::Regression, Some(_)) => {
-            let models = job.operator::<R>(columns)?.fit_path(penalties, &mut train_rows, &mut job.context()?)?;
-            let mut losses = Vec::new();
-            for model in models {
-                let residual = model.predict(held_out.rows.view())? - &held_out.targets;
-                let loss = residual.iter().map(|v| Real::to_f64(*v).powi(2)).sum::<f64>() / residual.len() as f64;
-                losses.push(loss);
-            }
-            losses
-        }
-        (Task::Regression, None) => {
-            job.ridge::<R>(columns)?.validate(penalties, &mut train_rows, &mut held_rows, &mut job.context()?)?.losses
-        }
-        // Errors of the codes: with hundreds of rows, shares of wrong classes differ by chance more than by merit.
-        (Task::Classification, _) => {
-            let classes = pipeline.labels.len();
-            let mut train_codes = OneAgainstRest::new(&mut train_rows, classes)?;
-            let mut held_codes = OneAgainstRest::new(&mut held_rows, classes)?;
-            job.ridge::<R>(columns)?.validate(penalties, &mut train_codes, &mut held_codes, &mut job.context()?)?.losses
-        }
-    })
+    job.request()?.losses(penalties, &job.basis(), &mut train_rows, &mut held_rows, &mut job.context()?)
 }
 
 /// Centroids whose processes can be fitted to `rows` rows within so many seconds.

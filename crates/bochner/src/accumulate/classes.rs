@@ -63,6 +63,11 @@ impl<T: Scalar> ClassGram<T> {
             .saturating_add(Collector::<T>::bytes(dim, 0).saturating_mul(3))
     }
 
+    /// Bytes of this one.
+    pub(crate) fn own_bytes(&self) -> u64 {
+        Self::bytes(self.input_dim, self.dim(), self.classes())
+    }
+
     /// Number of classes.
     pub fn classes(&self) -> usize {
         self.classes.len()

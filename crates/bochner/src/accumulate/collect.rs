@@ -2,10 +2,10 @@ use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::FeatureMap;
 use crate::interrupt;
 use crate::linalg::{Tile, zeroed};
+use crate::parallel::Parallel;
 use crate::rows::RowBlock;
 use crate::scalar::{Real, Scalar};
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, s};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Rows of a block, counted from row 0 of the stream.
@@ -13,6 +13,9 @@ use std::ops::Range;
 /// A Gram matrix is read and written once per block; with 1,024 rows that traffic stays below a tenth of the time of the
 /// products. Bits depend on this number, so it does not follow from any budget.
 pub(crate) const BLOCK: usize = 1024;
+
+/// Rows that a thread looks at in one task.
+const TOGETHER: usize = 32;
 
 /// Rows of a stream gathered into blocks that start at multiples of [`BLOCK`], however the stream was cut.
 #[derive(Debug, Clone)]
@@ -146,9 +149,10 @@ impl<T: Scalar> Collector<T> {
             let view = ArrayViewMut2::from_shape((take, dim), window).expect("the window has this shape");
             fill(done..done + take, view)?;
             // All of them at once, on all threads: one thread would read them for longer than it took to make them.
-            let rows = self.features[self.pending * dim..][..take * dim].par_chunks(dim);
-            let is_faulty = |features: &[T]| check_row(features, 0).is_err();
-            let faulty = if self.known { None } else { rows.position_first(is_faulty) };
+            let rows = &self.features[self.pending * dim..][..take * dim];
+            let faulty_in = |rows: &[T]| rows.chunks(dim).position(|features| check_row(features, 0).is_err());
+            let found = (!self.known).then(|| rows.chunks(TOGETHER * dim).in_parallel().map(faulty_in));
+            let faulty = found.iter().flatten().enumerate().find_map(|(i, found)| Some(i * TOGETHER + (*found)?));
             for i in done..done + take {
                 let row = self.count as usize;
                 let weight = match &weights {

@@ -2,10 +2,10 @@ use super::collect::{Collector, Gathered};
 use crate::error::{Result, check_dim};
 use crate::feature::FeatureMap;
 use crate::linalg::{Lower, TileMut, Workspace};
+use crate::parallel::Parallel;
 use crate::rows::RowBlock;
 use crate::scalar::{Real, Scalar};
 use ndarray::{Array2, ArrayView1, ArrayView2};
-use rayon::prelude::*;
 
 /// Sums over weighted rows of features and targets: `FᴴWF`, `FᴴWY`, `FᴴW1`, and the moments of the targets.
 ///
@@ -186,7 +186,7 @@ pub(crate) fn add_adjoint_times<T: Scalar>(block: Gathered<'_, T>, sums: &mut [T
     // Features per task: enough for threads, and a function of nothing.
     const STRIP: usize = 256;
     let columns = block.sides.cols();
-    sums.par_chunks_mut(STRIP * columns).enumerate().for_each_init(Vec::new, |scratch, (index, strip)| {
+    sums.chunks_mut(STRIP * columns).enumerate().in_parallel().for_each_init(Vec::new, |scratch, (index, strip)| {
         let rows = strip.len() / columns;
         let left = block.features.columns(index * STRIP..index * STRIP + rows);
         T::add_adjoint_product(TileMut::new(strip, rows, columns), left, block.sides, scratch);
@@ -212,6 +212,11 @@ impl<T: Scalar> Gram<T> {
         Lower::<T::Wide>::bytes(dim)
             .saturating_add(Collector::<T>::bytes(dim, outputs).saturating_mul(3))
             .saturating_add(cross.saturating_mul(2))
+    }
+
+    /// Bytes of this one.
+    pub(crate) fn own_bytes(&self) -> u64 {
+        Self::bytes(self.dim(), self.outputs())
     }
 
     /// Number of features.

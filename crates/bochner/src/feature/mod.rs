@@ -196,7 +196,14 @@ pub trait FeatureMap: Debug + Send + Sync {
     /// # Errors
     /// Shapes that do not fit, NaN or infinities in `rows`, and rows without features ([`check_tile`](Self::check_tile)).
     fn transform_into(&self, rows: ArrayView2<'_, Self::Real>, out: ArrayViewMut2<'_, Self::Output>) -> Result<()> {
-        drive::drive(self, rows, out)
+        let job = drive::Driven {
+            input_dim: self.input_dim(),
+            output_dim: self.output_dim(),
+            tile_rows: self.tile_rows(),
+            check: &|rows| self.check_tile(rows),
+            map: &|rows, out, work| self.map_tile(rows, out, work),
+        };
+        drive::drive(&job, rows, out)
     }
 
     /// Features of a block of rows in a fresh array.

@@ -1,10 +1,10 @@
 use super::Kernel;
 use super::products::{Panel, map_products};
 use crate::error::{Result, check_dim};
+use crate::parallel::Parallel;
 use crate::rows::check_finite;
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
-use rayon::prelude::*;
 
 /// Squared distances below this fraction of `|x|² + |y|²` are computed again from the coordinates: the difference of
 /// products has lost ten bits there, so every distance keeps a relative error of a few 1e-13.
@@ -66,8 +66,7 @@ pub fn kernel_matrix_into<R: Real>(
             *to = R::from_f64(kernel.evaluate(&x, y.to_slice().expect("standard layout")));
         }
     };
-    let rows: Vec<_> = x.axis_iter(Axis(0)).zip(out.axis_iter_mut(Axis(0))).collect();
-    rows.into_par_iter().for_each(job);
+    x.axis_iter(Axis(0)).zip(out.axis_iter_mut(Axis(0))).in_parallel().for_each(job);
     Ok(())
 }
 

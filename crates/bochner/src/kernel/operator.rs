@@ -1,11 +1,11 @@
 use super::{AnyKernel, Gaussian, Kernel, Laplacian, Matern, OutputMatrix, distance_sq, kernel_matrix};
 use crate::error::{Error, Result, check_dim, check_non_negative, check_positive};
+use crate::parallel::Parallel;
 use crate::parameter::{Domain, Entry, Parameter, Sort, Value, Word, parameters};
 use crate::rows::check_finite;
 use crate::scalar::Real;
 use crate::words;
 use ndarray::{Array2, Array4, ArrayView2, Axis};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -342,8 +342,7 @@ impl OperatorKernel {
                 check_finite("z", z, 0)?;
                 let wide = |rows: ArrayView2<'_, R>| rows.mapv(Real::to_f64).as_standard_layout().into_owned();
                 let (x, z) = (wide(x), wide(z));
-                let tasks: Vec<_> = x.axis_iter(Axis(0)).zip(out.axis_iter_mut(Axis(0))).collect();
-                tasks.into_par_iter().for_each_init(
+                x.axis_iter(Axis(0)).zip(out.axis_iter_mut(Axis(0))).in_parallel().for_each_init(
                     || vec![0.0; p * p],
                     |block, (x, mut out)| {
                         let x = x.to_slice().expect("standard layout");

@@ -4,10 +4,13 @@ use crate::error::{Error, Result, check_dim};
 use crate::interrupt::Flag;
 use crate::linalg::gemm::matmul_nt;
 use crate::linalg::{Tile, TileMut};
+use crate::parallel::Parallel;
 use crate::rows::check_finite;
 use crate::scalar::Real;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
-use rayon::prelude::*;
+
+/// Rows that a thread takes in one task.
+const TOGETHER: usize = 16;
 
 /// Rows of `x` and of `y` whose products are held at once: 8 MB.
 const CHUNK: usize = 1024;
@@ -52,14 +55,18 @@ impl Wide {
             self.norms_sq.fill(0.0);
             return;
         }
-        let jobs = self.data.par_chunks_exact_mut(dim).zip(&mut self.norms_sq).enumerate().with_min_len(16);
-        jobs.for_each(|(i, (out, norm_sq))| {
-            for (to, &from) in out.iter_mut().zip(rows.row(i)) {
-                *to = Real::to_f64(from);
+        let jobs = self.data.chunks_mut(TOGETHER * dim).zip(self.norms_sq.chunks_mut(TOGETHER)).enumerate();
+        jobs.in_parallel().for_each(|(job, (data, norms_sq))| {
+            for ((i, out), norm_sq) in (job * TOGETHER..).zip(data.chunks_exact_mut(dim)).zip(norms_sq) {
+                for (to, &from) in out.iter_mut().zip(rows.row(i)) {
+                    *to = Real::to_f64(from);
+                }
+                *norm_sq = super::dot(out, out);
             }
-            *norm_sq = super::dot(out, out);
         });
-        self.squared.par_iter_mut().zip(&self.data).with_min_len(1 << 14).for_each(|(to, from)| *to = from * from);
+        self.squared.chunks_mut(1 << 14).zip(self.data.chunks(1 << 14)).in_parallel().for_each(|(to, from)| {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = from * from);
+        });
     }
 }
 
@@ -91,14 +98,10 @@ impl Products {
         Ok(())
     }
 
-    /// The rows of products with what belongs to them, in parallel.
-    fn panels<'a>(
-        &'a mut self,
-        x: &'a Wide,
-        (first_row, first): (usize, usize),
-    ) -> impl IndexedParallelIterator<Item = Panel<'a>> {
+    /// The rows of products with what belongs to them.
+    fn panels<'a>(&'a mut self, x: &'a Wide, (first_row, first): (usize, usize)) -> impl Iterator<Item = Panel<'a>> {
         let (width, sums, y_norms_sq) = (self.y.rows, &self.sums, &self.y.norms_sq);
-        self.dots.par_chunks_exact_mut(width).enumerate().map(move |(i, dots)| Panel {
+        self.dots.chunks_exact_mut(width).enumerate().map(move |(i, dots)| Panel {
             row: first_row + i,
             first,
             dots,
@@ -137,9 +140,8 @@ pub(crate) fn map_products<R: Real, T: Real>(
                 return Err(Error::Interrupted);
             }
             products.fill(&wide, y, squares)?;
-            let rows: Vec<_> = out.axis_iter_mut(Axis(0)).collect();
             let panels = products.panels(&wide, (chunk * CHUNK, panel * CHUNK));
-            panels.zip(rows).with_min_len(8).for_each(|(mut panel, out)| {
+            panels.zip(out.axis_iter_mut(Axis(0))).in_parallel().for_each(|(mut panel, out)| {
                 visit(&mut panel);
                 for (to, from) in out.into_iter().zip(panel.dots.iter()) {
                     *to = T::from_f64(*from);
@@ -150,7 +152,7 @@ pub(crate) fn map_products<R: Real, T: Real>(
         let panels = y.axis_chunks_iter(Axis(0), CHUNK).zip(out.axis_chunks_iter_mut(Axis(1), CHUNK)).enumerate();
         if x.nrows() < FEW {
             let job = |products: &mut Products, (panel, (y, out))| one_panel(products, panel, y, out);
-            panels.collect::<Vec<_>>().into_par_iter().map_init(Products::default, job).collect::<Result<()>>()?;
+            panels.in_parallel().try_for_each_init(Products::default, job)?;
         } else {
             for (panel, (y, out)) in panels {
                 one_panel(&mut products, panel, y, out)?;

@@ -3,8 +3,8 @@ use super::lower::Lower;
 use super::tile::{Tile, TileMut};
 use crate::error::{Error, Result, check_dim};
 use crate::interrupt::{self, Flag};
+use crate::parallel::{self, Parallel};
 use crate::scalar::{Real, Scalar};
-use rayon::prelude::*;
 
 /// Right-hand sides are solved for in strips of this many columns.
 const STRIP: usize = 64;
@@ -135,24 +135,22 @@ impl<T: Scalar> Cholesky<T> {
     /// `tr A⁻¹ = Σ |L⁻¹eⱼ|²`, about a third of the work of the factorisation; no inverse is stored.
     pub fn inverse_trace(&self) -> f64 {
         let (n, t) = (self.order(), self.factor.panel_height());
-        let strips: Vec<usize> = (0..n).step_by(STRIP).collect();
         let stop = Flag::current();
-        let parts: Vec<f64> = strips
-            .into_par_iter()
-            .filter(|_| !stop.raised())
-            .map_init(Vec::new, |buffer, start| {
-                // Rows before the panel of the first unit vector are zero and stay so.
-                let (first, width) = (start / t, STRIP.min(n - start));
-                let (rows, padded) = (n - first * t, width.next_multiple_of(8));
-                buffer.clear();
-                buffer.resize(rows * padded, T::ZERO);
-                for j in 0..width {
-                    buffer[(start + j - first * t) * padded + j] = T::ONE;
-                }
-                self.forward_from(first, TileMut::new(buffer, rows, padded));
-                buffer.iter().map(|v| v.abs_sq().to_f64()).sum()
-            })
-            .collect();
+        let parts: Vec<f64> = (0..n).step_by(STRIP).in_parallel().map_init(Vec::new, |buffer, start| {
+            if stop.raised() {
+                return 0.0;
+            }
+            // Rows before the panel of the first unit vector are zero and stay so.
+            let (first, width) = (start / t, STRIP.min(n - start));
+            let (rows, padded) = (n - first * t, width.next_multiple_of(8));
+            buffer.clear();
+            buffer.resize(rows * padded, T::ZERO);
+            for j in 0..width {
+                buffer[(start + j - first * t) * padded + j] = T::ONE;
+            }
+            self.forward_from(first, TileMut::new(buffer, rows, padded));
+            buffer.iter().map(|v| v.abs_sq().to_f64()).sum()
+        });
         parts.into_iter().sum()
     }
 
@@ -212,7 +210,10 @@ impl<T: Scalar> Cholesky<T> {
             strips.push(strip);
             x = rest;
         }
-        strips.into_par_iter().filter(|_| !stop.raised()).for_each_init(Vec::new, |buffer, mut strip| {
+        strips.in_parallel().for_each_init(Vec::new, |buffer, mut strip| {
+            if stop.raised() {
+                return;
+            }
             // Strips are widened to whole vector registers: faer rounds a single column differently.
             let width = strip.cols().next_multiple_of(8);
             buffer.clear();
@@ -284,15 +285,12 @@ fn factorise<T: Scalar>(matrix: &mut Lower<T>) -> std::result::Result<(), usize>
         let (known, mut pivot) = split(pivot_panel.reborrow(), j * t, width);
         if j > 0 {
             let row = Window::from(&known);
-            rayon::join(
-                || T::product(pivot.reborrow(), true, -1.0, row, row.adjoint()),
-                || {
-                    below.par_iter_mut().filter(|_| !stop.raised()).for_each(|panel| {
-                        let (known, window) = split(panel.reborrow(), j * t, width);
-                        T::product(window, true, -1.0, Window::from(&known), row.adjoint());
-                    });
-                },
-            );
+            parallel::join(&mut || T::product(pivot.reborrow(), true, -1.0, row, row.adjoint()), &mut || {
+                on_each(below, &stop, &|panel| {
+                    let (known, window) = split(panel, j * t, width);
+                    T::product(window, true, -1.0, Window::from(&known), row.adjoint());
+                });
+            });
             if stop.raised() {
                 return Err(j * t);
             }
@@ -304,8 +302,7 @@ fn factorise<T: Scalar>(matrix: &mut Lower<T>) -> std::result::Result<(), usize>
             return Err(j * t + index);
         }
         let pivot = Window::from(&pivot);
-        let below = below.par_iter_mut().filter(|_| !stop.raised());
-        below.for_each(|panel| T::solve_right(pivot, split(panel.reborrow(), j * t, width).1));
+        on_each(below, &stop, &|panel| T::solve_right(pivot, split(panel, j * t, width).1));
         interrupt::advance(width);
     }
     Ok(())
@@ -338,12 +335,22 @@ fn restore<T: Scalar>(panels: &mut [TileMut<'_, T>], t: usize, failed: usize) {
             }
         };
         undo(pivot, &factor, row);
-        below.par_iter_mut().filter(|_| !stop.raised()).for_each_init(Vec::new, |own, panel| {
-            let (known, window) = split(panel.reborrow(), j * t, width);
-            copy_out(&window, own);
-            undo(window, own, Window::from(&known));
+        on_each(below, &stop, &|panel| {
+            let (known, window) = split(panel, j * t, width);
+            let mut own = Vec::new();
+            copy_out(&window, &mut own);
+            undo(window, &own, Window::from(&known));
         });
     }
+}
+
+/// Runs `job` on every panel until it is to stop.
+fn on_each<T: Scalar>(panels: &mut [TileMut<'_, T>], stop: &Flag, job: &(dyn Fn(TileMut<'_, T>) + Sync)) {
+    panels.iter_mut().in_parallel().for_each(|panel| {
+        if !stop.raised() {
+            job(panel.reborrow());
+        }
+    });
 }
 
 fn copy_out<T: Copy>(window: &TileMut<'_, T>, buffer: &mut Vec<T>) {

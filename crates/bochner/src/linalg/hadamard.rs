@@ -7,9 +7,9 @@
 use super::vectors::{Packed, VectorKernel, Vectors};
 use super::{Tile, TileMut};
 use crate::error::{Error, Result};
+use crate::parallel::Parallel;
 use crate::scalar::Real;
 use ndarray::{ArrayViewMut2, Axis};
-use rayon::prelude::*;
 use std::hint::black_box;
 
 /// Longest row of the maps built on this transform.
@@ -637,7 +637,7 @@ pub fn fwht_lanes<R: Real>(data: &mut [[R; 8]]) {
 /// # Ok::<(), bochner::Error>(())
 /// ```
 pub fn fwht_block<R: Real>(mut block: ArrayViewMut2<'_, R>) -> Result<()> {
-    let (n, d) = block.dim();
+    let d = block.ncols();
     if !d.is_power_of_two() {
         return Err(Error::parameter("number of columns", "a power of two", d));
     }
@@ -658,12 +658,7 @@ pub fn fwht_block<R: Real>(mut block: ArrayViewMut2<'_, R>) -> Result<()> {
             }
         }
     };
-    if n <= share || rayon::current_num_threads() == 1 {
-        block.axis_chunks_iter_mut(Axis(0), share).for_each(job);
-    } else {
-        let shares: Vec<_> = block.axis_chunks_iter_mut(Axis(0), share).collect();
-        shares.into_par_iter().for_each(job);
-    }
+    block.axis_chunks_iter_mut(Axis(0), share).in_parallel().for_each(job);
     Ok(())
 }
 

@@ -7,8 +7,8 @@ use super::tile::{Tile, TileMut};
 use super::workspace::Workspace;
 use crate::error::{Result, check_dim};
 use crate::interrupt::Flag;
+use crate::parallel::Parallel;
 use crate::scalar::{Real, Scalar};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// The lower triangle of a Hermitian (or triangular) matrix, in half the memory of the square.
@@ -116,7 +116,7 @@ impl<T: Scalar> Lower<T> {
     /// Orders that differ.
     pub fn add(&mut self, other: &Lower<T>) -> Result<()> {
         check_dim("order of the other matrix", self.order, other.order)?;
-        self.values.par_chunks_mut(1 << 16).zip(other.values.par_chunks(1 << 16)).for_each(|(to, from)| {
+        self.values.chunks_mut(1 << 16).zip(other.values.chunks(1 << 16)).in_parallel().for_each(|(to, from)| {
             for (to, from) in to.iter_mut().zip(from) {
                 *to += *from;
             }
@@ -131,7 +131,7 @@ impl<T: Scalar> Lower<T> {
     pub fn combine(&mut self, own: f64, factor: f64, other: &Lower<T>) -> Result<()> {
         check_dim("order of the other matrix", self.order, other.order)?;
         let (own, factor) = (T::Real::from_f64(own), T::Real::from_f64(factor));
-        self.values.par_chunks_mut(1 << 16).zip(other.values.par_chunks(1 << 16)).for_each(|(to, from)| {
+        self.values.chunks_mut(1 << 16).zip(other.values.chunks(1 << 16)).in_parallel().for_each(|(to, from)| {
             for (to, from) in to.iter_mut().zip(from) {
                 *to = to.scale(own) + from.scale(factor);
             }
@@ -142,7 +142,10 @@ impl<T: Scalar> Lower<T> {
     /// Multiplies every entry with a real number.
     pub fn scale(&mut self, factor: f64) {
         let factor = T::Real::from_f64(factor);
-        self.values.par_chunks_mut(1 << 16).for_each(|values| values.iter_mut().for_each(|v| *v = v.scale(factor)));
+        self.values
+            .chunks_mut(1 << 16)
+            .in_parallel()
+            .for_each(|values| values.iter_mut().for_each(|v| *v = v.scale(factor)));
     }
 
     /// `self -= factor · conj(v) vᵀ`: what centring takes away from a Gram matrix.
@@ -233,7 +236,7 @@ impl<T: Scalar> Lower<T> {
             }
         }
         let stop = Flag::current();
-        tasks.into_par_iter().for_each_init(Vec::new, |scratch, (window, rows, columns)| {
+        tasks.in_parallel().for_each_init(Vec::new, |scratch, (window, rows, columns)| {
             if !stop.raised() {
                 add(rows, columns, window, scratch);
             }

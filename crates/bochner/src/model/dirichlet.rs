@@ -1,9 +1,9 @@
 //! Classification as regression on transformed labels, and probabilities from normal latents.
 
 use crate::error::{Result, check_count, check_positive};
+use crate::parallel::Parallel;
 use crate::random::{Role, Seed, Stream};
 use ndarray::{Array2, ArrayView2, Axis};
-use rayon::prelude::*;
 
 /// Labels as targets with noise of their own: with `y` 1 for the class and 0 for the others and `α > 0`, the log of a
 /// gamma variable of shape `y + α` is close to normal with variance `ln(1/(y + α) + 1)` and mean `ln(y + α)` less half of
@@ -65,8 +65,7 @@ impl Sampling {
             Stream::new(Seed::new(self.seed), Role::Posterior, sample as u64).normals_from(0, draws);
         }
         let mut out = Array2::zeros((n, classes));
-        let rows: Vec<_> = out.axis_iter_mut(Axis(0)).enumerate().collect();
-        rows.into_par_iter().with_min_len(16).for_each_init(
+        out.axis_iter_mut(Axis(0)).enumerate().in_parallel().for_each_init(
             || vec![0.0f64; classes],
             |latents, (i, mut out)| {
                 let deviations: Vec<f64> = variances.row(i).iter().map(|v| v.max(0.0).sqrt()).collect();

@@ -5,10 +5,11 @@ use crate::error::{Error, Result, check_dim};
 use crate::feature::FeatureMap;
 use crate::linalg::field::Field;
 use crate::linalg::{Cholesky, Lower, TileMut};
+use crate::parallel::Parallel;
+use crate::persist::{Stored, Tensor, Values, collect, malformed, shape, spread, triangle, triangle_len};
 use crate::scalar::Scalar;
 use crate::solve::factorise_sums;
 use ndarray::{Array2, ArrayView2, Axis, s};
-use rayon::prelude::*;
 
 /// The double-precision numbers behind the features of a map.
 pub(crate) type Wide<M> = <<M as FeatureMap>::Output as Field>::Wide;
@@ -200,8 +201,7 @@ pub(crate) fn conjugate_columns<M: FeatureMap + ?Sized>(
     let mut columns = Array2::from_elem((dim, n), Wide::<M>::ZERO);
     // Some features of all rows at a time: both sides of the transposition stay in cache.
     let strip = 32;
-    let strips: Vec<_> = columns.axis_chunks_iter_mut(Axis(0), strip).enumerate().collect();
-    strips.into_par_iter().for_each(|(index, mut columns)| {
+    columns.axis_chunks_iter_mut(Axis(0), strip).enumerate().in_parallel().for_each(|(index, mut columns)| {
         let first = index * strip;
         for i in 0..n {
             for j in 0..columns.nrows() {
@@ -258,4 +258,53 @@ pub(crate) fn variances<M: FeatureMap + ?Sized>(
         Ok(())
     })?;
     Ok(out)
+}
+
+/// Numbers in double precision, complex ones as pairs along a last axis.
+pub(super) fn tensor<W: Scalar<Real = f64>>(dims: &[usize], values: &[W]) -> Result<Tensor> {
+    let mut flat = Vec::new();
+    spread(values, &mut flat);
+    Tensor::new(shape::<W>(dims), Values::F64(flat))
+}
+
+pub(super) fn numbers<W: Scalar<Real = f64>>(stored: &Stored, name: &str, expected: usize) -> Result<Vec<W>> {
+    match stored.tensor(name)?.values() {
+        Values::F64(flat) => {
+            let values: Vec<W> = collect(flat);
+            if values.len() != expected {
+                return Err(malformed(format!("array `{name}` holds {} numbers, not {expected}", values.len())));
+            }
+            Ok(values)
+        }
+        _ => Err(malformed(format!("array `{name}` is not of type f64"))),
+    }
+}
+
+/// The triangle of a factor, row after row.
+pub(super) fn factor_tensor<W: Scalar<Real = f64>>(factor: &Cholesky<W>) -> Result<Tensor> {
+    let order = factor.order();
+    let mut values = Vec::with_capacity(order * (order + 1) / 2);
+    (0..order).for_each(|i| values.extend_from_slice(factor.factor().row(i)));
+    tensor(&[values.len()], &values)
+}
+
+pub(super) fn factor_of<W: Scalar<Real = f64>>(
+    stored: &Stored,
+    name: &str,
+    order: usize,
+    norm_one: f64,
+) -> Result<Cholesky<W>> {
+    let entries: Vec<W> = numbers(stored, name, triangle_len(order)?)?;
+    Cholesky::from_factor(triangle(order, &entries)?, norm_one)
+}
+
+/// Coefficients of a model whose features may be complex.
+pub(super) fn coefficients<W: Scalar<Real = f64>>(stored: &Stored, dim: usize, outputs: usize) -> Result<Array2<W>> {
+    let values = numbers(stored, "coefficients", dim.saturating_mul(outputs))?;
+    Array2::from_shape_vec((dim, outputs), values).map_err(|e| malformed(e.to_string()))
+}
+
+pub(super) fn coefficients_tensor<W: Scalar<Real = f64>>(coefficients: &Array2<W>) -> Result<Tensor> {
+    let values: Vec<W> = coefficients.iter().copied().collect();
+    tensor(&[coefficients.nrows(), coefficients.ncols()], &values)
 }

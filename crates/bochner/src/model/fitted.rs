@@ -1,5 +1,5 @@
-use super::kinds::{KINDS, ModelEntry};
 use super::ridge::first_largest;
+use super::{KINDS, ModelEntry};
 use crate::error::{Result, check_dim};
 use crate::feature::Description;
 use crate::persist::{Header, Label, Stored, malformed};
@@ -328,6 +328,6 @@ impl Model {
 
 fn check_names(kind: &str, classes: usize, names: &[Label]) -> Result<()> {
     // Classes without rows at the end are not known to a kernel machine.
-    let expected = if kind == super::kinds::KERNEL_SVM { classes.max(names.len()) } else { classes };
+    let expected = if kind == super::kernel_svm::KIND { classes.max(names.len()) } else { classes };
     check_dim("number of names of classes", expected, names.len())
 }

@@ -1,15 +1,19 @@
 use super::dirichlet::{Dirichlet, Sampling};
-use super::evidence::{Wide, variances};
+use super::evidence::{Wide, coefficients, coefficients_tensor, factor_of, factor_tensor, variances};
+use super::kinds::{Answers, Load, ModelEntry, Penalty, gives_probabilities, load_complex, on_map};
 use super::linear::Linear;
+use super::request::{Asked, Describing, Drawn, FitAny, Sums};
 use super::ridge::first_largest;
-use super::{Fit, Predict, Validation};
+use super::{Fit, Fitted, Predict, Validation, known};
 use crate::accumulate::{ClassGram, Moments};
 use crate::context::Context;
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
-use crate::feature::FeatureMap;
+use crate::feature::{DynComplexMap, DynMap, FeatureMap};
 use crate::interrupt;
 use crate::linalg::{Cholesky, Lower, TileMut};
 use crate::metrics::class_negative_log_likelihood;
+use crate::parameter::{Domain, Value, description, words};
+use crate::persist::{Drawable, Header, Stored};
 use crate::random::Seed;
 use crate::rows::{RowBlock, RowSource, check_finite, class_of};
 use crate::scalar::{Real, Scalar};
@@ -59,9 +63,9 @@ impl<M: FeatureMap> GpClassifier<M> {
     ///
     /// # Errors
     /// A variance that is not positive.
-    pub fn with_signal_variance(mut self, signal_variance: f64) -> Result<Self> {
-        check_positive("signal variance", signal_variance)?;
-        self.signal = Some(signal_variance);
+    pub fn with_signal_variance(mut self, signal_variance: impl Into<Option<f64>>) -> Result<Self> {
+        self.signal = signal_variance.into();
+        self.signal.map_or(Ok(()), |signal| check_positive("signal variance", signal))?;
         Ok(self)
     }
 
@@ -69,9 +73,8 @@ impl<M: FeatureMap> GpClassifier<M> {
     ///
     /// # Errors
     /// No classes.
-    pub fn with_classes(mut self, classes: usize) -> Result<Self> {
-        check_count("classes", classes)?;
-        self.classes = Some(classes);
+    pub fn with_classes(mut self, classes: impl Into<Option<usize>>) -> Result<Self> {
+        self.classes = known(classes)?;
         Ok(self)
     }
 
@@ -359,5 +362,152 @@ impl<M: FeatureMap> Predict for GpClassifierModel<M> {
     /// Numbers of the most probable classes.
     fn predict_into(&self, rows: ArrayView2<'_, M::Real>, out: ArrayViewMut2<'_, M::Real>) -> Result<()> {
         super::write_classes(rows.nrows(), out, || self.predict_classes(rows))
+    }
+}
+
+words! {
+    /// How posteriors of Gaussian-process classification are found.
+    pub enum Inference {
+        /// By the Dirichlet transform: regressions, solved in one pass over the rows.
+        Dirichlet = "dirichlet",
+        /// Variational inference with mini-batches: many passes, and no matrix of features by features.
+        Variational = "variational",
+    }
+}
+
+description! {
+    /// Parameters of Gaussian-process classification on features.
+    pub struct GpClassifierSpec {
+        /// Concentration of the labels' Dirichlet law: small values trust labels. Of several values the one with the lowest
+        /// negative log likelihood of held-out labels is taken.
+        alpha: Value = Value::Real(0.01), Domain::Either(&[Domain::POSITIVE, Domain::List(&Domain::POSITIVE)]), Fit;
+        /// Variance of the processes; none takes the variance of the transformed labels, and 30 for variational inference.
+        signal: Option<f64> = None, Domain::Optional(&Domain::POSITIVE), Fit;
+        /// How posteriors are found. Variational inference has no use for `alpha`, takes real features, and has no sums.
+        inference: Inference = Inference::Dirichlet, Domain::Word(Inference::CHOICES), Fit;
+        /// Draws from the posteriors for probabilities; variational inference has 512.
+        n_draws: usize = 512, Domain::COUNT, Size;
+        /// Passes of variational inference over the rows, in their order but shuffled once before the first.
+        max_iter: usize = 20, Domain::COUNT, Size;
+        /// Size of its steps, which shrink to nothing over the last third.
+        learning_rate: f64 = 0.02, Domain::POSITIVE, Fit;
+        /// Share of the rows held out to choose between several values of alpha.
+        validation_fraction: f64 = 0.1, Domain::Above(0.0, 1.0), Fit;
+    }
+    besides {}
+}
+
+const CLASSIFIER: &str = "gp_classifier";
+
+pub(super) const CLASSIFICATION: ModelEntry = ModelEntry::new(
+    CLASSIFIER,
+    "Gaussian process classification",
+    "A Gaussian process for every class, on labels transformed to numbers: probabilities in one pass.",
+    "gp",
+    GpClassifierSpec::PARAMETERS,
+    load_complex::<
+        GpClassifierModel<DynMap<f32>>,
+        GpClassifierModel<DynMap<f64>>,
+        GpClassifierModel<DynComplexMap<f32>>,
+        GpClassifierModel<DynComplexMap<f64>>,
+    >,
+    Describing::Each(describe, describe),
+)
+.classification()
+.summed(sums, sums)
+.compared(losses, losses)
+.penalized(Penalty { word: "alpha", tried: &[0.3, 0.1, 0.03, 0.01, 0.003, 0.001], otherwise: 0.01 })
+.answering(Answers::PROBABILITIES);
+
+impl<R: Real> Asked<'_, R> {
+    /// A penalty is the `alpha` of the transform.
+    fn process_of_classes<M: FeatureMap>(&self, map: M) -> Result<GpClassifier<M>> {
+        let spec: GpClassifierSpec = self.spec()?;
+        let alpha = match &spec.alpha {
+            Value::List(values) => values.first().and_then(Value::number),
+            value => value.number(),
+        };
+        let alpha = self.penalty().or(alpha).unwrap_or(f64::NAN);
+        let process = GpClassifier::new(map, alpha)?.with_classes(self.classes())?;
+        // Searches have always had the draws of seed 0.
+        let seed = if self.penalty().is_some() { Seed::new(0) } else { self.seed() };
+        process.with_samples(spec.n_draws, seed)?.with_signal_variance(spec.signal)
+    }
+}
+
+fn describe<R: Real>(asked: &Asked<'_, R>) -> Result<Box<dyn FitAny<R>>> {
+    Ok(match asked.drawn()? {
+        Drawn::Real(map) => Box::new(asked.process_of_classes(map)?),
+        Drawn::Complex(map) => Box::new(asked.process_of_classes(map)?),
+    })
+}
+
+fn sums<R: Real>(asked: &Asked<'_, R>, stored: Option<&Stored>, context: &Context<'_>) -> Result<Sums<R>> {
+    fn over<M: FeatureMap + Clone + 'static>(
+        asked: &Asked<'_, M::Real>,
+        map: M,
+        stored: Option<&Stored>,
+        context: &Context<'_>,
+    ) -> Result<Sums<M::Real>> {
+        let process = asked.process_of_classes(map)?;
+        let classes = process.classes.ok_or_else(|| asked.lacks("the number of classes"))?;
+        let gram = stored.map_or_else(|| process.accumulator(classes, context), ClassGram::from_stored)?;
+        Ok(Sums::classes(process.map, gram, |asked, map, moments, _| {
+            Ok(asked.process_of_classes(map.clone())?.fit_moments(moments)?.into())
+        }))
+    }
+    match asked.drawn()? {
+        Drawn::Real(map) => over(asked, map, stored, context),
+        Drawn::Complex(map) => over(asked, map, stored, context),
+    }
+}
+
+fn losses<R: Real>(
+    asked: &Asked<'_, R>,
+    alphas: &[f64],
+    train: &mut dyn RowSource<R>,
+    held_out: &mut dyn RowSource<R>,
+    context: &mut Context<'_>,
+) -> Result<Vec<f64>> {
+    Ok(match asked.drawn()? {
+        Drawn::Real(map) => asked.process_of_classes(map)?.validate(alphas, train, held_out, context)?.losses,
+        Drawn::Complex(map) => asked.process_of_classes(map)?.validate(alphas, train, held_out, context)?.losses,
+    })
+}
+
+impl<M: FeatureMap + 'static> Fitted for GpClassifierModel<M> {
+    on_map!(CLASSIFIER);
+    gives_probabilities!(self, rows => self.probabilities(rows.mapv(M::Real::from_f64).view()));
+
+    fn sentences(&self) -> Vec<String> {
+        vec![format!("one process per class on Dirichlet targets with alpha {}", self.alpha())]
+    }
+
+    fn to_stored(&self) -> Result<Stored> {
+        let (coefficients, factors, parts) = self.parts();
+        let norms: Vec<f64> = factors.iter().map(Cholesky::norm_one).collect();
+        let mut header = Header::of_map(CLASSIFIER, self.map())?;
+        header.insert("complex", &M::Output::IS_COMPLEX)?;
+        header.insert("norms_one", &norms)?;
+        header.insert("process", parts)?;
+        let stored = Stored::new(header).with("coefficients", coefficients_tensor(coefficients)?);
+        factors
+            .iter()
+            .enumerate()
+            .try_fold(stored, |stored, (c, factor)| Ok(stored.with(&format!("factor_{c}"), factor_tensor(factor)?)))
+    }
+}
+
+impl<M: Drawable + 'static> Load for GpClassifierModel<M> {
+    fn load(stored: &Stored) -> Result<Self> {
+        let parts: ClassifierParts = stored.header.part("process")?;
+        let norms: Vec<f64> = stored.header.part("norms_one")?;
+        let map: M = stored.draw()?;
+        let (dim, outputs) = (map.output_dim(), parts.means.len());
+        check_dim("number of norms", outputs, norms.len())?;
+        let factors = norms.into_iter().enumerate();
+        let factors = factors.map(|(c, norm)| factor_of::<Wide<M>>(stored, &format!("factor_{c}"), dim, norm));
+        let factors = factors.collect::<Result<_>>()?;
+        GpClassifierModel::from_parts(map, coefficients(stored, dim, outputs)?, factors, parts)
     }
 }

@@ -1,12 +1,19 @@
-use super::evidence::{Evidence, Standard, Wide, column_lengths, for_each_image};
+use super::evidence::{
+    Evidence, Standard, Wide, coefficients, coefficients_tensor, column_lengths, factor_of, factor_tensor,
+    for_each_image,
+};
+use super::kinds::{Answers, Load, ModelEntry, Penalty, answers, load_complex, on_map, process_in_words, regresses};
 use super::linear::Linear;
-use super::{Fit, Predict};
+use super::request::{Asked, Describing, Drawn, FitAny, Sums};
+use super::{Fit, Fitted, Predict};
 use crate::accumulate::{Gram, Moments};
 use crate::context::Context;
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
-use crate::feature::FeatureMap;
+use crate::feature::{DynComplexMap, DynMap, FeatureMap};
 use crate::interrupt;
 use crate::linalg::{Cholesky, Lower, TileMut, Workspace};
+use crate::parameter::{Domain, description, words};
+use crate::persist::{Drawable, Header, Stored};
 use crate::random::{Role, Seed, Stream};
 use crate::rows::RowSource;
 use crate::scalar::{Real, Scalar};
@@ -335,5 +342,143 @@ impl<M: FeatureMap> Predict for GpRegressorModel<M> {
     /// Means of the process.
     fn predict_into(&self, rows: ArrayView2<'_, M::Real>, out: ArrayViewMut2<'_, M::Real>) -> Result<()> {
         self.linear.apply(&self.map, rows, out)
+    }
+}
+
+words! {
+    /// Which length scales a search for hyperparameters moves.
+    pub enum LengthScaleSearch {
+        /// All of them by one factor; a list keeps its proportions.
+        Common = "common",
+        /// One for each column.
+        PerInput = "per_input",
+        /// None.
+        Fixed = "fixed",
+    }
+}
+
+description! {
+    /// Parameters of Gaussian-process regression on features.
+    pub struct GpRegressorSpec {
+        /// Variance of the noise; where the search for hyperparameters starts, if there is one.
+        noise: f64 = 0.1, Domain::POSITIVE, Fit;
+        /// Variance of the process; where the search for hyperparameters starts, if there is one.
+        signal: f64 = 1.0, Domain::POSITIVE, Fit;
+        /// Whether targets are divided by their standard deviation, so that both variances are in units of the variance of
+        /// the targets. Their mean is subtracted in any case.
+        normalize_y: bool = true, Domain::Flag, Fit;
+        /// Whether to choose length scale, signal and noise by maximum marginal likelihood, with exact gradients.
+        optimizer: Option<String> = None, Domain::Optional(&Domain::Only("lbfgs")), Fit;
+        /// Whether the search scales all length scales by one factor, finds one for each column, or keeps them.
+        length_scales: LengthScaleSearch = LengthScaleSearch::Common, Domain::Word(LengthScaleSearch::CHOICES), Fit;
+        /// Rows used in the search, drawn at random.
+        max_rows: usize = 5000, Domain::COUNT, Size;
+        /// Evaluations of the likelihood in the search.
+        max_iter: usize = 60, Domain::COUNT, Size;
+    }
+    besides {}
+}
+
+impl GpRegressorSpec {
+    /// A process on these features; searching for hyperparameters is for [`tune`](crate::tune).
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    pub fn on<M: FeatureMap>(&self, map: M) -> Result<GpRegressor<M>> {
+        self.check_parameters()?;
+        let process = GpRegressor::new(map, self.noise)?.with_signal_variance(self.signal)?;
+        Ok(process.with_normalized_targets(self.normalize_y))
+    }
+}
+
+const REGRESSOR: &str = "gp_regressor";
+
+pub(super) const REGRESSION: ModelEntry = ModelEntry::new(
+    REGRESSOR,
+    "Gaussian process regression",
+    "A Gaussian process on the features, seen through noise: predictions that know how sure they are.",
+    "gp",
+    GpRegressorSpec::PARAMETERS,
+    load_complex::<
+        GpRegressorModel<DynMap<f32>>,
+        GpRegressorModel<DynMap<f64>>,
+        GpRegressorModel<DynComplexMap<f32>>,
+        GpRegressorModel<DynComplexMap<f64>>,
+    >,
+    Describing::Each(describe, describe),
+)
+.summed(sums, sums)
+.penalized(Penalty::RIDGE)
+.answering(Answers::DEVIATIONS);
+
+impl<R: Real> Asked<'_, R> {
+    /// A penalty is the ratio of noise and signal variance of the process with the mean of that ridge regression; their common
+    /// factor, one for each target, is the one of the largest likelihood.
+    fn process<M: FeatureMap>(&self, map: M) -> Result<GpRegressor<M>> {
+        match self.penalty() {
+            Some(penalty) => Ok(GpRegressor::new(map, penalty)?.with_likeliest_level(true)),
+            None => self.spec::<GpRegressorSpec>()?.on(map),
+        }
+    }
+}
+
+fn describe<R: Real>(asked: &Asked<'_, R>) -> Result<Box<dyn FitAny<R>>> {
+    Ok(match asked.drawn()? {
+        Drawn::Real(map) => Box::new(asked.process(map)?),
+        Drawn::Complex(map) => Box::new(asked.process(map)?),
+    })
+}
+
+fn sums<R: Real>(asked: &Asked<'_, R>, stored: Option<&Stored>, context: &Context<'_>) -> Result<Sums<R>> {
+    fn over<M: FeatureMap + Clone + 'static>(
+        asked: &Asked<'_, M::Real>,
+        map: M,
+        stored: Option<&Stored>,
+        context: &Context<'_>,
+    ) -> Result<Sums<M::Real>> {
+        let process = asked.process(map)?;
+        let gram = stored.map_or_else(|| process.accumulator(asked.targets, context), Gram::from_stored)?;
+        Ok(Sums::all(process.map, gram, |asked, map, moments, _| {
+            Ok(asked.process(map.clone())?.fit_moments(moments)?.into())
+        }))
+    }
+    match asked.drawn()? {
+        Drawn::Real(map) => over(asked, map, stored, context),
+        Drawn::Complex(map) => over(asked, map, stored, context),
+    }
+}
+
+impl<M: FeatureMap + 'static> Fitted for GpRegressorModel<M> {
+    on_map!(REGRESSOR);
+    regresses!(answers);
+
+    fn variances(&self, rows: ArrayView2<'_, f64>) -> Result<(Array2<f64>, Vec<f64>)> {
+        let (_, variance) = self.predict_with_variance(rows.mapv(M::Real::from_f64).view())?;
+        Ok((variance.mapv(Real::to_f64), self.observation_variances()))
+    }
+
+    fn sentences(&self) -> Vec<String> {
+        process_in_words(self.report(), self.log_marginal_likelihood())
+    }
+
+    fn to_stored(&self) -> Result<Stored> {
+        let (coefficients, factor, parts) = self.parts();
+        let mut header = Header::of_map(REGRESSOR, self.map())?;
+        header.insert("complex", &M::Output::IS_COMPLEX)?;
+        header.insert("norm_one", &factor.norm_one())?;
+        header.insert("process", parts)?;
+        Ok(Stored::new(header)
+            .with("coefficients", coefficients_tensor(coefficients)?)
+            .with("factor", factor_tensor(factor)?))
+    }
+}
+
+impl<M: Drawable + 'static> Load for GpRegressorModel<M> {
+    fn load(stored: &Stored) -> Result<Self> {
+        let parts: GpParts = stored.header.part("process")?;
+        let map: M = stored.draw()?;
+        let (dim, outputs) = (map.output_dim(), parts.scales.len());
+        let factor = factor_of(stored, "factor", dim, stored.header.part("norm_one")?)?;
+        GpRegressorModel::from_parts(map, coefficients(stored, dim, outputs)?, factor, parts)
     }
 }

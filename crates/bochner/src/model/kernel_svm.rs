@@ -1,14 +1,19 @@
 use super::exact::{Gathered, gather};
+use super::kinds::{Load, ModelEntry, Penalty, load, on_kernel};
+use super::request::{Asked, Describing, FitAny, Needs};
 use super::ridge::first_largest;
-use super::{Fit, Predict, write_classes};
+use super::{Fit, Fitted, Predict, write_classes};
 use crate::context::{Context, Journal};
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::interrupt::{self, Flag};
-use crate::kernel::{Kernel, kernel_matrix, kernel_matrix_into};
+use crate::kernel::{AnyKernel, Kernel, kernel_matrix, kernel_matrix_into};
+use crate::parallel::Parallel;
+use crate::parameter::{Domain, description};
+use crate::persist::{Header, Stored, Tensor};
 use crate::rows::{MOST_CLASSES, RowSource, class_of};
 use crate::solve::last_state;
+use crate::words::count;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, PoisonError};
 
@@ -102,8 +107,9 @@ impl<K: Kernel + Clone> KernelSvm<K> {
         let ways = Ways::new(ways, journal)?;
         let stop = Flag::current();
         let machines = pairs
-            .into_par_iter()
+            .into_iter()
             .enumerate()
+            .in_parallel()
             .map(|(p, (first, second))| {
                 let chosen: Vec<usize> = members[first].iter().chain(&members[second]).copied().collect();
                 let mut signs = vec![1.0; members[first].len()];
@@ -116,6 +122,7 @@ impl<K: Kernel + Clone> KernelSvm<K> {
                 let coefficients = chosen.iter().zip(solved.coefficients).filter(|(_, c)| *c != 0.0);
                 Ok((coefficients.map(|(&i, c)| (i, c)).collect::<Vec<_>>(), first, second, solved.report))
             })
+            .into_iter()
             .collect::<Result<Vec<_>>>()?;
         // Support vectors of all machines, each row once.
         let mut support: Vec<usize> = machines.iter().flat_map(|m| m.0.iter().map(|(i, _)| *i)).collect();
@@ -543,6 +550,97 @@ impl<K: Kernel> Predict for KernelSvmModel<K> {
     }
 }
 
+description! {
+    /// Parameters of a support vector machine with an exact kernel.
+    #[allow(non_snake_case)] // as the ecosystem writes it
+    pub struct KernelSvmSpec {
+        /// Price of a violated margin.
+        C: f64 = 1.0, Domain::POSITIVE, Fit;
+        /// Violation of the optimality conditions at which a pair is solved.
+        tol: f64 = 1e-3, Domain::POSITIVE, Fit;
+        /// Most steps for a pair of classes; none means ten million.
+        max_iter: Option<usize> = None, Domain::Optional(&Domain::COUNT), Size;
+        /// Bytes of kernel values kept for a pair of classes; none means 1 GiB.
+        memory_budget: Option<u64> = None, Domain::Optional(&Domain::COUNT), Size;
+    }
+    besides {}
+}
+
+impl KernelSvmSpec {
+    /// A machine with this kernel.
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    pub fn on<K: Kernel + Clone>(&self, kernel: K) -> Result<KernelSvm<K>> {
+        self.check_parameters()?;
+        let svm = KernelSvm::new(kernel, self.C)?.with_tolerance(self.tol)?;
+        match self.max_iter {
+            Some(steps) => svm.with_max_steps(steps),
+            None => Ok(svm),
+        }
+    }
+}
+
+pub(crate) const KIND: &str = "kernel_svm";
+
+pub(super) const ENTRY: ModelEntry = ModelEntry::new(
+    KIND,
+    "exact kernel support vector machine",
+    "A support vector machine with the exact kernel, one class against another, for some thousands of rows.",
+    "kernel-svm",
+    KernelSvmSpec::PARAMETERS,
+    load::<KernelSvmModel<AnyKernel>, KernelSvmModel<AnyKernel>>,
+    Describing::InDouble(describe),
+)
+.classification()
+.on(Needs::Kernel)
+.penalized(Penalty { word: "penalty", tried: &[5.0, 0.5, 0.05, 0.005], otherwise: 0.1 });
+
+fn describe(asked: &Asked<'_, f64>) -> Result<Box<dyn FitAny<f64>>> {
+    let spec: KernelSvmSpec = asked.spec()?;
+    Ok(Box::new(KernelSvmSpec { C: asked.price(spec.C), ..spec }.on(asked.kernel()?)?))
+}
+
+impl<K: Kernel + 'static> Fitted for KernelSvmModel<K> {
+    on_kernel!(KIND);
+
+    fn dims(&self) -> (usize, usize) {
+        (self.support_vectors().ncols(), self.classes())
+    }
+
+    fn class_count(&self) -> Option<usize> {
+        Some(self.classes())
+    }
+
+    /// Votes of the pairs of classes.
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.votes(rows)
+    }
+
+    fn sentences(&self) -> Vec<String> {
+        let (pairs, converged) = (self.reports().count(), self.reports().filter(|r| r.converged).count());
+        let vectors = count(self.support().len());
+        vec![format!("{vectors} support vectors; {converged} of {pairs} pairs of classes reached their tolerance")]
+    }
+
+    fn to_stored(&self) -> Result<Stored> {
+        let (rows, coefficients, parts) = self.parts();
+        let mut header = Header::of_kernel(KIND, rows.ncols(), self.kernel().description())?;
+        header.insert("machine", parts)?;
+        let tensor = |m: &Array2<f64>| Tensor::of(vec![m.nrows(), m.ncols()], m.iter().copied());
+        Ok(Stored::new(header).with("coefficients", tensor(coefficients)?).with("rows", tensor(rows)?))
+    }
+}
+
+impl Load for KernelSvmModel<AnyKernel> {
+    fn load(stored: &Stored) -> Result<Self> {
+        let kernel = stored.header.description()?.kernel()?.clone();
+        let rows = stored.matrix("rows")?;
+        check_dim("length of a support vector", stored.header.input_dim, rows.ncols())?;
+        KernelSvmModel::from_parts(kernel, rows, stored.matrix("coefficients")?, stored.header.part("machine")?)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -613,5 +711,20 @@ mod tests {
         assert!(svm.fit(ndarray::array![[1.0]].view(), ndarray::array![[0.0], [1.0]].view()).is_err());
         assert!(svm.fit(Array2::zeros((0, 1)).view(), Array2::zeros((0, 1)).view()).is_err());
         assert!(KernelSvm::new(kernel, 0.0).is_err());
+    }
+
+    #[test]
+    fn a_kernel_machine_survives_a_file() {
+        let rows = Array2::from_shape_fn((60, 2), |(i, j)| ((i * (j + 2)) as f64 * 0.61).sin());
+        let labels = Array2::from_shape_fn((60, 1), |(i, _)| f64::from(u8::from(rows[[i, 0]] * rows[[i, 1]] > 0.0)));
+        let kernel = AnyKernel::from(Gaussian::new(0.5).unwrap());
+        let model = KernelSvm::new(kernel, 10.0).unwrap().fit(rows.view(), labels.view()).unwrap();
+        let stored = Stored::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        let again = KernelSvmModel::load(&stored).unwrap();
+        assert_eq!(model.decide(rows.view()).unwrap(), again.decide(rows.view()).unwrap());
+        assert_eq!(again.classes(), 2);
+        let mut damaged = stored.clone();
+        damaged.header.extra["machine"]["pairs"][0]["second"] = 7.into();
+        assert!(KernelSvmModel::load(&damaged).is_err());
     }
 }

@@ -4,10 +4,10 @@ use crate::error::{Error, Result, check_dim};
 use crate::feature::FeatureMap;
 use crate::linalg::field::Window;
 use crate::linalg::{Tile, TileMut};
+use crate::parallel::Parallel;
 use crate::scalar::{Real, Scalar};
 use crate::solve::Solution;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
-use rayon::prelude::*;
 
 /// `φ ↦ Re(Xᵀφ) + b`.
 #[derive(Debug, Clone)]
@@ -58,9 +58,8 @@ impl<T: Scalar> Linear<T> {
         let width = outputs.next_multiple_of(8);
         let tile = map.tile_rows().max(8);
         let right = Window::from(Tile::new(&self.padded, dim, width));
-        let tiles: Vec<_> =
-            rows.axis_chunks_iter(Axis(0), tile).zip(out.axis_chunks_iter_mut(Axis(0), tile)).enumerate().collect();
-        tiles.into_par_iter().try_for_each_init(
+        let tiles = rows.axis_chunks_iter(Axis(0), tile).zip(out.axis_chunks_iter_mut(Axis(0), tile)).enumerate();
+        tiles.in_parallel().try_for_each_init(
             || (Array2::from_elem((tile, dim), T::ZERO), vec![T::ZERO; tile * width]),
             |(features, product), (index, (rows, mut out))| {
                 let n = rows.nrows();

@@ -1,14 +1,23 @@
 use super::exact::{Gathered, gather};
-use super::{Fit, Predict};
+use super::kinds::{Answers, Load, ModelEntry, Penalty, load, regresses};
+use super::request::{Asked, Basis, Describing, FitAny, Needs};
+use super::{Fit, Fitted, Predict};
 use crate::accumulate::{Gram, Moments};
 use crate::context::Context;
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
-use crate::feature::{Describe, DynMap, FeatureMap, MaclaurinKernel, MaclaurinSpec};
+use crate::feature::{
+    Describe, Description, DynMap, FeatureMap, MAX_DEGREE, MaclaurinKernel, MaclaurinSpec, SketchKind, Spec,
+};
 use crate::interrupt;
 use crate::linalg::{Cholesky, Lower, TileMut};
+use crate::parameter::{Domain, description};
+use crate::persist::{Header, Stored, Tensor, malformed, triangle};
 use crate::preprocess::LengthScale;
+use crate::random::{Role, Seed, Stream};
 use crate::rows::{RowSource, check_finite};
 use crate::solve::factorise;
+use crate::variance::Weights;
+use crate::words::count;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 
 /// Rows whose features are held at once.
@@ -47,6 +56,7 @@ pub struct LocalGp {
     signal_variance: f64,
     threshold: f64,
     max_clusters: Option<usize>,
+    level: Option<Seed>,
 }
 
 impl LocalGp {
@@ -63,7 +73,7 @@ impl LocalGp {
                 reason: "only the Gaussian kernel stays the same when all rows are shifted".into(),
             });
         }
-        Ok(LocalGp { spec, noise_variance, signal_variance: 1.0, threshold: 2.0, max_clusters: None })
+        Ok(LocalGp { spec, noise_variance, signal_variance: 1.0, threshold: 2.0, max_clusters: None, level: None })
     }
 
     /// With kernel variance `σ² = k(x, x)`.
@@ -92,10 +102,47 @@ impl LocalGp {
     ///
     /// # Errors
     /// None at all.
-    pub fn with_max_clusters(mut self, most: usize) -> Result<Self> {
-        check_count("max_clusters", most)?;
-        self.max_clusters = Some(most);
+    pub fn with_max_clusters(mut self, most: impl Into<Option<usize>>) -> Result<Self> {
+        self.max_clusters = most.into();
+        self.max_clusters.map_or(Ok(()), |most| check_count("max_clusters", most))?;
         Ok(self)
+    }
+
+    /// With both variances multiplied by the factor at which a fifth of the rows, drawn with this seed and held out, is
+    /// likeliest; or as they are.
+    ///
+    /// A marginal likelihood would be that of one centre, where targets far away count as noise.
+    #[must_use]
+    pub fn with_likeliest_level(mut self, seed: Option<Seed>) -> Self {
+        self.level = seed;
+        self
+    }
+
+    /// The process at the level that is likeliest for rows that are held out.
+    fn levelled(
+        &self,
+        seed: Seed,
+        rows: ArrayView2<'_, f64>,
+        targets: ArrayView2<'_, f64>,
+        context: &mut Context<'_>,
+    ) -> Result<LocalGp> {
+        let n = rows.nrows();
+        let order: Vec<usize> =
+            Stream::new(seed, Role::Split, 1).permutation(n).into_iter().map(|i| i as usize).collect();
+        let (held_out, rest) = order.split_at(n / 5);
+        if held_out.is_empty() || rest.len() < 2 {
+            return Ok(self.clone());
+        }
+        let part = |numbers: &[usize]| (rows.select(Axis(0), numbers), targets.select(Axis(0), numbers));
+        let (near, known) = part(rest);
+        let model = self.solve(near.view(), known.view(), context)?;
+        let (new, truth) = part(held_out);
+        let (mean, variance) = model.predict_with_variance(new.view())?;
+        let deviations = (&truth - &mean).mapv(|e| e * e)
+            / (variance.mapv(|v| v.max(0.0)) + self.noise_variance).insert_axis(Axis(1));
+        let factor = deviations.mean().unwrap_or(1.0).clamp(1e-12, 1e12);
+        let (noise_variance, signal_variance) = (factor * self.noise_variance, factor * self.signal_variance);
+        Ok(LocalGp { noise_variance, signal_variance, ..self.clone() })
     }
 
     /// The journal records the process around every centroid.
@@ -220,7 +267,14 @@ impl Fit for LocalGp {
     fn fit_stream(&self, source: &mut dyn RowSource<f64>, context: &mut Context<'_>) -> Result<LocalGpModel> {
         context.fit(source, |source, context| {
             let Gathered { rows, targets, .. } = gather(source, context, Some("local Gaussian processes have none"))?;
-            self.solve(rows.view(), targets.view(), context)
+            match self.level {
+                Some(seed) => self.levelled(seed, rows.view(), targets.view(), context)?.solve(
+                    rows.view(),
+                    targets.view(),
+                    context,
+                ),
+                None => self.solve(rows.view(), targets.view(), context),
+            }
         })
     }
 }
@@ -456,15 +510,151 @@ impl Predict for LocalGpModel {
     }
 }
 
+description! {
+    /// Parameters of Gaussian-process regression around many centroids.
+    pub struct LocalGpSpec {
+        /// Budget of features around each centroid. Time grows with its square and with the number of centroids.
+        n_components: usize = 256, Domain::COUNT, Size;
+        /// Length scale of the kernel.
+        length_scale: LengthScale = LengthScale::Same(1.0), Domain::LENGTH_SCALE, Kernel;
+        /// Variance of the noise of the targets.
+        noise: f64 = 0.01, Domain::POSITIVE, Fit;
+        /// Variance of the function: the kernel's value at distance 0.
+        signal_variance: f64 = 1.0, Domain::POSITIVE, Fit;
+        /// Rows become centroids until none is this many length scales away from all of them; none, or infinity, means a
+        /// single centroid, the mean.
+        threshold: Option<f64> = Some(2.0), Domain::Optional(&Domain::POSITIVE), Fit;
+        /// Most centroids.
+        max_clusters: Option<usize> = None, Domain::Optional(&Domain::COUNT), Size;
+        /// Whether the mean of the targets is subtracted before the fit and added to predictions.
+        normalize_y: bool = false, Domain::Flag, Fit;
+        /// Random directions.
+        sketch: SketchKind = SketchKind::TensorSrht, Domain::Word(SketchKind::CHOICES), Draw;
+        /// Complex or real directions.
+        weights: Weights = Weights::Ctr, Domain::Word(Weights::CHOICES.split_at(2).0), Draw;
+        /// Largest degree of the series.
+        max_degree: u32 = 10, Domain::Whole(1, MAX_DEGREE as u64), Size;
+    }
+    besides {}
+}
+
+const KIND: &str = "local_gp";
+
+pub(super) const ENTRY: ModelEntry = ModelEntry::new(
+    KIND,
+    "Gaussian process regression around many centres",
+    "A Gaussian process with features around the nearest of many centres, for numbers that change over short \
+     distances.",
+    "local-gp",
+    LocalGpSpec::PARAMETERS,
+    load::<LocalGpModel, LocalGpModel>,
+    Describing::InDouble(describe),
+)
+.answering(Answers::DEVIATIONS)
+.on(Needs::Nothing)
+.penalized(Penalty::RIDGE);
+
+/// A penalty is the ratio of both variances.
+fn describe(asked: &Asked<'_, f64>) -> Result<Box<dyn FitAny<f64>>> {
+    let spec: LocalGpSpec = asked.spec()?;
+    let features = match asked.on {
+        Basis::Described(Description::Map(Spec::Maclaurin(features))) => features.clone(),
+        Basis::Nothing => MaclaurinSpec {
+            n_components: spec.n_components,
+            length_scale: spec.length_scale,
+            sketch: spec.sketch,
+            weights: spec.weights,
+            max_degree: spec.max_degree,
+            seed: asked.seed().number(),
+            ..Default::default()
+        },
+        _ => {
+            let reason = "a local process has Maclaurin features".into();
+            return Err(Error::Unsupported { what: "--map", reason });
+        }
+    };
+    let (signal, noise) = asked.penalty().map_or((spec.signal_variance, spec.noise), |penalty| (1.0, penalty));
+    let process = LocalGp::new(features, noise)?
+        .with_signal_variance(signal)?
+        .with_threshold(spec.threshold.unwrap_or(f64::INFINITY))?
+        .with_max_clusters(spec.max_clusters)?;
+    Ok(Box::new(process.with_likeliest_level(asked.penalty().map(|_| asked.seed()))))
+}
+
+impl Fitted for LocalGpModel {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn description(&self) -> Option<Description> {
+        Some(Description::Map(self.spec().clone().into()))
+    }
+
+    regresses!(Predict::predict);
+
+    fn variances(&self, rows: ArrayView2<'_, f64>) -> Result<(Array2<f64>, Vec<f64>)> {
+        let (mean, variance) = self.predict_with_variance(rows)?;
+        let all = variance.insert_axis(Axis(1)).broadcast(mean.dim()).map(|v| v.to_owned());
+        Ok((all.expect("one variance per row"), vec![self.noise_variance(); self.output_dim()]))
+    }
+
+    fn sentences(&self) -> Vec<String> {
+        let count = count(self.centroids().nrows());
+        vec![format!("a process of its own around each of {count} centres; a row is predicted by the nearest")]
+    }
+
+    fn to_stored(&self) -> Result<Stored> {
+        let norms: Vec<f64> = self.locals().iter().map(|local| local.factor.norm_one()).collect();
+        let mut header = Header::of_map(KIND, self.map())?;
+        header.insert("noise_variance", &self.noise_variance())?;
+        header.insert("signal_variance", &self.signal_variance())?;
+        header.insert("norms", &norms)?;
+        let (count, dim) = (self.locals().len(), self.locals()[0].factor.order());
+        let rows = |local: &Local| (0..dim).flat_map(|i| local.factor.factor().row(i).to_vec()).collect::<Vec<f64>>();
+        let factors: Vec<f64> = self.locals().iter().flat_map(rows).collect();
+        let coefficients: Vec<f64> =
+            self.locals().iter().flat_map(|local| local.coefficients.iter().copied().collect::<Vec<_>>()).collect();
+        let centroids = self.centroids();
+        Ok(Stored::new(header)
+            .with("centroids", Tensor::of(vec![count, self.input_dim()], centroids.iter().copied())?)
+            .with("coefficients", Tensor::of(vec![count * dim, self.output_dim()], coefficients)?)
+            .with("factors", Tensor::of(vec![count, dim * (dim + 1) / 2], factors)?))
+    }
+}
+
+impl Load for LocalGpModel {
+    fn load(stored: &Stored) -> Result<Self> {
+        let Description::Map(Spec::Maclaurin(spec)) = stored.header.description()?.clone() else {
+            return Err(malformed("a local Gaussian process has Maclaurin features"));
+        };
+        let (noise, signal) = (stored.header.part("noise_variance")?, stored.header.part("signal_variance")?);
+        let norms: Vec<f64> = stored.header.part("norms")?;
+        let map: DynMap<f64> = stored.draw()?;
+        let dim = map.output_dim();
+        let centroids: Array2<f64> = stored.matrix("centroids")?;
+        let coefficients: Array2<f64> = stored.matrix("coefficients")?;
+        let factors: Array2<f64> = stored.matrix("factors")?;
+        let count = centroids.nrows();
+        check_dim("number of factors", count, factors.nrows())?;
+        check_dim("number of norms", count, norms.len())?;
+        check_dim("number of values of a factor", dim * (dim + 1) / 2, factors.ncols())?;
+        check_dim("number of coefficients", count.saturating_mul(dim), coefficients.nrows())?;
+        let local = |(c, norm): (usize, f64)| {
+            let factor = triangle(dim, &factors.row(c).to_vec())?;
+            let coefficients = coefficients.slice(s![c * dim..(c + 1) * dim, ..]).to_owned();
+            Ok(Local { factor: Cholesky::from_factor(factor, norm)?, coefficients })
+        };
+        let locals = norms.into_iter().enumerate().map(local).collect::<Result<Vec<_>>>()?;
+        LocalGpModel::from_parts(map, spec, centroids, locals, noise, signal)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feature::SketchKind;
     use crate::kernel::{Gaussian, kernel_matrix};
     use crate::metrics::gaussian_kl;
-    use crate::random::{Role, Seed, Stream};
     use crate::rows::InMemory;
-    use crate::variance::Weights;
 
     /// Mean and variance of the exact posterior.
     fn exact(
@@ -602,5 +792,21 @@ mod tests {
         let short = gp.fit_stream(&mut InMemory::new(x.view(), y.view()).unwrap(), &mut context).unwrap_err();
         assert!(short.to_string().contains("larger threshold"), "{short}");
         assert!(gp.fit(x.view(), y.slice(s![..5, ..])).is_err());
+    }
+
+    #[test]
+    fn a_local_process_survives_a_file() {
+        let x = Array2::from_shape_fn((40, 2), |(i, j)| ((i * (j + 3)) as f64 * 0.37).sin() * 2.0);
+        let y = x.map_axis(ndarray::Axis(1), |row| row[0] * row[1]).insert_axis(ndarray::Axis(1));
+        let spec = MaclaurinSpec { n_components: 33, length_scale: 0.8.into(), ..Default::default() };
+        let model = LocalGp::new(spec, 0.05).unwrap().fit(x.view(), y.view()).unwrap();
+        let stored = Stored::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        let again = LocalGpModel::load(&stored).unwrap();
+        let (expected, found) =
+            (model.predict_with_variance(x.view()).unwrap(), again.predict_with_variance(x.view()).unwrap());
+        assert_eq!(expected, found);
+        let mut damaged = stored.clone();
+        damaged.header.extra["noise_variance"] = serde_json::Value::Null;
+        assert!(LocalGpModel::load(&damaged).is_err());
     }
 }

@@ -26,37 +26,53 @@ mod linear;
 mod local_gp;
 mod operator_exact;
 mod operator_ridge;
+mod request;
 mod ridge;
 mod svi;
 mod svm;
 mod validation;
 
 pub use fitted::{Fitted, Model, load};
-pub(crate) use gp_classification::ClassifierParts;
 pub use gp_classification::{GpClassifier, GpClassifierModel};
-pub(crate) use gp_regression::GpParts;
 pub use gp_regression::{GpRegressor, GpRegressorModel};
 pub use kernel_svm::{KernelSvm, KernelSvmModel, PairReport};
-pub use kinds::{Answers, ModelEntry, Task};
-pub(crate) use local_gp::Local;
+pub use kinds::{Answers, ModelEntry, Penalty, Task};
 pub use local_gp::{LocalGp, LocalGpModel};
 pub use operator_exact::{ExactOperatorRidge, ExactOperatorRidgeModel};
 pub use operator_ridge::{
-    OperatorRidge, OperatorRidgeClassifier, OperatorRidgeClassifierModel, OperatorRidgeModel, OperatorSolver,
-    target_covariance,
+    FoundOutputs, OperatorBasis, OperatorOutputs, OperatorRidge, OperatorRidgeClassifier, OperatorRidgeClassifierModel,
+    OperatorRidgeModel, OperatorSolver, target_covariance,
 };
+pub use request::{Basis, FitRequest, Needs, Sums};
 pub use ridge::{Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel};
-pub(crate) use svi::SviParts;
 pub use svi::{SviClassifier, SviClassifierModel};
 pub use svm::{Svm, SvmModel};
 pub use validation::Validation;
 pub(crate) use validation::{class_losses, squared_losses};
 
 use crate::context::Context;
-use crate::error::{Result, check_dim};
+use crate::error::{Result, check_count, check_dim};
 use crate::rows::{InMemory, RowSource};
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+
+/// All kinds: the first of an option and a task is the one that `--model` means.
+pub(crate) static KINDS: &[ModelEntry] = &[
+    ridge::REGRESSION,
+    ridge::CLASSIFICATION,
+    svm::ENTRY,
+    kernel_svm::ENTRY,
+    gp_regression::REGRESSION,
+    gp_classification::CLASSIFICATION,
+    local_gp::ENTRY,
+    svi::VARIATIONAL,
+    operator_ridge::REGRESSION,
+    operator_ridge::CLASSIFICATION,
+    exact::RIDGE,
+    exact::REGRESSION,
+    exact::CLASSIFICATION,
+    operator_exact::ENTRY,
+];
 
 /// A description of a model that can be fitted.
 pub trait Fit {
@@ -78,6 +94,12 @@ pub trait Fit {
     fn fit(&self, x: ArrayView2<'_, Self::Real>, y: ArrayView2<'_, Self::Real>) -> Result<Self::Model> {
         self.fit_stream(&mut InMemory::new(x, y)?, &mut Context::default())
     }
+}
+
+/// A number of classes that may be known.
+fn known(classes: impl Into<Option<usize>>) -> Result<Option<usize>> {
+    let classes = classes.into();
+    classes.map_or(Ok(()), |classes| check_count("classes", classes)).map(|()| classes)
 }
 
 /// Writes numbers of classes, one per row, to a single column.

@@ -1,14 +1,19 @@
-use super::exact::{Gathered, gather};
-use super::{Fit, Predict};
+use super::exact::{Gathered, gather, matrix};
+use super::kinds::{Load, ModelEntry, compared, load, regresses};
+use super::request::{Asked, Basis, Describing, FitAny, Needs};
+use super::{Fit, Fitted, Predict};
 use crate::context::Context;
-use crate::error::{Result, check_dim, check_non_negative};
+use crate::error::{Error, Result, check_dim, check_non_negative};
+use crate::feature::Description;
 use crate::interrupt::{self, Flag};
 use crate::kernel::{OperatorKernel, kernel_matrix};
 use crate::linalg::{Lower, TileMut};
+use crate::parallel::Parallel;
+use crate::parameter::{Domain, description};
+use crate::persist::{Header, Stored};
 use crate::rows::{RowSource, check_finite};
 use crate::solve::{self, ConjugateGradients, Operator, SolveReport};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
-use rayon::prelude::*;
 
 /// Numbers in the targets up to which the automatic choice factorises the matrix of all pairs: 1.6 GB.
 const FACTORISED: usize = 20_000;
@@ -179,8 +184,10 @@ fn evaluate(
     check_finite("rows", x, 0)?;
     let x = x.as_standard_layout();
     let stop = Flag::current();
-    let tasks: Vec<_> = x.rows().into_iter().zip(out.rows_mut()).collect();
-    tasks.into_par_iter().filter(|_| !stop.raised()).for_each_init(Vec::new, |sum, (x, mut out)| {
+    x.rows().into_iter().zip(out.rows_mut()).in_parallel().for_each_init(Vec::new, |sum, (x, mut out)| {
+        if stop.raised() {
+            return;
+        }
         sum.clear();
         sum.resize(out.len(), 0.0);
         for (z, c) in z.rows().into_iter().zip(dual.rows()) {
@@ -260,5 +267,93 @@ impl Predict for ExactOperatorRidgeModel {
         check_dim("number of rows of the output", rows.nrows(), out.nrows())?;
         check_dim("number of columns of the output", self.output_dim(), out.ncols())?;
         evaluate(&self.kernel, rows, &self.rows, &self.dual, out)
+    }
+}
+
+description! {
+    /// Parameters of ridge regression with an exact operator-valued kernel.
+    pub struct ExactOperatorRidgeSpec {
+        /// Added to the diagonal.
+        alpha: f64 = 1.0, Domain::NON_NEGATIVE, Fit;
+    }
+    besides {}
+}
+
+const OPERATOR_RIDGE: &str = "exact_operator_ridge";
+
+pub(super) const ENTRY: ModelEntry = ModelEntry::new(
+    OPERATOR_RIDGE,
+    "exact ridge regression with an operator-valued kernel",
+    "What operator-valued features approximate, for some hundreds of rows.",
+    "exact-operator",
+    ExactOperatorRidgeSpec::PARAMETERS,
+    load::<ExactOperatorRidgeModel, ExactOperatorRidgeModel>,
+    Describing::InDouble(describe),
+)
+.on(Needs::OperatorKernel);
+
+fn describe(asked: &Asked<'_, f64>) -> Result<Box<dyn FitAny<f64>>> {
+    let Basis::Described(Description::OperatorKernel(kernel)) = asked.on else {
+        return Err(asked.lacks("an operator-valued kernel"));
+    };
+    let spec: ExactOperatorRidgeSpec = asked.spec()?;
+    Ok(Box::new(ExactOperatorRidge::new(kernel.clone(), spec.alpha)?))
+}
+
+impl Fitted for ExactOperatorRidgeModel {
+    fn kind(&self) -> &'static str {
+        OPERATOR_RIDGE
+    }
+
+    fn description(&self) -> Option<Description> {
+        Some(self.kernel().clone().into())
+    }
+
+    regresses!(Predict::predict);
+
+    fn sentences(&self) -> Vec<String> {
+        compared(self.rows().nrows(), self.report())
+    }
+
+    fn to_stored(&self) -> Result<Stored> {
+        let mut header = Header::of_kernel(OPERATOR_RIDGE, self.input_dim(), Some(self.kernel().clone()))?;
+        header.insert("report", self.report())?;
+        Ok(Stored::new(header).with("rows", matrix(self.rows())?).with("coefficients", matrix(self.dual())?))
+    }
+}
+
+impl Load for ExactOperatorRidgeModel {
+    fn load(stored: &Stored) -> Result<Self> {
+        let Description::OperatorKernel(kernel) = stored.header.description()?.clone() else {
+            let reason = "an operator-valued kernel is needed here".into();
+            return Err(Error::Unsupported { what: "kernel", reason });
+        };
+        let (rows, dual) = (stored.matrix("rows")?, stored.matrix("coefficients")?);
+        check_dim("length of a row", stored.header.input_dim, rows.ncols())?;
+        ExactOperatorRidgeModel::from_parts(kernel, rows, dual, stored.header.part("report")?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Gaussian, OutputMatrix};
+
+    #[test]
+    fn an_exact_operator_model_survives_a_file() {
+        let rows = Array2::from_shape_fn((30, 2), |(i, j)| ((i * (j + 2)) as f64 * 0.61).sin());
+        let targets = Array2::from_shape_fn((30, 2), |(i, j)| rows[[i, j]] * rows[[i, 0]]);
+        let outputs = OutputMatrix::identity(2).unwrap();
+        let related = OperatorKernel::decomposable(Gaussian::new(0.7).unwrap().into(), outputs).unwrap();
+        for kernel in [OperatorKernel::curl_free(0.5).unwrap(), related] {
+            let model = ExactOperatorRidge::new(kernel, 0.1).unwrap().fit(rows.view(), targets.view()).unwrap();
+            let stored = Stored::from_bytes(&model.to_bytes().unwrap()).unwrap();
+            let again = ExactOperatorRidgeModel::load(&stored).unwrap();
+            assert_eq!(model.predict(rows.view()).unwrap(), again.predict(rows.view()).unwrap());
+            assert_eq!((model.kernel(), model.report()), (again.kernel(), again.report()));
+            let mut damaged = stored.clone();
+            damaged.header.input_dim = 3;
+            assert!(ExactOperatorRidgeModel::load(&damaged).is_err());
+        }
     }
 }

@@ -1,11 +1,16 @@
-use super::ridge::first_largest;
-use super::{Fit, Predict, RidgeModel};
+use super::kinds::{Load, ModelEntry, Penalty, answers, classifies, load, regresses, solver_in_words};
+use super::request::{Asked, Basis, Describing, FitAny, FitRequest, Needs, Sums, in_memory};
+use super::ridge::{first_largest, read, write};
+use super::{Fit, Fitted, Model, Predict, RidgeModel};
 use crate::accumulate::{Gram, Moments};
 use crate::context::Context;
 use crate::error::{Error, Result, check_count, check_dim, check_non_negative};
-use crate::feature::{DynMap, FeatureMap, OperatorFeatures};
+use crate::feature::{Description, Directions, DynMap, FeatureMap, OperatorFeatures, OperatorSpec};
 use crate::interrupt;
+use crate::kernel::{AnyKernel, OperatorKernel, OutputMatrix};
 use crate::linalg::Lower;
+use crate::parameter::{Domain, Value, Word, description, words};
+use crate::persist::{Header, Stored};
 use crate::rows::{Coded, Coding, RowSource, simplex_codes};
 use crate::scalar::Real;
 use crate::solve::{
@@ -538,4 +543,377 @@ pub fn target_covariance<R: Real>(source: &mut dyn RowSource<R>) -> Result<Array
         let value = moments.gram.row(i.max(j))[i.min(j)];
         (value - sums[i] * sums[j] / total) / total
     }))
+}
+
+words! {
+    /// How the equations of a regression with an operator-valued kernel are solved.
+    pub enum OperatorSolverName {
+        /// In closed form where there is one, else by what fits into memory.
+        Auto = "auto",
+        /// In closed form, for decomposable kernels.
+        Stein = "stein",
+        /// By factorisation.
+        Cholesky = "cholesky",
+        /// By conjugate gradients.
+        ConjugateGradients = "cg",
+        /// The same: on a quadratic function, quasi-Newton steps with exact line searches are those of conjugate gradients.
+        Lbfgs = "lbfgs",
+        /// By stochastic gradients.
+        StochasticGradient = "sgd",
+    }
+}
+
+impl From<OperatorSolverName> for OperatorSolver {
+    fn from(name: OperatorSolverName) -> Self {
+        match name {
+            OperatorSolverName::Auto => OperatorSolver::Auto,
+            OperatorSolverName::Stein => OperatorSolver::Stein,
+            OperatorSolverName::Cholesky => OperatorSolver::Cholesky,
+            OperatorSolverName::ConjugateGradients | OperatorSolverName::Lbfgs => {
+                OperatorSolver::ConjugateGradients(Default::default())
+            }
+            OperatorSolverName::StochasticGradient => OperatorSolver::StochasticGradient(Default::default()),
+        }
+    }
+}
+
+/// The operator-valued kernels.
+const KERNELS: &[Word] = &{
+    let mut all = [Word::new("", ""); OperatorKernel::KINDS.len()];
+    let mut i = 0;
+    while i < all.len() {
+        all[i] = Word::new(OperatorKernel::KINDS[i].name, OperatorKernel::KINDS[i].about);
+        i += 1;
+    }
+    all
+};
+/// What is known of a matrix of outputs.
+const OUTPUTS: Domain =
+    Domain::Optional(&Domain::Either(&[Domain::Matrix, Domain::Only("covariance"), Domain::Only("learned")]));
+
+description! {
+    /// Parameters of ridge regression of outputs that are one function.
+    #[allow(non_snake_case)] // as the Python package writes it
+    pub struct OperatorRidgeSpec {
+        /// Kernel of the functions.
+        kernel: String = "decomposable".into(), Domain::Word(KERNELS), Kernel;
+        /// Distance over which the Gaussian kernel underneath falls off, or the median distance between rows.
+        length_scale: Value = Value::Real(1.0), Domain::ONE_LENGTH_SCALE, Kernel;
+        /// How the outputs of a decomposable kernel are related: a positive semi-definite matrix, the covariance of the
+        /// targets, a matrix learned together with the regression, or not at all.
+        A: Value = Value::None, OUTPUTS, Kernel;
+        /// Cosines and sines in all.
+        n_components: usize = 1024, Domain::COUNT, Size;
+        /// Penalty on the squared coefficients.
+        alpha: f64 = 1.0, Domain::NON_NEGATIVE, Fit;
+        /// How the equations are solved.
+        solver: OperatorSolverName = OperatorSolverName::Auto, Domain::Word(OperatorSolverName::CHOICES), Fit;
+        /// How frequencies are drawn.
+        projection: Directions = Directions::Auto, Domain::Word(Directions::CHOICES), Draw;
+        /// Whether to add a constant vector that is not penalised.
+        fit_intercept: bool = true, Domain::Flag, Fit;
+    }
+    besides {}
+}
+
+description! {
+    /// Parameters of classification by regression of codes.
+    #[allow(non_snake_case)] // as the Python package writes it
+    pub struct OperatorRidgeClassifierSpec {
+        /// Distance over which the Gaussian kernel underneath falls off, or the median distance between rows.
+        length_scale: Value = Value::Real(1.0), Domain::ONE_LENGTH_SCALE, Kernel;
+        /// How the columns of the code are related.
+        A: Value = Value::None, OUTPUTS, Kernel;
+        /// What stands for a class.
+        coding: Coding = Coding::Simplex, Domain::Word(Coding::CHOICES.split_at(1).1), Fit;
+        /// Cosines and sines in all.
+        n_components: usize = 1024, Domain::COUNT, Size;
+        /// Penalty on the squared coefficients.
+        alpha: f64 = 1.0, Domain::NON_NEGATIVE, Fit;
+        /// How the equations are solved.
+        solver: OperatorSolverName = OperatorSolverName::Auto, Domain::Word(OperatorSolverName::CHOICES), Fit;
+        /// How frequencies are drawn.
+        projection: Directions = Directions::Auto, Domain::Word(Directions::CHOICES), Draw;
+        /// Whether to add a constant vector that is not penalised.
+        fit_intercept: bool = true, Domain::Flag, Fit;
+    }
+    besides {}
+}
+
+const RIDGE: &str = "operator_ridge";
+const CLASSIFIER: &str = "operator_ridge_classifier";
+
+pub(super) const REGRESSION: ModelEntry = ModelEntry::new(
+    RIDGE,
+    "ridge regression with an operator-valued kernel",
+    "Ridge regression of several targets that are one function, such as a vector field.",
+    "operator",
+    OperatorRidgeSpec::PARAMETERS,
+    load::<OperatorRidgeModel<f32>, OperatorRidgeModel<f64>>,
+    Describing::Each(describe, describe),
+)
+.on(Needs::Operator)
+.summed(sums, sums)
+.compared(losses, losses)
+.penalized(Penalty::RIDGE);
+
+pub(super) const CLASSIFICATION: ModelEntry = ModelEntry::new(
+    CLASSIFIER,
+    "classification by regression of codes",
+    "Ridge regression of codes of classes with a decomposable kernel; the class of the nearest code wins.",
+    "operator",
+    OperatorRidgeClassifierSpec::PARAMETERS,
+    load::<OperatorRidgeClassifierModel<f32>, OperatorRidgeClassifierModel<f64>>,
+    Describing::Each(describe, describe),
+)
+.classification()
+.on(Needs::Operator)
+.summed(sums, sums);
+
+/// An operator-valued kernel, whose matrix of outputs may still have to be found.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum OperatorBasis {
+    /// All of it is known.
+    Whole(OperatorKernel),
+    /// A scalar kernel times a matrix.
+    Decomposable {
+        /// The scalar kernel.
+        base: AnyKernel,
+        /// The matrix.
+        outputs: OperatorOutputs,
+    },
+}
+
+/// The matrix of outputs of a decomposable kernel.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum OperatorOutputs {
+    /// Known.
+    Given(OutputMatrix),
+    /// Found where the rows are known.
+    Found(FoundOutputs),
+}
+
+/// A matrix of outputs that follows from the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FoundOutputs {
+    /// Outputs that have nothing to do with each other.
+    Identity,
+    /// The covariance of the targets.
+    Covariance,
+    /// Learned together with the regression.
+    Learned,
+}
+
+impl OperatorBasis {
+    /// The kernel; `find` finds the matrix of its outputs where it is not given.
+    fn kernel(&self, find: impl FnOnce(FoundOutputs) -> Result<OutputMatrix>) -> Result<OperatorKernel> {
+        match self.clone() {
+            OperatorBasis::Whole(kernel) => Ok(kernel),
+            OperatorBasis::Decomposable { base, outputs: OperatorOutputs::Given(outputs) } => {
+                OperatorKernel::decomposable(base, outputs)
+            }
+            OperatorBasis::Decomposable { base, outputs: OperatorOutputs::Found(found) } => {
+                OperatorKernel::decomposable(base, find(found)?)
+            }
+        }
+    }
+}
+
+/// Steps of the search for an output matrix.
+const STEPS: usize = 100;
+
+impl<R: Real> Asked<'_, R> {
+    /// How many classes, and the code they have, where targets are their numbers.
+    fn coding(&self) -> Result<Option<(usize, Coding)>> {
+        let Some(classes) = self.classes() else { return Ok(None) };
+        Ok(Some((classes, self.spec::<OperatorRidgeClassifierSpec>()?.coding)))
+    }
+
+    /// What regression and classification are both told.
+    fn operator_spec(&self) -> Result<OperatorRidgeSpec> {
+        if self.classes().is_none() {
+            return self.spec();
+        }
+        let OperatorRidgeClassifierSpec { n_components, projection, alpha, fit_intercept, solver, .. } = self.spec()?;
+        Ok(OperatorRidgeSpec { n_components, projection, alpha, fit_intercept, solver, ..Default::default() })
+    }
+
+    /// The regression; `find` finds the matrix of outputs where that is to be found.
+    fn operator_ridge(&self, find: impl FnOnce(FoundOutputs) -> Result<OutputMatrix>) -> Result<OperatorRidge<R>> {
+        let spec = self.operator_spec()?;
+        let features = match self.on {
+            Basis::Operator(operator) => {
+                let OperatorRidgeSpec { n_components, projection, .. } = spec;
+                OperatorSpec { kernel: operator.kernel(find)?, n_components, projection, seed: self.seed().number() }
+            }
+            Basis::Described(description) => description.operator()?.clone(),
+            _ => return Err(self.lacks("an operator-valued kernel")),
+        };
+        OperatorRidge::new(features.build(self.inputs)?, self.penalty().unwrap_or(spec.alpha))?
+            .with_intercept(spec.fit_intercept)
+            .with_solver(spec.solver.into())
+    }
+
+    /// With outputs that have nothing to do with each other: its scalar features are those of all kernels.
+    fn unrelated(&self, outputs: usize) -> Result<OperatorRidge<R>> {
+        self.operator_ridge(|_| OutputMatrix::identity(outputs))
+    }
+
+    /// The regression, or the classification by it.
+    fn operator_model(&self, model: OperatorRidgeModel<R>) -> Result<Model> {
+        Ok(match self.coding()? {
+            Some((_, coding)) => OperatorRidgeClassifierModel::from_regression(model, coding)?.into(),
+            None => model.into(),
+        })
+    }
+}
+
+/// A regression whose matrix of outputs is found in the rows.
+struct ToFind<R: Real> {
+    request: FitRequest,
+    on: Basis<R>,
+}
+
+impl<R: Real> FitAny<R> for ToFind<R> {
+    fn fit_any(&self, source: &mut dyn RowSource<R>, context: &mut Context<'_>) -> Result<Model> {
+        let ToFind { request, on } = self;
+        let asked = Asked { request, on, inputs: source.input_dim(), targets: source.target_dim() };
+        let mut fit = |source: &mut dyn RowSource<R>| {
+            let outputs = source.target_dim();
+            let ridge = asked.operator_ridge(|found| match found {
+                FoundOutputs::Identity => OutputMatrix::identity(outputs),
+                FoundOutputs::Covariance => OutputMatrix::new(target_covariance(source)?.view()),
+                FoundOutputs::Learned => Ok(asked.unrelated(outputs)?.learn_outputs(STEPS, source)?.outputs),
+            })?;
+            asked.operator_model(ridge.fit_stream(source, context)?)
+        };
+        match asked.coding()? {
+            Some((classes, coding)) => fit(&mut Coded::new(source, classes, coding)?),
+            None => fit(source),
+        }
+    }
+}
+
+fn describe<R: Real>(asked: &Asked<'_, R>) -> Result<Box<dyn FitAny<R>>> {
+    Ok(Box::new(ToFind { request: asked.request.clone(), on: asked.on.clone() }))
+}
+
+fn sums<R: Real>(asked: &Asked<'_, R>, stored: Option<&Stored>, context: &Context<'_>) -> Result<Sums<R>> {
+    let coding = asked.coding()?;
+    let ridge = asked.unrelated(coding.map_or(asked.targets, |(classes, coding)| coding.columns(classes)))?;
+    let map = ridge.features.map().clone();
+    let needed = Gram::<R>::bytes(map.output_dim(), ridge.features.output_dim());
+    let begin = || {
+        context.check_budget("the Gram matrix", needed, "conjugate gradients would fit")?;
+        ridge.accumulator()
+    };
+    let gram = stored.map_or_else(begin, Gram::from_stored)?;
+    let sums = Sums::all(map, gram, |asked, _, moments, context| {
+        let ridge = asked.operator_ridge(|found| match found {
+            FoundOutputs::Identity => OutputMatrix::identity(moments.outputs()),
+            FoundOutputs::Learned => {
+                let OperatorRidgeSpec { alpha, fit_intercept, .. } = asked.operator_spec()?;
+                Ok(solve::learn_outputs(moments.clone(), alpha, fit_intercept, STEPS)?.outputs)
+            }
+            FoundOutputs::Covariance => Err(Error::Unsupported {
+                what: "A=\"covariance\"",
+                reason: "the sums do not hold it; give it as a matrix".into(),
+            }),
+        })?;
+        asked.operator_model(ridge.fit_moments(moments, context)?)
+    });
+    Ok(sums.coded(coding))
+}
+
+fn losses<R: Real>(
+    asked: &Asked<'_, R>,
+    penalties: &[f64],
+    train: &mut dyn RowSource<R>,
+    held_out: &mut dyn RowSource<R>,
+    context: &mut Context<'_>,
+) -> Result<Vec<f64>> {
+    let models = asked.unrelated(asked.targets)?.fit_path(penalties, train, context)?;
+    let (rows, targets) = in_memory(held_out)?;
+    let loss = |model: OperatorRidgeModel<R>| {
+        let residual = model.predict(rows.view())? - &targets;
+        Ok(residual.iter().map(|v| Real::to_f64(*v).powi(2)).sum::<f64>() / residual.len() as f64)
+    };
+    models.into_iter().map(loss).collect()
+}
+
+fn stored<R: Real>(kind: &str, model: &OperatorRidgeModel<R>) -> Result<Stored> {
+    let features = model.features();
+    write(Header::described(kind, features.map(), features.spec().clone().into())?, model.scalar())
+}
+
+impl<R: Real> Fitted for OperatorRidgeModel<R> {
+    fn kind(&self) -> &'static str {
+        RIDGE
+    }
+
+    fn description(&self) -> Option<Description> {
+        Some(self.features().spec().clone().into())
+    }
+
+    fn precision(&self) -> &'static str {
+        R::NAME
+    }
+
+    regresses!(answers);
+
+    fn sentences(&self) -> Vec<String> {
+        solver_in_words(self.report())
+    }
+
+    fn to_stored(&self) -> Result<Stored> {
+        stored(RIDGE, self)
+    }
+}
+
+impl<R: Real> Load for OperatorRidgeModel<R> {
+    fn load(stored: &Stored) -> Result<Self> {
+        let features = stored.draw_operator::<R>()?;
+        let ridge = read(stored, features.map().clone())?;
+        OperatorRidgeModel::from_parts(features, ridge)
+    }
+}
+
+impl<R: Real> Fitted for OperatorRidgeClassifierModel<R> {
+    fn kind(&self) -> &'static str {
+        CLASSIFIER
+    }
+
+    fn description(&self) -> Option<Description> {
+        self.regression().description()
+    }
+
+    fn precision(&self) -> &'static str {
+        R::NAME
+    }
+
+    classifies!();
+
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        Ok(self.scores(rows.mapv(R::from_f64).view())?.mapv(Real::to_f64))
+    }
+
+    fn sentences(&self) -> Vec<String> {
+        self.regression().sentences()
+    }
+
+    fn to_stored(&self) -> Result<Stored> {
+        let mut stored = stored(CLASSIFIER, self.regression())?;
+        stored.header.insert("coding", &self.coding())?;
+        Ok(stored)
+    }
+}
+
+impl<R: Real> Load for OperatorRidgeClassifierModel<R> {
+    fn load(stored: &Stored) -> Result<Self> {
+        let coding = stored.header.part("coding")?;
+        OperatorRidgeClassifierModel::from_regression(OperatorRidgeModel::load(stored)?, coding)
+    }
 }

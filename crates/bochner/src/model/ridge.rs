@@ -1,14 +1,21 @@
+use super::kinds::{Load, ModelEntry, Penalty, answers, load, on_map, regresses, solver_in_words};
 use super::linear::Linear;
-use super::{Fit, Predict};
+use super::request::{Asked, Describing, FitAny, Sums};
+use super::{Fit, Fitted, Predict, Task, known};
 use crate::accumulate::{Gram, Moments};
 use crate::context::Context;
 use crate::error::{Error, Result, check_count, check_dim, check_non_negative};
-use crate::feature::FeatureMap;
+use crate::feature::{Description, DynMap, FeatureMap};
 use crate::interrupt;
 use crate::linalg::Lower;
-use crate::rows::{OneAgainstRest, RowSource};
+use crate::parameter::{Domain, Entry, description, words};
+use crate::persist::{Drawable, Header, Stored, Tensor};
+use crate::rows::{Coding, OneAgainstRest, RowSource};
 use crate::scalar::Real;
-use crate::solve::{self, Choice, Journalled, Normal, Preconditioner, Size, Solution, SolveReport, Solver};
+use crate::solve::{
+    self, Choice, ConjugateGradients, Journalled, Normal, Preconditioner, Size, Solution, SolveReport, Solver,
+    StochasticGradient,
+};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 /// Ridge regression on features: `min Σ wᵢ |Xᵀφ(xᵢ) + b - yᵢ|² + α|X|²`.
@@ -229,7 +236,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
 /// Bytes of tiles and windows: what every fit needs besides its solver.
 fn overhead<R: Real, M: FeatureMap<Real = R, Output = R>>(map: &M) -> u64 {
     let (inputs, dim) = (map.input_dim() as u64, map.output_dim() as u64);
-    let threads = rayon::current_num_threads() as u64;
+    let threads = crate::parallel::threads() as u64;
     // A thread of a map holds a copy of its rows and up to four images of them; products hold one window of 256 by 256.
     let tiles = threads.saturating_mul(map.tile_rows() as u64 * size_of::<R>() as u64).saturating_mul(inputs + 4 * dim);
     tiles.saturating_add(threads * 4 * 256 * 256 * 8).saturating_add(1 << 20)
@@ -374,9 +381,8 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> RidgeClassifier<M> {
     ///
     /// # Errors
     /// No classes.
-    pub fn with_classes(mut self, classes: usize) -> Result<Self> {
-        check_count("classes", classes)?;
-        self.classes = Some(classes);
+    pub fn with_classes(mut self, classes: impl Into<Option<usize>>) -> Result<Self> {
+        self.classes = known(classes)?;
         Ok(self)
     }
 
@@ -466,5 +472,224 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Predict for RidgeClassifierMo
 
     fn predict_into(&self, rows: ArrayView2<'_, R>, out: ArrayViewMut2<'_, R>) -> Result<()> {
         super::write_classes(rows.nrows(), out, || self.predict_classes(rows))
+    }
+}
+
+words! {
+    /// How the equations of a ridge regression are solved.
+    pub enum RidgeSolverName {
+        /// Picked from the numbers of rows and features and the memory.
+        Auto = "auto",
+        /// By factorisation of the Gram matrix.
+        Cholesky = "cholesky",
+        /// By factorisation of the inner products of all rows, where they are fewer than features.
+        Dual = "dual",
+        /// By conjugate gradients on features that are made again in every pass.
+        ConjugateGradients = "cg",
+        /// By averaged stochastic gradients on features that are made again in every pass.
+        StochasticGradient = "sgd",
+    }
+}
+
+description! {
+    /// Parameters of ridge regression, and of classification by it.
+    pub struct RidgeSpec {
+        /// Penalty on the squared coefficients.
+        alpha: f64 = 1.0, Domain::NON_NEGATIVE, Fit;
+        /// How the equations are solved.
+        solver: RidgeSolverName = RidgeSolverName::Auto, Domain::Word(RidgeSolverName::CHOICES), Fit;
+        /// Whether to add a constant that is not penalised.
+        fit_intercept: bool = true, Domain::Flag, Fit;
+        /// Relative residual at which conjugate gradients stop; none means 1e-10 in double and 1e-6 in single precision.
+        tol: Option<f64> = None, Domain::Optional(&Domain::POSITIVE), Fit;
+        /// Most steps of conjugate gradients (none means 500), or passes of stochastic gradients (10).
+        max_iter: Option<usize> = None, Domain::Optional(&Domain::COUNT), Size;
+        /// Bytes a fit may take besides the rows; none makes Gram matrices of up to 20,000 features.
+        memory_budget: Option<u64> = None, Domain::Optional(&Domain::COUNT), Size;
+    }
+    besides {}
+}
+
+impl RidgeSpec {
+    fn solver(&self) -> Solver {
+        match self.solver {
+            RidgeSolverName::Auto => Solver::Auto,
+            RidgeSolverName::Cholesky => Solver::Cholesky,
+            RidgeSolverName::Dual => Solver::Dual,
+            RidgeSolverName::ConjugateGradients => {
+                let defaults = ConjugateGradients::default();
+                let max_iterations = self.max_iter.unwrap_or(defaults.max_iterations);
+                Solver::ConjugateGradients(ConjugateGradients { tolerance: self.tol, max_iterations, ..defaults })
+            }
+            RidgeSolverName::StochasticGradient => {
+                let defaults = StochasticGradient::default();
+                let passes = self.max_iter.unwrap_or(defaults.passes);
+                Solver::StochasticGradient(StochasticGradient { passes, ..defaults })
+            }
+        }
+    }
+
+    /// A regression on these features.
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    pub fn on<R: Real, M: FeatureMap<Real = R, Output = R>>(&self, map: M) -> Result<Ridge<M>> {
+        self.check_parameters()?;
+        Ok(Ridge::new(map, self.alpha)?.with_intercept(self.fit_intercept).with_solver(self.solver()))
+    }
+}
+
+const RIDGE: &str = "ridge";
+const CLASSIFIER: &str = "ridge_classifier";
+
+pub(super) const REGRESSION: ModelEntry = ModelEntry::new(
+    RIDGE,
+    "ridge regression",
+    "A linear function of the features: kernel ridge regression at the cost of a linear model.",
+    "ridge",
+    RidgeSpec::PARAMETERS,
+    load::<RidgeModel<DynMap<f32>>, RidgeModel<DynMap<f64>>>,
+    Describing::Each(describe, describe),
+)
+.summed(sums, sums)
+.compared(losses, losses)
+.penalized(Penalty::RIDGE);
+
+pub(super) const CLASSIFICATION: ModelEntry = ModelEntry {
+    entry: Entry {
+        name: CLASSIFIER,
+        title: "classification by ridge regression",
+        about: "Ridge regression of each class against the rest.",
+        ..REGRESSION.entry
+    },
+    task: Task::Classification,
+    load: load::<RidgeClassifierModel<DynMap<f32>>, RidgeClassifierModel<DynMap<f64>>>,
+    ..REGRESSION
+};
+
+impl<R: Real> Asked<'_, R> {
+    fn ridge(&self, map: DynMap<R>) -> Result<Ridge<DynMap<R>>> {
+        let spec: RidgeSpec = self.spec()?;
+        RidgeSpec { alpha: self.penalty().unwrap_or(spec.alpha), ..spec }.on(map)
+    }
+}
+
+fn describe<R: Real>(asked: &Asked<'_, R>) -> Result<Box<dyn FitAny<R>>> {
+    let ridge = asked.ridge(asked.map()?)?;
+    Ok(match asked.kind().task {
+        Task::Regression => Box::new(ridge),
+        Task::Classification => Box::new(RidgeClassifier::new(ridge).with_classes(asked.classes())?),
+    })
+}
+
+fn sums<R: Real>(asked: &Asked<'_, R>, stored: Option<&Stored>, context: &Context<'_>) -> Result<Sums<R>> {
+    let ridge = asked.ridge(asked.map()?)?;
+    let outputs = asked.classes().unwrap_or(asked.targets);
+    let gram = stored.map_or_else(|| ridge.accumulator(outputs, context), Gram::from_stored)?;
+    let sums = Sums::all(ridge.map, gram, |asked, map, moments, _| {
+        let model = asked.ridge(map.clone())?.fit_moments(moments)?;
+        Ok(match asked.kind().task {
+            Task::Regression => model.into(),
+            Task::Classification => RidgeClassifierModel::from_regression(model).into(),
+        })
+    });
+    Ok(sums.coded(asked.classes().map(|classes| (classes, Coding::OneAgainstRest))))
+}
+
+/// Squared errors, of classes those of their codes: with hundreds of rows, shares of wrong classes differ by chance more than
+/// by merit.
+fn losses<R: Real>(
+    asked: &Asked<'_, R>,
+    penalties: &[f64],
+    train: &mut dyn RowSource<R>,
+    held_out: &mut dyn RowSource<R>,
+    context: &mut Context<'_>,
+) -> Result<Vec<f64>> {
+    let ridge = asked.ridge(asked.map()?)?;
+    let found = match asked.kind().task {
+        Task::Regression => ridge.validate(penalties, train, held_out, context),
+        Task::Classification => {
+            let classes = context.classes(asked.classes(), train)?;
+            let (mut train, mut held_out) =
+                (OneAgainstRest::new(train, classes)?, OneAgainstRest::new(held_out, classes)?);
+            ridge.validate(penalties, &mut train, &mut held_out, context)
+        }
+    };
+    Ok(found?.losses)
+}
+
+pub(super) fn write<R: Real, M: FeatureMap<Real = R, Output = R>>(
+    mut header: Header,
+    model: &RidgeModel<M>,
+) -> Result<Stored> {
+    header.insert("report", model.report())?;
+    let (rows, cols) = model.coefficients().dim();
+    Ok(Stored::new(header)
+        .with("coefficients", Tensor::of(vec![rows, cols], model.coefficients().iter().copied())?)
+        .with("intercept", Tensor::of(vec![cols], model.intercept().iter().copied())?))
+}
+
+pub(super) fn read<R: Real, M: FeatureMap<Real = R, Output = R>>(stored: &Stored, map: M) -> Result<RidgeModel<M>> {
+    check_dim("input dimension of the map", stored.header.input_dim, map.input_dim())?;
+    let report = stored.header.part("report")?;
+    RidgeModel::from_parts(map, stored.matrix("coefficients")?, stored.vector("intercept")?, report)
+}
+
+impl<R: Real, M: FeatureMap<Real = R, Output = R> + 'static> Fitted for RidgeModel<M> {
+    on_map!(RIDGE);
+    regresses!(answers);
+
+    fn sentences(&self) -> Vec<String> {
+        solver_in_words(self.report())
+    }
+
+    fn to_stored(&self) -> Result<Stored> {
+        write(Header::of_map(RIDGE, self.map())?, self)
+    }
+}
+
+impl<R: Real, M: Drawable + FeatureMap<Real = R, Output = R> + 'static> Load for RidgeModel<M> {
+    fn load(stored: &Stored) -> Result<Self> {
+        read(stored, stored.draw()?)
+    }
+}
+
+impl<R: Real, M: FeatureMap<Real = R, Output = R> + 'static> Fitted for RidgeClassifierModel<M> {
+    fn kind(&self) -> &'static str {
+        CLASSIFIER
+    }
+
+    fn description(&self) -> Option<Description> {
+        self.regression().description()
+    }
+
+    fn precision(&self) -> &'static str {
+        R::NAME
+    }
+
+    fn dims(&self) -> (usize, usize) {
+        self.regression().dims()
+    }
+
+    fn class_count(&self) -> Option<usize> {
+        Some(self.classes())
+    }
+
+    fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.regression().values(rows)
+    }
+
+    fn sentences(&self) -> Vec<String> {
+        self.regression().sentences()
+    }
+
+    fn to_stored(&self) -> Result<Stored> {
+        write(Header::of_map(CLASSIFIER, self.regression().map())?, self.regression())
+    }
+}
+
+impl<R: Real, M: Drawable + FeatureMap<Real = R, Output = R> + 'static> Load for RidgeClassifierModel<M> {
+    fn load(stored: &Stored) -> Result<Self> {
+        Ok(RidgeClassifierModel::from_regression(RidgeModel::load(stored)?))
     }
 }

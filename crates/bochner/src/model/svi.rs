@@ -1,13 +1,19 @@
 use super::dirichlet::Sampling;
+use super::evidence::coefficients_tensor;
+use super::gp_classification::{CLASSIFICATION, GpClassifierSpec};
+use super::kinds::{Load, ModelEntry, Penalty, gives_probabilities, load, on_map};
+use super::request::{Asked, Describing, FitAny};
 use super::ridge::first_largest;
-use super::{Fit, Predict, write_classes};
+use super::{Fit, Fitted, Predict, known, write_classes};
 use crate::accumulate::{Collector, Gathered, adjoint_times};
 use crate::context::{Context, Journal};
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
-use crate::feature::FeatureMap;
+use crate::feature::{DynMap, FeatureMap};
 use crate::interrupt;
 use crate::linalg::gemm::matmul_nn;
 use crate::linalg::{Tile, TileMut};
+use crate::parameter::Entry;
+use crate::persist::{Drawable, Header, Stored};
 use crate::random::{Role, Seed, Stream};
 use crate::rows::{RowBlock, RowSource, class_of};
 use crate::scalar::Real;
@@ -64,9 +70,8 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> SviClassifier<M> {
     ///
     /// # Errors
     /// No classes.
-    pub fn with_classes(mut self, classes: usize) -> Result<Self> {
-        check_count("classes", classes)?;
-        self.classes = Some(classes);
+    pub fn with_classes(mut self, classes: impl Into<Option<usize>>) -> Result<Self> {
+        self.classes = known(classes)?;
         Ok(self)
     }
 
@@ -441,6 +446,68 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Predict for SviClassifierMode
         let largest =
             |probabilities: Array2<f64>| probabilities.rows().into_iter().map(|row| first_largest(row)).collect();
         write_classes(rows.nrows(), out, || self.probabilities(rows).map(largest))
+    }
+}
+
+const SVI: &str = "svi_classifier";
+
+pub(super) const VARIATIONAL: ModelEntry = ModelEntry {
+    entry: Entry {
+        name: SVI,
+        title: "Gaussian process classification by variational inference",
+        about: "A Gaussian process for every class by stochastic variational inference, for very many features.",
+        ..CLASSIFICATION.entry
+    },
+    option: "svi",
+    ordered: true,
+    describe: Describing::Each(describe, describe),
+    sums: None,
+    losses: None,
+    penalty: Some(Penalty { word: "penalty", tried: &[0.2 * 5.0, 0.2 * 0.5, 0.2 * 0.05, 0.2 * 0.005], otherwise: 0.1 }),
+    load: load::<SviClassifierModel<DynMap<f32>>, SviClassifierModel<DynMap<f64>>>,
+    ..CLASSIFICATION
+};
+
+/// Draws of a latent value in a step.
+const DRAWS: usize = 8;
+/// Variance of the processes unless told.
+const SIGNAL: f64 = 30.0;
+
+/// Weights of variance 1 times `s` are weights of penalty `1/s²`.
+fn describe<R: Real>(asked: &Asked<'_, R>) -> Result<Box<dyn FitAny<R>>> {
+    let spec: GpClassifierSpec = asked.spec()?;
+    let signal = asked.penalty().map(|penalty| 1.0 / penalty.max(1e-12)).or(spec.signal);
+    let process = SviClassifier::new(asked.map()?, signal.unwrap_or(SIGNAL))?
+        .with_passes(spec.max_iter)?
+        .with_rate(spec.learning_rate)?
+        .with_draws(DRAWS, asked.seed())?
+        .with_classes(asked.classes())?;
+    Ok(Box::new(process))
+}
+
+impl<R: Real, M: FeatureMap<Real = R, Output = R> + 'static> Fitted for SviClassifierModel<M> {
+    on_map!(SVI);
+    gives_probabilities!(self, rows => self.probabilities(rows.mapv(M::Real::from_f64).view()));
+
+    fn sentences(&self) -> Vec<String> {
+        vec![format!("the logarithm of the evidence is at least {:.1}", self.bound())]
+    }
+
+    fn to_stored(&self) -> Result<Stored> {
+        let (means, logs, parts) = self.parts();
+        let mut header = Header::of_map(SVI, self.map())?;
+        header.insert("complex", &false)?;
+        header.insert("process", parts)?;
+        Ok(Stored::new(header)
+            .with("means", coefficients_tensor(means)?)
+            .with("log_variances", coefficients_tensor(logs)?))
+    }
+}
+
+impl<R: Real, M: Drawable + FeatureMap<Real = R, Output = R> + 'static> Load for SviClassifierModel<M> {
+    fn load(stored: &Stored) -> Result<Self> {
+        let parts: SviParts = stored.header.part("process")?;
+        SviClassifierModel::from_parts(stored.draw()?, stored.matrix("means")?, stored.matrix("log_variances")?, parts)
     }
 }
 

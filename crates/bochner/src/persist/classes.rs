@@ -76,7 +76,7 @@ impl<T: Scalar> ClassGram<T> {
         Self::from_stored(&Stored::from_bytes(bytes)?)
     }
 
-    fn from_stored(stored: &Stored) -> Result<Self> {
+    pub(crate) fn from_stored(stored: &Stored) -> Result<Self> {
         stored.expect_kind(KIND)?;
         check_numbers::<T>(stored)?;
         let (input_dim, header) = (stored.header.input_dim, &stored.header);

@@ -180,7 +180,7 @@ impl<T: Scalar> Gram<T> {
         Self::from_stored(&Stored::from_bytes(bytes)?)
     }
 
-    fn from_stored(stored: &Stored) -> Result<Self> {
+    pub(crate) fn from_stored(stored: &Stored) -> Result<Self> {
         stored.expect_kind(KIND)?;
         check_numbers::<T>(stored)?;
         let (dim, outputs) = (stored.header.input_dim, stored.header.part::<usize>("outputs")?);

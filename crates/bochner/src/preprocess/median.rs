@@ -1,9 +1,9 @@
 use crate::error::{Error, Result};
+use crate::parallel::Parallel;
 use crate::random::{Role, Seed, Stream};
 use crate::rows::check_finite;
 use crate::scalar::Real;
 use ndarray::{ArrayView2, Axis};
-use rayon::prelude::*;
 
 /// Median of `|xᵢ - xⱼ|` over pairs `i < j` of `rows`, or of `max_rows` of them drawn without replacement.
 ///
@@ -38,8 +38,8 @@ pub fn median_distance<R: Real>(rows: ArrayView2<'_, R>, seed: Seed, max_rows: u
     let (_, exponent) = libm::frexp(numbers.iter().fold(0.0, |a: f64, &b| a.max(b.abs())));
     let numbers: Vec<f64> = numbers.iter().map(|&v| libm::scalbn(v, -exponent)).collect();
     let row = |i: usize| &numbers[i * d..][..d];
-    let distances = |i: usize| (0..i).map(move |j| squared_distance(row(i), row(j)));
-    let mut squared: Vec<f64> = (1..chosen.nrows()).into_par_iter().flat_map_iter(distances).collect();
+    let distances = |i: usize| (0..i).map(|j| squared_distance(row(i), row(j))).collect::<Vec<_>>();
+    let mut squared = (1..chosen.nrows()).in_parallel().map(distances).concat();
     let mut median = middle(&mut squared);
     if median == 0.0 {
         squared.retain(|&square| square > 0.0);

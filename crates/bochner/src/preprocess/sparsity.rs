@@ -1,9 +1,9 @@
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::linalg::ComplexFft;
+use crate::parallel::Parallel;
 use crate::scalar::Real;
 use ndarray::ArrayView2;
 use num_complex::Complex;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// An orthonormal basis in which signals may be sparse.
@@ -238,24 +238,21 @@ pub fn sparsity_at_energy<R: Real>(
         return Err(Error::parameter("energy", "a share above 0 and at most 1", energy));
     }
     crate::rows::check_finite("rows", rows, 0)?;
-    let mut counts: Vec<usize> = (0..rows.nrows())
-        .into_par_iter()
-        .map_init(Vec::new, |signal: &mut Vec<f64>, i| {
-            signal.clear();
-            signal.extend(rows.row(i).iter().map(|&v| Real::to_f64(v)));
-            transform.apply(signal);
-            signal.iter_mut().for_each(|v| *v *= *v);
-            signal.sort_unstable_by(|a, b| b.total_cmp(a));
-            // Smallest first, so that a share of 1 is reached where only zeros are left out.
-            let total: f64 = signal.iter().rev().sum();
-            let (mut left, mut kept) = (0.0, signal.len());
-            while kept > 0 && left + signal[kept - 1] <= (1.0 - energy) * total {
-                left += signal[kept - 1];
-                kept -= 1;
-            }
-            kept
-        })
-        .collect();
+    let mut counts: Vec<usize> = (0..rows.nrows()).in_parallel().map_init(Vec::new, |signal: &mut Vec<f64>, i| {
+        signal.clear();
+        signal.extend(rows.row(i).iter().map(|&v| Real::to_f64(v)));
+        transform.apply(signal);
+        signal.iter_mut().for_each(|v| *v *= *v);
+        signal.sort_unstable_by(|a, b| b.total_cmp(a));
+        // Smallest first, so that a share of 1 is reached where only zeros are left out.
+        let total: f64 = signal.iter().rev().sum();
+        let (mut left, mut kept) = (0.0, signal.len());
+        while kept > 0 && left + signal[kept - 1] <= (1.0 - energy) * total {
+            left += signal[kept - 1];
+            kept -= 1;
+        }
+        kept
+    });
     counts.sort_unstable();
     let n = counts.len();
     Ok(Sparsity {

@@ -3,9 +3,9 @@ use crate::error::{Error, Result, check_count};
 use crate::linalg::gemm::{Packed, Panels, product};
 use crate::linalg::memory::zeros;
 use crate::linalg::{Tile, TileMut, Workspace, orthonormal_rows};
+use crate::parallel::{self, Parallel};
 use crate::random::{Role, Seed, Stream, fill_normals};
 use crate::scalar::{Real, Scalar};
-use rayon::prelude::*;
 use std::f64::consts::FRAC_1_SQRT_2;
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -126,7 +126,7 @@ impl<R: Real> Weights<R> for Normals {
         let products = (rows.rows() * self.depth).saturating_mul(columns.len());
         // Inside a pool the caller's tiles occupy the threads, unless there is one only; a wait here could also pick up
         // another of those tiles, with all its buffers.
-        if products < PARALLEL_FROM || (rayon::current_thread_index().is_some() && !work.is_alone()) {
+        if products < PARALLEL_FROM || (parallel::is_inside() && !work.is_alone()) {
             return project_on_the_way(self, rows, columns, out, work);
         }
         let mut tasks = Vec::new();
@@ -136,7 +136,7 @@ impl<R: Real> Weights<R> for Normals {
             (window, out) = out.split_columns_at(piece.len());
             tasks.push((piece, window));
         }
-        tasks.into_par_iter().for_each_init(Workspace::new, |work, (piece, out)| {
+        tasks.in_parallel().for_each_init(Workspace::new, |work, (piece, out)| {
             project_on_the_way(self, rows, piece, out, work);
         });
     }
@@ -586,7 +586,7 @@ impl<R: Real> Orthogonal<R> {
         check_dims(input_dim, output_dim)?;
         let d = input_dim;
         let mut rows: Vec<f64> = zeros("orthogonal directions", output_dim.checked_mul(d), "use a Hadamard chain")?;
-        rows.par_chunks_mut(d * d).enumerate().try_for_each(|(block, rows)| {
+        rows.chunks_mut(d * d).enumerate().in_parallel().try_for_each(|(block, rows)| {
             let count = rows.len() / d;
             orthonormal(seed.child(block as u64), d, count, false, rows)?;
             for (k, row) in rows.chunks_exact_mut(d).enumerate() {

@@ -5,10 +5,10 @@ use crate::context::Journal;
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::interrupt::{self, Flag};
 use crate::linalg::Tile;
+use crate::parallel::{self, Parallel};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Real;
 use ndarray::{Array2, s};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 crate::parameter::words! {
@@ -253,7 +253,7 @@ impl DualCoordinateDescent {
             None => {
                 let share = n / groups.len();
                 let run = |group| self.run(std::slice::from_mut(group), &facts, &mut whole(), (1, share), None);
-                groups.par_iter_mut().try_for_each(|group| job.within(|| run(group)))?;
+                groups.iter_mut().in_parallel().try_for_each(|group| job.within(|| run(group)))?;
             }
         }
         Ok(finish(groups))
@@ -283,7 +283,7 @@ impl DualCoordinateDescent {
         if u32::try_from(facts.len()).is_err() {
             return Err(Error::parameter("number of rows", "less than 2^32", facts.len()));
         }
-        let size = positive.len().div_ceil(rayon::current_num_threads()).clamp(1, MOST_PROBLEMS);
+        let size = positive.len().div_ceil(parallel::threads()).clamp(1, MOST_PROBLEMS);
         Ok(positive.chunks(size).map(|positive| Group::new(positive, facts, cols)).collect())
     }
 
@@ -335,7 +335,7 @@ impl DualCoordinateDescent {
                 order.extend(0..numbers.len() as u32);
                 let visit = (epoch * inner + pass) as u64;
                 Stream::new(self.seed.child(block), Role::Order, visit).shuffle(order);
-                groups.par_iter_mut().for_each(|group| {
+                groups.iter_mut().in_parallel().for_each(|group| {
                     arch.dispatch(Visit { group, rows, numbers, facts, order, track: pass == 0 });
                 });
             }
@@ -348,7 +348,7 @@ impl DualCoordinateDescent {
             return Ok(());
         }
         blocks.for_each(&|_| true, &mut |numbers, rows| {
-            groups.par_iter_mut().for_each(|group| {
+            groups.iter_mut().in_parallel().for_each(|group| {
                 arch.dispatch(Assessment { group, loss: self.loss, rows, numbers, facts });
             });
             interrupt::check()

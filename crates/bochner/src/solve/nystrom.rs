@@ -4,9 +4,9 @@ use crate::accumulate::{Gathered, adjoint_times};
 use crate::error::Result;
 use crate::linalg::field::{Field, Window};
 use crate::linalg::{Eigen, Lower, Tile, TileMut};
+use crate::parallel::Parallel;
 use crate::random::{Role, Seed, Stream};
 use ndarray::Array2;
-use rayon::prelude::*;
 
 /// Rows per task of products with tall matrices.
 const STRIP: usize = 256;
@@ -101,11 +101,13 @@ fn times(a: &Array2<f64>, b: &Array2<f64>) -> Array2<f64> {
     let mut out = Array2::zeros((a.nrows(), b.ncols()));
     let width = b.ncols();
     let (left, right) = (tile(a), tile(b));
-    out.as_slice_mut().expect("standard layout").par_chunks_mut(STRIP * width).enumerate().for_each(|(index, out)| {
-        let rows = out.len() / width;
-        let left = left.rows_in(index * STRIP..index * STRIP + rows);
-        f64::product(TileMut::new(out, rows, width), false, 1.0, left.into(), right.into());
-    });
+    out.as_slice_mut().expect("standard layout").chunks_mut(STRIP * width).enumerate().in_parallel().for_each(
+        |(index, out)| {
+            let rows = out.len() / width;
+            let left = left.rows_in(index * STRIP..index * STRIP + rows);
+            f64::product(TileMut::new(out, rows, width), false, 1.0, left.into(), right.into());
+        },
+    );
     out
 }
 
@@ -128,7 +130,7 @@ fn solve_rows(factor: &Lower<f64>, x: &mut Array2<f64>) {
         square[i * n..][..=i].copy_from_slice(factor.row(i));
     }
     let square = &square;
-    x.as_slice_mut().expect("standard layout").par_chunks_mut(STRIP * n).for_each(|rows| {
+    x.as_slice_mut().expect("standard layout").chunks_mut(STRIP * n).in_parallel().for_each(|rows| {
         let count = rows.len() / n;
         f64::solve_right(Window::from(Tile::new(square, n, n)), TileMut::new(rows, count, n));
     });

@@ -8,10 +8,10 @@ use crate::interrupt;
 use crate::linalg::field::Window;
 use crate::linalg::gemm::thin::MOST_COLUMNS;
 use crate::linalg::{Tile, TileMut};
+use crate::parallel::{self, Parallel};
 use crate::rows::RowSource;
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2, s};
-use rayon::prelude::*;
 
 /// A symmetric, positive semi-definite matrix known by what it does to vectors.
 pub trait Operator {
@@ -123,7 +123,7 @@ fn part_rows<R: Real>(dim: usize) -> usize {
 
 /// Rows of blocks that every thread gets two tiles of: features are still in a cache when they are read.
 fn small_block(part_rows: usize) -> usize {
-    let rows = (128 * rayon::current_num_threads()).next_multiple_of(PIECE);
+    let rows = (128 * parallel::threads()).next_multiple_of(PIECE);
     if part_rows >= PIECE { rows.min(BLOCK) } else { BLOCK }
 }
 
@@ -173,7 +173,7 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
             add_adjoint_times(block, &mut products);
             // Nobody asks for it where the whole matrix is made.
             let wanted = if rounding.is_some() { &mut [][..] } else { &mut diagonal[..] };
-            wanted.par_chunks_mut(DIAGONAL).enumerate().for_each(|(index, sums)| {
+            wanted.chunks_mut(DIAGONAL).enumerate().in_parallel().for_each(|(index, sums)| {
                 let features = block.features.columns(index * DIAGONAL..index * DIAGONAL + sums.len());
                 for i in 0..features.rows() {
                     for (sum, value) in sums.iter_mut().zip(features.row(i)) {
@@ -278,7 +278,7 @@ pub(super) fn evaluate<R: Real>(features: Tile<'_, R>, v: Tile<'_, R>, roots: &[
     const STRIP: usize = 64;
     let width = v.cols();
     let mut out = vec![R::ZERO; features.rows() * width];
-    out.par_chunks_mut(STRIP * width).enumerate().for_each_init(
+    out.chunks_mut(STRIP * width).enumerate().in_parallel().for_each_init(
         || (Vec::new(), Vec::new()),
         |(scratch, wide), (index, out)| {
             let rows = out.len() / width;

@@ -6,24 +6,13 @@ use crate::linalg::field::Field;
 use crate::linalg::gemm::matmul_nn;
 use crate::linalg::{Tile, TileMut};
 use crate::model::evidence::{Evidence, Standard, conjugate_columns};
+pub use crate::model::kinds::LengthScaleSearch as Scales;
+use crate::parallel::Parallel;
 use crate::preprocess::LengthScale;
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Scalar;
 use crate::variance::Form;
 use ndarray::{Array2, ArrayView2, Axis, s};
-use rayon::prelude::*;
-
-/// Which length scales are searched for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Scales {
-    /// Those of the description are kept.
-    Fixed,
-    /// One for all inputs; a list keeps its proportions.
-    #[default]
-    Common,
-    /// One for each input.
-    PerInput,
-}
 
 /// Hyperparameters of a [`GpRegressor`](crate::model::GpRegressor) by maximum marginal likelihood.
 ///
@@ -249,8 +238,7 @@ impl<T: Scalar<Real = f64> + Field<Wide = T>> Problem<'_, T> {
     ) -> Array2<f64> {
         let count = phases.frequencies.nrows();
         let mut slopes = Array2::<f64>::zeros((count, rows.nrows()));
-        let each: Vec<_> = slopes.axis_iter_mut(Axis(0)).enumerate().collect();
-        each.into_par_iter().for_each(|(j, mut slopes)| {
+        slopes.axis_iter_mut(Axis(0)).enumerate().in_parallel().for_each(|(j, mut slopes)| {
             for (i, to) in slopes.iter_mut().enumerate() {
                 let (feature, sensitivity) = (conjugates[[j, i]].conj(), sensitivities[[j, i]]);
                 *to = match &phases.slope {

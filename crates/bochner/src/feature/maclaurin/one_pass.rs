@@ -13,11 +13,11 @@ use crate::error::{Error, Result};
 use crate::linalg::hadamard::{fwht_lanes, rows_to_lanes};
 use crate::linalg::vectors::{VectorKernel, Vectors};
 use crate::linalg::{Tile, zeroed};
+use crate::parallel::Parallel;
 use crate::random::{Role, Seed, Stream, fourth_root};
 use crate::scalar::Real;
 use crate::variance::{Kind, Weights};
 use ndarray::ArrayView2;
-use rayon::prelude::*;
 
 /// Draws of the factors: each statistic is a mean over as many.
 const DRAWS: usize = 128;
@@ -277,14 +277,10 @@ fn totals<T: Real, R: Real>(
     seed: Seed,
 ) -> Vec<f64> {
     let factors = Factors::<R>::draw(rows.ncols(), law, most, seed);
-    let groups: Vec<usize> = (0..rows.nrows()).step_by(GROUP).collect();
-    let parts: Vec<Vec<f64>> = groups
-        .into_par_iter()
-        .map(|start| {
-            let group = rows.slice(ndarray::s![start..(start + GROUP).min(rows.nrows()), ..]);
-            factors.sums(group, start, input, scaled)
-        })
-        .collect();
+    let parts = (0..rows.nrows()).step_by(GROUP).in_parallel().map(|start| {
+        let group = rows.slice(ndarray::s![start..(start + GROUP).min(rows.nrows()), ..]);
+        factors.sums(group, start, input, scaled)
+    });
     let mut total = vec![0.0; parts[0].len()];
     parts.iter().for_each(|part| total.iter_mut().zip(part).for_each(|(t, p)| *t += p));
     total

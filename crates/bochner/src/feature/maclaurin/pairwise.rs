@@ -7,12 +7,12 @@ use super::spec::Series;
 use crate::error::{Error, Result};
 use crate::linalg::gemm::{Packed, pack_transposed, product};
 use crate::linalg::{Tile, TileMut, Workspace};
+use crate::parallel::Parallel;
 use crate::projection::{Projection, Sampling, Srht, panels};
 use crate::random::Seed;
 use crate::scalar::Real;
 use crate::variance::{Kind, Weights};
 use ndarray::ArrayView2;
-use rayon::prelude::*;
 
 /// Rows of the sample that are right factors at once.
 const CHUNK: usize = 1024;
@@ -118,17 +118,13 @@ impl Scaled {
         if rows.nrows() < 2 {
             return Err(Error::parameter("number of rows", "at least 2 for statistics of pairs", rows.nrows()));
         }
-        let lengths_sq: Vec<f64> = (0..rows.nrows())
-            .into_par_iter()
-            .with_min_len(64)
-            .map_init(
-                || vec![0.0; rows.ncols()],
-                |scaled, i| {
-                    scale(input, rows.row(i), scaled);
-                    crate::kernel::dot(scaled, scaled)
-                },
-            )
-            .collect();
+        let lengths_sq: Vec<f64> = (0..rows.nrows()).in_parallel().map_init(
+            || vec![0.0; rows.ncols()],
+            |scaled, i| {
+                scale(input, rows.row(i), scaled);
+                crate::kernel::dot(scaled, scaled)
+            },
+        );
         let longest = lengths_sq.iter().fold(0.0f64, |a, &b| a.max(b));
         // Where all rows are zero any scale will do.
         let reach = if longest > 0.0 { longest.min(if input.gaussian { cap } else { f64::INFINITY }) } else { 1.0 };
@@ -292,8 +288,7 @@ impl<R: Real> Squares<R> {
             }
             if norm > 0.0 { deviation / (norm * norm) } else { 0.0 }
         };
-        let spread: f64 =
-            squares.par_chunks_exact(dim).map(fluctuation).collect::<Vec<_>>().iter().sum::<f64>() / m as f64;
+        let spread = squares.chunks_exact(dim).in_parallel().map(fluctuation).iter().sum::<f64>() / m as f64;
         if dim < 4 * SKETCHED_SQUARES || spread > 0.05 {
             return Ok(Squares { left: squares.clone(), right: squares, depth: dim });
         }
@@ -304,13 +299,13 @@ impl<R: Real> Squares<R> {
             .chunks_exact(dim)
             .map(|row| row.iter().zip(&mean).map(|(&v, m)| Real::to_f64(v) * m).sum())
             .collect();
-        squares.par_chunks_exact_mut(dim).for_each(|row| {
+        squares.chunks_exact_mut(dim).in_parallel().for_each(|row| {
             row.iter_mut().zip(&mean).for_each(|(v, m)| *v = R::from_f64(Real::to_f64(*v) - m));
         });
         let map = Srht::<R, R>::new(Seed::new(SKETCHED_SQUARES as u64), dim, k, Sampling::Upsampled)?;
         let scale = R::from_f64(1.0 / (k as f64).sqrt());
         let mut left = vec![R::ZERO; m * depth];
-        left.par_chunks_mut(64 * depth).zip(squares.par_chunks(64 * dim)).for_each_init(
+        left.chunks_mut(64 * depth).zip(squares.chunks(64 * dim)).in_parallel().for_each_init(
             Workspace::new,
             |work, (out, rows)| {
                 let n = rows.len() / dim;
@@ -357,9 +352,9 @@ pub(super) fn sums<T: Real, R: Real>(
 ) -> Result<Sums> {
     let (m, dim) = rows.dim();
     let mut x = vec![R::ZERO; m * dim];
-    x.par_chunks_exact_mut(dim)
+    x.chunks_exact_mut(dim)
         .enumerate()
-        .with_min_len(64)
+        .in_parallel()
         .for_each_init(|| vec![0.0; dim], |buffer, (i, out)| scaled.write(input, rows.row(i), buffer, out));
     let one_dimension = dim == 1 && law.needs_squares();
     let squares = if law.needs_squares() && !one_dimension { Some(Squares::new(&x, m, dim)?) } else { None };
@@ -390,39 +385,35 @@ pub(super) fn sums<T: Real, R: Real>(
             None => None,
         };
         // Pairs i < j: only rows before the last column are needed, and of those only the columns behind them.
-        let tasks: Vec<usize> = (0..columns.end).step_by(TASK).collect();
-        let parts: Vec<Sums> = tasks
-            .into_par_iter()
-            .map_init(
-                || (Workspace::new(), Vec::new(), Vec::new()),
-                |(work, dots, cross), start| {
-                    let count = TASK.min(columns.end - start);
-                    let from = start.saturating_sub(columns.start);
-                    let width = columns.len() - from;
-                    let mut multiply = |left: &[R], depth: usize, right: &Packed<R>, out: &mut Vec<R>| {
-                        out.resize(count * width, R::ZERO);
-                        let left = Tile::new(&left[start * depth..], count, depth);
-                        product(left, right, from..columns.len(), [TileMut::new(out, count, width)], work);
-                    };
-                    multiply(&x, dim, &right, dots);
-                    if let Some((squares, right)) = &squares {
-                        multiply(&squares.left, squares.depth, right, cross);
+        let parts: Vec<Sums> = (0..columns.end).step_by(TASK).in_parallel().map_init(
+            || (Workspace::new(), Vec::new(), Vec::new()),
+            |(work, dots, cross), start| {
+                let count = TASK.min(columns.end - start);
+                let from = start.saturating_sub(columns.start);
+                let width = columns.len() - from;
+                let mut multiply = |left: &[R], depth: usize, right: &Packed<R>, out: &mut Vec<R>| {
+                    out.resize(count * width, R::ZERO);
+                    let left = Tile::new(&left[start * depth..], count, depth);
+                    product(left, right, from..columns.len(), [TileMut::new(out, count, width)], work);
+                };
+                multiply(&x, dim, &right, dots);
+                if let Some((squares, right)) = &squares {
+                    multiply(&squares.left, squares.depth, right, cross);
+                }
+                let mut sums = Sums::new(most);
+                for i in 0..count {
+                    let row = start + i;
+                    // Columns of this row: those behind it.
+                    let skip = (row + 1).saturating_sub(columns.start + from);
+                    if skip < width {
+                        let range = i * width + skip..(i + 1) * width;
+                        let cross = if cross.is_empty() { &[] } else { &cross[range.clone()] };
+                        sample.add_row(row, columns.start + from + skip, &dots[range], cross, &mut sums);
                     }
-                    let mut sums = Sums::new(most);
-                    for i in 0..count {
-                        let row = start + i;
-                        // Columns of this row: those behind it.
-                        let skip = (row + 1).saturating_sub(columns.start + from);
-                        if skip < width {
-                            let range = i * width + skip..(i + 1) * width;
-                            let cross = if cross.is_empty() { &[] } else { &cross[range.clone()] };
-                            sample.add_row(row, columns.start + from + skip, &dots[range], cross, &mut sums);
-                        }
-                    }
-                    sums
-                },
-            )
-            .collect();
+                }
+                sums
+            },
+        );
         parts.iter().for_each(|part| total.add(part, 1.0, 1.0));
     }
     Ok(total)

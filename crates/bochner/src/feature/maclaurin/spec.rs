@@ -8,6 +8,7 @@ use crate::feature::spec::{Candidate, scaled_pattern};
 use crate::feature::{Describe, DynComplexMap, DynMap, Lift, MAX_DEGREE, Prediction, SketchKind};
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, DotProductKernel, Kernel, PowerSeries, Scaled};
+use crate::parallel::Parallel;
 use crate::parameter::{Domain, Value, Word, description, words};
 use crate::preprocess::{ColumnStatistics, LengthScale};
 use crate::projection::Sampling;
@@ -16,7 +17,6 @@ use crate::scalar::{Real, Scalar};
 use crate::special::ln_gamma;
 use crate::variance::{Kind, PairStats, Sketch, Weights, map_pairs, random_maclaurin};
 use ndarray::{Array2, ArrayView2, Axis};
-use rayon::prelude::*;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 
@@ -351,13 +351,14 @@ impl MaclaurinSpec {
         }
         let mut centre = None;
         if self.center && self.is_gaussian() {
-            let blocks: Vec<_> = sample.axis_chunks_iter(Axis(0), 512).collect();
-            let parts: Vec<ColumnStatistics> = blocks
-                .into_par_iter()
+            let parts: Vec<ColumnStatistics> = sample
+                .axis_chunks_iter(Axis(0), 512)
+                .in_parallel()
                 .map(|block| {
                     let mut seen = ColumnStatistics::new(block.ncols());
                     seen.push(block).map(|()| seen)
                 })
+                .into_iter()
                 .collect::<Result<_>>()?;
             let mut seen = ColumnStatistics::new(sample.ncols());
             parts.iter().try_for_each(|part| seen.merge(part))?;

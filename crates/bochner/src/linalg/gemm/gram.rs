@@ -6,8 +6,8 @@ use super::ranges;
 use crate::error::{Result, check_dim};
 use crate::interrupt::Flag;
 use crate::linalg::{Tile, TileMut, Workspace};
+use crate::parallel::Parallel;
 use crate::scalar::Real;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Rows of one chain.
@@ -187,7 +187,7 @@ fn accumulate<R: Real, J: Join<R>>(
         }
         let factors = Packs { blocks, panels, d, padded, depth: rows.len(), lower, instructions };
         let stop = Flag::current();
-        tasks.into_par_iter().for_each_init(Workspace::new, |work, (i, j, window)| {
+        tasks.in_parallel().for_each_init(Workspace::new, |work, (i, j, window)| {
             if !stop.raised() {
                 factors.tile::<J>(i, j, window, work);
             }
@@ -204,7 +204,7 @@ fn accumulate<R: Real, J: Join<R>>(
 /// The left factor, transposed, with its weights: blocks of six columns, each with the rows outermost.
 fn pack_blocks<R: Real>(left: Tile<'_, R>, rows: Range<usize>, weights: Option<&[R]>, out: &mut [R]) {
     let (d, depth) = (left.cols(), rows.len());
-    out.par_chunks_mut(TILE_ROWS * depth).enumerate().for_each(|(strip, out)| {
+    out.chunks_mut(TILE_ROWS * depth).enumerate().in_parallel().for_each(|(strip, out)| {
         let columns = strip * TILE_ROWS..((strip + 1) * TILE_ROWS).min(d);
         let whole = columns.len() / BLOCK_ROWS * BLOCK_ROWS;
         for (p, row) in rows.clone().enumerate() {
@@ -225,7 +225,7 @@ fn pack_blocks<R: Real>(left: Tile<'_, R>, rows: Range<usize>, weights: Option<&
 fn pack_panels<R: Real, const NR: usize>(right: Tile<'_, R>, rows: Range<usize>, out: &mut [R]) {
     const TOGETHER: usize = 8;
     let (m, depth) = (right.cols(), rows.len());
-    out.par_chunks_mut(TOGETHER * NR * depth).enumerate().for_each(|(group, out)| {
+    out.chunks_mut(TOGETHER * NR * depth).enumerate().in_parallel().for_each(|(group, out)| {
         let first = group * TOGETHER * NR;
         let columns = first..(first + TOGETHER * NR).min(m);
         for (p, row) in rows.clone().enumerate() {

@@ -2,8 +2,8 @@ use super::pack::Dense;
 use super::{Packed, Panels, product, ranges};
 use crate::error::{Result, check_dim};
 use crate::linalg::{Tile, TileMut, Workspace};
+use crate::parallel::Parallel;
 use crate::scalar::Real;
-use rayon::prelude::*;
 
 /// Rows per task.
 const TASK_ROWS: usize = 96;
@@ -47,7 +47,7 @@ fn by_rows<R: Real>(a: Tile<'_, R>, b: Dense<'_, R>, mut out: TileMut<'_, R>) ->
             rest = below;
             tasks.push((rows, window));
         }
-        tasks.into_par_iter().for_each_init(Workspace::new, |work, (rows, out)| {
+        tasks.in_parallel().for_each_init(Workspace::new, |work, (rows, out)| {
             product(a.rows_in(rows), &packed, 0..packed.columns(), [out], work);
         });
     }

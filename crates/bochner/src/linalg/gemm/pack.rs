@@ -2,8 +2,8 @@ use super::kernel::BLOCK_ROWS;
 use crate::error::Result;
 use crate::linalg::memory::zeros;
 use crate::linalg::{Tile, Workspace};
+use crate::parallel::Parallel;
 use crate::scalar::Real;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// The right factor of a product, in panels of [`Kernels::PANEL`](crate::linalg::Kernels::PANEL) columns.
@@ -76,7 +76,7 @@ impl<R: Real, const P: usize> Packed<R, P> {
         let start = data.as_ptr().align_offset(64).min(line::<R>());
         let size = size.unwrap_or(0);
         if size > 0 {
-            data[start..][..panels * size].par_chunks_mut(size).enumerate().for_each(|(panel, out)| {
+            data[start..][..panels * size].chunks_mut(size).enumerate().in_parallel().for_each(|(panel, out)| {
                 let step = super::depth_block(depth);
                 let mut block = vec![R::ZERO; P * step * R::PANEL];
                 for depths in super::ranges(0..depth, step) {

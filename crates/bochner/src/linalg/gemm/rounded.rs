@@ -7,8 +7,8 @@ use super::ranges;
 use crate::error::Result;
 use crate::interrupt::Flag;
 use crate::linalg::{Lower, Tile};
+use crate::parallel::Parallel;
 use crate::scalar::Real;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Largest size of a rounded number.
@@ -148,12 +148,12 @@ impl RoundedGram {
         self.rows += block.rows();
         self.squares += numbers.iter().map(|r| Real::to_f64(*r).powi(2)).sum::<f64>();
         let first = self.waiting;
-        let packed = (self.left.par_chunks_mut(TILE.0 / BLOCK * CHAINS))
-            .zip(self.right.par_chunks_mut(TILE.0 / PANEL * CHAINS))
-            .zip(self.units.par_chunks(TILE.0).zip(self.column_sums.par_chunks_mut(TILE.0)))
-            .zip(self.moments.par_chunks_mut(TILE.0))
+        let packed = (self.left.chunks_mut(TILE.0 / BLOCK * CHAINS))
+            .zip(self.right.chunks_mut(TILE.0 / PANEL * CHAINS))
+            .zip(self.units.chunks(TILE.0).zip(self.column_sums.chunks_mut(TILE.0)))
+            .zip(self.moments.chunks_mut(TILE.0))
             .enumerate();
-        packed.for_each(|(strip, (((left, right), (units, column_sums)), moments))| {
+        packed.in_parallel().for_each(|(strip, (((left, right), (units, column_sums)), moments))| {
             let columns = strip * TILE.0..strip * TILE.0 + units.len();
             let pack = Pack { block, columns, units, numbers, first, left, right, column_sums, moments };
             pulp::Arch::new().dispatch(pack);
@@ -166,7 +166,7 @@ impl RoundedGram {
     fn multiply(&mut self) {
         let stop = Flag::current();
         let (left, right, instructions, waiting) = (&self.left, &self.right, self.instructions, self.waiting);
-        self.tiles.par_iter_mut().for_each(|Sheet { rows, columns, sums }| {
+        self.tiles.iter_mut().in_parallel().for_each(|Sheet { rows, columns, sums }| {
             if stop.raised() {
                 return;
             }
@@ -192,7 +192,7 @@ impl RoundedGram {
         let (units, column_sums, moments) = (&self.units, &self.column_sums, &self.moments);
         let earlier = factor as f32;
         let strips = self.tiles.chunk_by_mut(|a, b| a.rows == b.rows).zip(sums.strips_mut());
-        strips.collect::<Vec<_>>().into_par_iter().for_each(|(tiles, mut out)| {
+        strips.in_parallel().for_each(|(tiles, mut out)| {
             for Sheet { rows, columns, sums } in tiles {
                 for (panel, block, place) in Sheet::places(rows.clone(), columns.clone()) {
                     let first = panel * PANEL;

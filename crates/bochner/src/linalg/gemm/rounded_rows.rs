@@ -5,9 +5,9 @@ use super::kernel::{Instructions, Portable};
 use super::ranges;
 use crate::interrupt::Flag;
 use crate::linalg::{Tile, zeroed_bytes};
+use crate::parallel::Parallel;
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
-use rayon::prelude::*;
 
 /// Largest size of a kept number.
 const MOST: f32 = 127.0;
@@ -109,12 +109,12 @@ impl RoundedRows {
             let taken = done..(done + TASK - first).min(block.rows());
             let new = &mut task.rows[first * self.stride..][..taken.len() * self.stride];
             let (inverses, from) = (&self.inverses, block.rows_in(taken.clone()));
-            new.par_chunks_mut(self.stride).enumerate().for_each(|(i, to)| {
+            new.chunks_mut(self.stride).enumerate().in_parallel().for_each(|(i, to)| {
                 pulp::Arch::new().dispatch(Round { from: from.row(i), inverses, to });
             });
             task.numbers.extend(numbers[taken.clone()].iter().map(|r| Real::to_f64(*r) as f32));
             let (new, numbers, stride) = (&*new, &task.numbers[first..], self.stride);
-            self.moments.par_chunks_mut(STRIP).enumerate().for_each(|(strip, moments)| {
+            self.moments.chunks_mut(STRIP).enumerate().in_parallel().for_each(|(strip, moments)| {
                 let mut sums = [0.0f32; STRIP];
                 for (row, number) in new.chunks(stride).zip(numbers) {
                     for (sum, q) in sums.iter_mut().zip(&row[strip * STRIP..][..moments.len()]) {
@@ -163,10 +163,10 @@ impl RoundedRows {
             }
         };
         let stop = Flag::current();
-        let parts: Vec<(Vec<[f32; LANES]>, Vec<f64>)> =
-            self.tasks.par_iter().filter(|_| !stop.raised()).map(work).collect();
+        let parts: Vec<Option<(Vec<[f32; LANES]>, Vec<f64>)>> =
+            self.tasks.iter().in_parallel().map(|task| (!stop.raised()).then(|| work(task)));
         let (mut sums, mut remainder) = (vec![[0.0f64; LANES]; vectors * columns], vec![0.0; columns]);
-        for (part, left) in &parts {
+        for (part, left) in parts.iter().flatten() {
             for (sums, part) in sums.iter_mut().zip(part) {
                 sums.iter_mut().zip(part).for_each(|(sum, value)| *sum += f64::from(*value));
             }

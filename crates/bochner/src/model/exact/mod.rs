@@ -13,8 +13,13 @@ mod operator;
 mod process;
 mod ridge;
 
-pub use process::{ExactGpClassifier, ExactGpClassifierModel, ExactGpRegressor, ExactGpRegressorModel};
-pub use ridge::{ExactSolver, KernelRidge, KernelRidgeModel};
+pub(super) use process::{CLASSIFICATION, REGRESSION};
+pub use process::{
+    ExactGpClassifier, ExactGpClassifierModel, ExactGpClassifierSpec, ExactGpRegressor, ExactGpRegressorModel,
+    ExactGpRegressorSpec,
+};
+pub(super) use ridge::ENTRY as RIDGE;
+pub use ridge::{ExactSolver, KernelRidge, KernelRidgeModel, KernelRidgeSpec};
 
 use crate::context::Context;
 use crate::error::{Error, Result, check_dim};
@@ -23,8 +28,10 @@ use crate::kernel::{Kernel, kernel_matrix_into};
 use crate::linalg::Lower;
 use crate::linalg::gemm::matmul_nn;
 use crate::linalg::{Tile, TileMut};
+use crate::persist::{Stored, Tensor};
 use crate::rows::{RowSource, check_finite};
 use ndarray::{Array1, Array2, ArrayView2, s};
+use std::sync::Arc;
 
 /// All rows of a source in memory.
 #[derive(Debug, Clone)]
@@ -160,4 +167,20 @@ fn expand(
         out.slice_mut(s![start..end, ..]).assign(&product);
         Ok(())
     })
+}
+
+pub(super) fn matrix(values: ArrayView2<'_, f64>) -> Result<Tensor> {
+    Tensor::of(vec![values.nrows(), values.ncols()], values.iter().copied())
+}
+
+/// The kernel of the file.
+fn kernel(stored: &Stored) -> Result<Arc<dyn Kernel>> {
+    Ok(Arc::new(stored.header.description()?.kernel()?.clone()))
+}
+
+/// Rows, their targets under the name that the kind gives them, and weights.
+type Data = (Array2<f64>, Array2<f64>, ndarray::Array1<f64>);
+
+fn data(stored: &Stored, targets: &str) -> Result<Data> {
+    Ok((stored.matrix("rows")?, stored.matrix(targets)?, stored.vector("weights")?))
 }

@@ -5,10 +5,10 @@ use crate::kernel::{Kernel, kernel_matrix_into};
 use crate::linalg::field::{Field, Window};
 use crate::linalg::gemm::matmul_nn;
 use crate::linalg::{Tile, TileMut, zeroed};
+use crate::parallel::Parallel;
 use crate::scalar::Real;
 use crate::solve::Operator;
 use ndarray::{Array2, ArrayView2, s};
-use rayon::prelude::*;
 
 /// Rows and columns of a kept block.
 const BLOCK: usize = 512;
@@ -84,7 +84,7 @@ impl<R: Real> Kept<R> {
         let right = Tile::new(&padded, n, width);
         let mut out = vec![0.0; n * width];
         let buffers = || (Vec::new(), Vec::new());
-        out.par_chunks_mut(BLOCK * width).enumerate().for_each_init(buffers, |(scratch, wide), (i, out)| {
+        out.chunks_mut(BLOCK * width).enumerate().in_parallel().for_each_init(buffers, |(scratch, wide), (i, out)| {
             let rows = out.len() / width;
             // Left of the diagonal and on it, then below it, transposed.
             for j in 0..self.strips.len() {

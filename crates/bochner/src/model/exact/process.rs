@@ -1,15 +1,21 @@
-use super::{Gathered, expand, for_each_strip, gather, kernel_triangle, tile_mut};
+use super::{Gathered, data, expand, for_each_strip, gather, kernel, kernel_triangle, matrix, tile_mut};
 use crate::context::Context;
-use crate::error::{Error, Result, check_count, check_dim, check_positive};
+use crate::error::{Error, Result, check_dim, check_positive};
 use crate::interrupt;
 use crate::kernel::{Kernel, kernel_matrix};
 use crate::linalg::{Cholesky, Lower, Tile, Workspace};
 use crate::model::dirichlet::{Dirichlet, Sampling};
 use crate::model::evidence::column_lengths;
+use crate::model::kinds::{
+    Answers, Load, ModelEntry, gives_probabilities, load, on_kernel, process_in_words, regresses,
+};
+use crate::model::request::{Asked, Describing, FitAny, Needs};
 use crate::model::ridge::first_largest;
-use crate::model::{Fit, Predict, write_classes};
+use crate::model::{Fit, Fitted, Predict, known, write_classes};
+use crate::parameter::{Domain, description};
+use crate::persist::{Header, Stored, Tensor, malformed};
 use crate::random::Seed;
-use crate::rows::{MOST_CLASSES, RowSource, class_of};
+use crate::rows::{InMemory, MOST_CLASSES, RowSource, class_of};
 use crate::solve::{SolveReport, factorise};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use std::sync::Arc;
@@ -251,9 +257,9 @@ impl ExactGpClassifier {
     ///
     /// # Errors
     /// A variance that is not positive.
-    pub fn with_signal_variance(mut self, signal_variance: f64) -> Result<Self> {
-        check_positive("signal variance", signal_variance)?;
-        self.signal = Some(signal_variance);
+    pub fn with_signal_variance(mut self, signal_variance: impl Into<Option<f64>>) -> Result<Self> {
+        self.signal = signal_variance.into();
+        self.signal.map_or(Ok(()), |signal| check_positive("signal variance", signal))?;
         Ok(self)
     }
 
@@ -261,9 +267,8 @@ impl ExactGpClassifier {
     ///
     /// # Errors
     /// No classes.
-    pub fn with_classes(mut self, classes: usize) -> Result<Self> {
-        check_count("classes", classes)?;
-        self.classes = Some(classes);
+    pub fn with_classes(mut self, classes: impl Into<Option<usize>>) -> Result<Self> {
+        self.classes = known(classes)?;
         Ok(self)
     }
 
@@ -391,5 +396,173 @@ impl Predict for ExactGpClassifierModel {
         let largest =
             |probabilities: Array2<f64>| probabilities.rows().into_iter().map(|row| first_largest(row)).collect();
         write_classes(rows.nrows(), out, || self.probabilities(rows).map(largest))
+    }
+}
+
+description! {
+    /// Parameters of Gaussian-process regression with an exact kernel.
+    pub struct ExactGpRegressorSpec {
+        /// Variance of the noise.
+        noise: f64 = 0.1, Domain::POSITIVE, Fit;
+        /// Factor of the kernel.
+        signal: f64 = 1.0, Domain::POSITIVE, Fit;
+        /// Whether targets are divided by their standard deviation, so that noise and signal are in units of the variance of
+        /// the targets. Their mean is subtracted in any case.
+        normalize_y: bool = true, Domain::Flag, Fit;
+    }
+    besides {}
+}
+
+description! {
+    /// Parameters of Gaussian-process classification with an exact kernel.
+    pub struct ExactGpClassifierSpec {
+        /// Concentration of the labels' Dirichlet law: small values trust labels.
+        alpha: f64 = 0.01, Domain::POSITIVE, Fit;
+        /// Factor of the kernel; none takes the variance of the transformed labels.
+        signal: Option<f64> = None, Domain::Optional(&Domain::POSITIVE), Fit;
+        /// Draws from the posteriors for probabilities.
+        n_draws: usize = 512, Domain::COUNT, Size;
+    }
+    besides {}
+}
+
+impl ExactGpRegressorSpec {
+    /// A process with this kernel.
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    pub fn on(&self, kernel: Arc<dyn Kernel>) -> Result<ExactGpRegressor> {
+        self.check_parameters()?;
+        let process = ExactGpRegressor::new(kernel, self.noise)?.with_signal_variance(self.signal)?;
+        Ok(process.with_normalized_targets(self.normalize_y))
+    }
+}
+
+const GP_REGRESSOR: &str = "exact_gp_regressor";
+const GP_CLASSIFIER: &str = "exact_gp_classifier";
+
+pub(in crate::model) const REGRESSION: ModelEntry = ModelEntry::new(
+    GP_REGRESSOR,
+    "exact Gaussian process regression",
+    "What Gaussian process regression on features approximates, for some thousands of rows.",
+    "exact-gp",
+    ExactGpRegressorSpec::PARAMETERS,
+    load::<ExactGpRegressorModel, ExactGpRegressorModel>,
+    Describing::InDouble(describe_regressor),
+)
+.answering(Answers::DEVIATIONS)
+.on(Needs::Kernel);
+
+fn describe_regressor(asked: &Asked<'_, f64>) -> Result<Box<dyn FitAny<f64>>> {
+    Ok(Box::new(asked.spec::<ExactGpRegressorSpec>()?.on(Arc::new(asked.kernel()?))?))
+}
+
+pub(in crate::model) const CLASSIFICATION: ModelEntry = ModelEntry::new(
+    GP_CLASSIFIER,
+    "exact Gaussian process classification",
+    "What Gaussian process classification on features approximates, for some thousands of rows.",
+    "exact-gp",
+    ExactGpClassifierSpec::PARAMETERS,
+    load::<ExactGpClassifierModel, ExactGpClassifierModel>,
+    Describing::InDouble(describe_classifier),
+)
+.classification()
+.answering(Answers::PROBABILITIES)
+.on(Needs::Kernel);
+
+fn describe_classifier(asked: &Asked<'_, f64>) -> Result<Box<dyn FitAny<f64>>> {
+    let spec: ExactGpClassifierSpec = asked.spec()?;
+    let process = ExactGpClassifier::new(Arc::new(asked.kernel()?), spec.alpha)?
+        .with_classes(asked.classes())?
+        .with_samples(spec.n_draws, asked.seed())?
+        .with_signal_variance(spec.signal)?;
+    Ok(Box::new(process))
+}
+
+/// A file has rows and targets; the factor, which would take `n²/2` numbers, is computed again when it is read.
+impl Fitted for ExactGpRegressorModel {
+    on_kernel!(GP_REGRESSOR);
+    regresses!(Predict::predict);
+
+    fn variances(&self, rows: ArrayView2<'_, f64>) -> Result<(Array2<f64>, Vec<f64>)> {
+        Ok((self.predict_with_variance(rows)?.1, self.observation_variances()))
+    }
+
+    fn sentences(&self) -> Vec<String> {
+        process_in_words(self.report(), self.log_marginal_likelihood())
+    }
+
+    fn to_stored(&self) -> Result<Stored> {
+        let (data, signal, noise, normalised) = self.parts();
+        let mut header = Header::of_kernel(GP_REGRESSOR, self.input_dim(), self.kernel().description())?;
+        header.insert("signal", &signal)?;
+        header.insert("noise", &noise)?;
+        header.insert("normalised", &normalised)?;
+        Ok(Stored::new(header)
+            .with("rows", matrix(data.rows.view())?)
+            .with("targets", matrix(data.targets.view())?)
+            .with("weights", Tensor::of(vec![data.weights.len()], data.weights.iter().copied())?))
+    }
+}
+
+impl Load for ExactGpRegressorModel {
+    fn load(stored: &Stored) -> Result<Self> {
+        let header = &stored.header;
+        let process = ExactGpRegressor::new(kernel(stored)?, header.part("noise")?)?
+            .with_signal_variance(header.part("signal")?)?
+            .with_normalized_targets(header.part("normalised")?);
+        let (rows, targets, weights) = data(stored, "targets")?;
+        process.fit_stream(
+            &mut InMemory::new(rows.view(), targets.view())?.with_weights(weights.view())?,
+            &mut Context::default(),
+        )
+    }
+}
+
+/// As [`ExactGpRegressorModel`].
+impl Fitted for ExactGpClassifierModel {
+    on_kernel!(GP_CLASSIFIER);
+    gives_probabilities!(self, rows => self.probabilities(rows));
+
+    fn sentences(&self) -> Vec<String> {
+        vec![format!("one process per class, {} in all, solved again from the rows in the file", self.classes())]
+    }
+
+    fn to_stored(&self) -> Result<Stored> {
+        let (data, alpha, signal, sampling) = self.parts();
+        let mut header = Header::of_kernel(GP_CLASSIFIER, self.input_dim(), self.kernel().description())?;
+        header.insert("alpha", &alpha)?;
+        header.insert("signal", &signal)?;
+        header.insert("classes", &self.classes())?;
+        header.insert("samples", &sampling.samples)?;
+        header.insert("seed", &sampling.seed)?;
+        Ok(Stored::new(header)
+            .with("rows", matrix(data.rows.view())?)
+            .with("labels", matrix(data.targets.view())?)
+            .with("weights", Tensor::of(vec![data.weights.len()], data.weights.iter().copied())?))
+    }
+}
+
+impl Load for ExactGpClassifierModel {
+    /// Classes and samples are believed as far as rows of the file and common sense go: each takes memory.
+    fn load(stored: &Stored) -> Result<Self> {
+        let header = &stored.header;
+        let (rows, labels, weights) = data(stored, "labels")?;
+        let believed = |name: &str, most: usize| {
+            let found: usize = header.part(name)?;
+            if found > most {
+                return Err(malformed(format!("`{name}` is {found}, expected at most {most}")));
+            }
+            Ok(found)
+        };
+        let (classes, samples) = (believed("classes", rows.nrows().max(2))?, believed("samples", 1 << 20)?);
+        let process = ExactGpClassifier::new(kernel(stored)?, header.part("alpha")?)?
+            .with_classes(classes)?
+            .with_samples(samples, Seed::new(header.part("seed")?))?
+            .with_signal_variance(header.part::<Option<f64>>("signal")?)?;
+        process.fit_stream(
+            &mut InMemory::new(rows.view(), labels.view())?.with_weights(weights.view())?,
+            &mut Context::default(),
+        )
     }
 }

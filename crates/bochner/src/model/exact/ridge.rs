@@ -1,11 +1,15 @@
 use super::operator::KernelOperator;
-use super::{Gathered, expand, gather, kernel_triangle, tile_mut};
+use super::{Gathered, expand, gather, kernel, kernel_triangle, matrix, tile_mut};
 use crate::context::Context;
 use crate::error::{Result, check_dim, check_non_negative};
 use crate::interrupt;
 use crate::kernel::Kernel;
 use crate::linalg::Lower;
-use crate::model::{Fit, Predict};
+use crate::model::kinds::{Load, ModelEntry, compared, load, on_kernel, regresses};
+use crate::model::request::{Asked, Describing, FitAny, Needs};
+use crate::model::{Fit, Fitted, Predict};
+use crate::parameter::{Domain, description};
+use crate::persist::{Header, Stored};
 use crate::rows::RowSource;
 use crate::solve::{ConjugateGradients, SolveReport, conjugate_gradients, factorise};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
@@ -189,5 +193,67 @@ impl Predict for KernelRidgeModel {
     fn predict_into(&self, rows: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<()> {
         let shift = vec![0.0; self.output_dim()];
         expand(&*self.kernel, rows, self.rows.view(), &self.coefficients, &shift, out)
+    }
+}
+
+description! {
+    /// Parameters of kernel ridge regression.
+    pub struct KernelRidgeSpec {
+        /// Penalty.
+        alpha: f64 = 1.0, Domain::NON_NEGATIVE, Fit;
+        /// Bytes that may be used. Where the kernel matrix does not fit, conjugate gradients take the place of its
+        /// factorisation; without a budget they do beyond 20,000 rows.
+        memory_budget: Option<u64> = None, Domain::Optional(&Domain::COUNT), Size;
+    }
+    besides {}
+}
+
+impl KernelRidgeSpec {
+    /// A regression with this kernel.
+    ///
+    /// # Errors
+    /// Parameters out of range, named.
+    pub fn on(&self, kernel: Arc<dyn Kernel>) -> Result<KernelRidge> {
+        self.check_parameters()?;
+        KernelRidge::new(kernel, self.alpha)
+    }
+}
+
+const KIND: &str = "exact_kernel_ridge";
+
+pub(in crate::model) const ENTRY: ModelEntry = ModelEntry::new(
+    KIND,
+    "exact kernel ridge regression",
+    "What ridge regression on features approximates, for some thousands of rows.",
+    "exact-ridge",
+    KernelRidgeSpec::PARAMETERS,
+    load::<KernelRidgeModel, KernelRidgeModel>,
+    Describing::InDouble(describe),
+)
+.on(Needs::Kernel);
+
+fn describe(asked: &Asked<'_, f64>) -> Result<Box<dyn FitAny<f64>>> {
+    Ok(Box::new(asked.spec::<KernelRidgeSpec>()?.on(Arc::new(asked.kernel()?))?))
+}
+
+impl Fitted for KernelRidgeModel {
+    on_kernel!(KIND);
+    regresses!(Predict::predict);
+
+    fn sentences(&self) -> Vec<String> {
+        compared(self.rows().nrows(), self.report())
+    }
+
+    fn to_stored(&self) -> Result<Stored> {
+        let mut header = Header::of_kernel(KIND, self.input_dim(), self.kernel().description())?;
+        header.insert("report", self.report())?;
+        Ok(Stored::new(header).with("rows", matrix(self.rows())?).with("coefficients", matrix(self.coefficients())?))
+    }
+}
+
+impl Load for KernelRidgeModel {
+    fn load(stored: &Stored) -> Result<Self> {
+        let (rows, coefficients) = (stored.matrix("rows")?, stored.matrix("coefficients")?);
+        KernelRidgeModel::from_parts(kernel(stored)?, rows, coefficients, stored.header.part("report")?)
     }
 }

@@ -1,4 +1,11 @@
-//! The kinds of models that files hold, one line each; beside every kind its parameters, its answers and its file.
+//! What every door knows of a kind of model, and what kinds share: their answers and their files.
+//!
+//! ```
+//! use bochner::model::ModelEntry;
+//! let ridge = ModelEntry::named("ridge")?;
+//! assert!(!ridge.answers.deviations && ridge.entry.parameter("alpha").is_ok());
+//! # Ok::<(), bochner::Error>(())
+//! ```
 
 /// What models on a map `M` say of it.
 macro_rules! on_map {
@@ -59,7 +66,7 @@ macro_rules! classifies {
 /// The same, where the numbers are probabilities.
 macro_rules! gives_probabilities {
     ($self:ident, $rows:ident => $values:expr) => {
-        classifies!();
+        $crate::model::kinds::classifies!();
 
         fn values(&$self, $rows: ndarray::ArrayView2<'_, f64>) -> crate::error::Result<ndarray::Array2<f64>> {
             $values
@@ -71,24 +78,20 @@ macro_rules! gives_probabilities {
     };
 }
 
-mod exact;
-mod kernel_svm;
-mod local_gp;
-mod operator;
-mod process;
-mod ridge;
-mod svm;
+pub(crate) use {classifies, gives_probabilities, on_kernel, on_map, regresses};
 
-pub use exact::{ExactGpClassifierSpec, ExactGpRegressorSpec, ExactOperatorRidgeSpec, KernelRidgeSpec};
-pub(crate) use kernel_svm::KIND as KERNEL_SVM;
-pub use kernel_svm::KernelSvmSpec;
-pub use local_gp::LocalGpSpec;
-pub use operator::{OperatorRidgeClassifierSpec, OperatorRidgeSpec, OperatorSolverName};
-pub use process::{GpClassifierSpec, GpRegressorSpec, Inference, LengthScaleSearch};
-pub use ridge::{RidgeSolverName, RidgeSpec};
-pub use svm::SvmSpec;
+pub use super::exact::{ExactGpClassifierSpec, ExactGpRegressorSpec, KernelRidgeSpec};
+pub use super::gp_classification::{GpClassifierSpec, Inference};
+pub use super::gp_regression::{GpRegressorSpec, LengthScaleSearch};
+pub use super::kernel_svm::KernelSvmSpec;
+pub use super::local_gp::LocalGpSpec;
+pub use super::operator_exact::ExactOperatorRidgeSpec;
+pub use super::operator_ridge::{OperatorRidgeClassifierSpec, OperatorRidgeSpec, OperatorSolverName};
+pub use super::ridge::{RidgeSolverName, RidgeSpec};
+pub use super::svm::SvmSpec;
 
-use super::{Fitted, Predict};
+use super::request::{Describing, FitRequest, LossesFn, Needs, SumsFn};
+use super::{Fitted, KINDS, Predict};
 use crate::error::{Error, Result};
 use crate::parameter::{Entry, Parameter, Sort, words};
 use crate::persist::{Stored, malformed};
@@ -97,24 +100,6 @@ use crate::solve::SolveReport;
 use crate::words::count;
 use ndarray::{Array2, ArrayView2};
 use std::sync::Arc;
-
-/// All kinds: the first of an option and a task is the one that `--model` means.
-pub static KINDS: &[ModelEntry] = &[
-    ridge::REGRESSION,
-    ridge::CLASSIFICATION,
-    svm::ENTRY,
-    kernel_svm::ENTRY,
-    process::REGRESSION,
-    process::CLASSIFICATION,
-    local_gp::ENTRY,
-    process::VARIATIONAL,
-    operator::REGRESSION,
-    operator::CLASSIFICATION,
-    exact::RIDGE,
-    exact::REGRESSION,
-    exact::CLASSIFICATION,
-    exact::OPERATOR,
-];
 
 words! {
     /// What a model learns.
@@ -152,37 +137,109 @@ pub struct ModelEntry {
     pub task: Task,
     /// What it can answer.
     pub answers: Answers,
-    /// Whether all its arithmetic is in double precision.
-    pub only_double: bool,
+    /// What it is fitted on.
+    pub needs: Needs,
+    /// The one number that a search finds for it; `None` for kinds that `bochner fit` does not make.
+    pub penalty: Option<Penalty>,
+    /// Whether it learns from rows in the order of the source, so that sorted ones should be shuffled first.
+    pub ordered: bool,
     pub(crate) load: Loader,
+    pub(crate) describe: Describing,
+    pub(crate) sums: Option<(SumsFn<f32>, SumsFn<f64>)>,
+    pub(crate) losses: Option<(LossesFn<f32>, LossesFn<f64>)>,
+}
+
+/// The one number that a search finds for a kind of model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Penalty {
+    /// What people call it.
+    pub word: &'static str,
+    /// Values to try, the smoothest function first; empty where those of a ridge regression serve.
+    pub tried: &'static [f64],
+    /// What it is where too few rows are there to try any of them.
+    pub otherwise: f64,
+}
+
+impl Penalty {
+    /// What weighs the coefficients of a ridge regression.
+    pub(crate) const RIDGE: Penalty = Penalty { word: "penalty", tried: &[], otherwise: 0.1 };
 }
 
 type Loader = fn(&Stored) -> Result<Arc<dyn Fitted>>;
 
 impl ModelEntry {
-    /// A regression that answers values.
-    const fn new(
+    /// A regression on features that answers values.
+    pub(super) const fn new(
         name: &'static str,
         title: &'static str,
         about: &'static str,
         option: &'static str,
         parameters: &'static [Parameter],
         load: Loader,
+        describe: Describing,
     ) -> Self {
-        let entry = Entry { name, aliases: &[], title, about, parameters, sort: Sort::Model };
-        ModelEntry { entry, option, task: Task::Regression, answers: Answers::VALUES, only_double: false, load }
+        ModelEntry {
+            entry: Entry::new(Sort::Model, name, title, about, parameters),
+            option,
+            task: Task::Regression,
+            answers: Answers::VALUES,
+            needs: Needs::Map,
+            penalty: None,
+            ordered: false,
+            load,
+            describe,
+            sums: None,
+            losses: None,
+        }
     }
 
-    const fn classification(self) -> Self {
+    pub(super) const fn classification(self) -> Self {
         ModelEntry { task: Task::Classification, ..self }
     }
 
-    const fn in_double(self) -> Self {
-        ModelEntry { only_double: true, ..self }
+    pub(super) const fn answering(self, answers: Answers) -> Self {
+        ModelEntry { answers, ..self }
     }
 
-    const fn answering(self, answers: Answers) -> Self {
-        ModelEntry { answers, ..self }
+    pub(super) const fn on(self, needs: Needs) -> Self {
+        ModelEntry { needs, ..self }
+    }
+
+    /// Made by `bochner fit`, which finds one number for it.
+    pub(super) const fn penalized(self, penalty: Penalty) -> Self {
+        ModelEntry { penalty: Some(penalty), ..self }
+    }
+
+    pub(super) const fn summed(self, single: SumsFn<f32>, double: SumsFn<f64>) -> Self {
+        ModelEntry { sums: Some((single, double)), ..self }
+    }
+
+    pub(super) const fn compared(self, single: LossesFn<f32>, double: LossesFn<f64>) -> Self {
+        ModelEntry { losses: Some((single, double)), ..self }
+    }
+
+    /// Whether all its arithmetic is in double precision.
+    pub fn only_double(&self) -> bool {
+        matches!(self.describe, Describing::InDouble(_))
+    }
+
+    /// Whether it is solved from sums over rows, which may be saved and merged.
+    pub fn has_sums(&self) -> bool {
+        self.sums.is_some()
+    }
+
+    /// What [`FitRequest::losses`] are, for people.
+    pub fn loss_in_words(&self) -> &'static str {
+        match self.task {
+            _ if self.answers.probabilities => "mean negative log likelihood",
+            Task::Classification if self.losses.is_none() => "share of wrong classes",
+            _ => "mean squared error",
+        }
+    }
+
+    /// A model of this kind, with the parameters that it has by default.
+    pub fn request(&'static self) -> FitRequest {
+        FitRequest::new(self)
     }
 
     /// The kind that files call `name`.
@@ -227,7 +284,7 @@ pub(crate) trait Load: Fitted + Sized {
 }
 
 /// A model in the precision of the file.
-fn load<S: Load, D: Load>(stored: &Stored) -> Result<Arc<dyn Fitted>> {
+pub(super) fn load<S: Load, D: Load>(stored: &Stored) -> Result<Arc<dyn Fitted>> {
     match stored.header.dtype.as_str() {
         "f32" => Ok(Arc::new(S::load(stored)?)),
         "f64" => Ok(Arc::new(D::load(stored)?)),
@@ -236,16 +293,16 @@ fn load<S: Load, D: Load>(stored: &Stored) -> Result<Arc<dyn Fitted>> {
 }
 
 /// The same of a model that may have complex features.
-fn load_complex<S: Load, D: Load, CS: Load, CD: Load>(stored: &Stored) -> Result<Arc<dyn Fitted>> {
+pub(super) fn load_complex<S: Load, D: Load, CS: Load, CD: Load>(stored: &Stored) -> Result<Arc<dyn Fitted>> {
     if stored.header.part("complex")? { load::<CS, CD>(stored) } else { load::<S, D>(stored) }
 }
 
-fn answers<M: Predict>(model: &M, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+pub(super) fn answers<M: Predict>(model: &M, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
     Ok(model.predict(rows.mapv(M::Real::from_f64).view())?.mapv(Real::to_f64))
 }
 
 /// Sentences about a linear system that was solved.
-fn solver_in_words(report: &SolveReport) -> Vec<String> {
+pub(super) fn solver_in_words(report: &SolveReport) -> Vec<String> {
     let mut words = vec![match report.solver.as_str() {
         "cholesky" | "path" => "coefficients are exact, from a factorisation of the Gram matrix".to_owned(),
         "dual" => "coefficients are exact, from the inner products of all rows".to_owned(),
@@ -263,14 +320,14 @@ fn solver_in_words(report: &SolveReport) -> Vec<String> {
     words
 }
 
-fn process_in_words(report: &SolveReport, log_marginal_likelihood: f64) -> Vec<String> {
+pub(super) fn process_in_words(report: &SolveReport, log_marginal_likelihood: f64) -> Vec<String> {
     let mut words = solver_in_words(report);
     words.push(format!("the logarithm of the marginal likelihood is {log_marginal_likelihood:.1}"));
     words
 }
 
 /// What a model that compares rows says first.
-fn compared(rows: usize, report: &SolveReport) -> Vec<String> {
+pub(super) fn compared(rows: usize, report: &SolveReport) -> Vec<String> {
     let mut words = vec![format!("new rows are compared with {} rows in the file", count(rows))];
     words.extend(solver_in_words(report));
     words
