@@ -7,7 +7,7 @@ use crate::error::{Error, Result, check_count};
 use crate::feature::spec::Candidate;
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, Kernel};
-use crate::parameter::{Domain, description, words};
+use crate::parameter::{Domain, Value, description, words};
 use crate::projection::{DenseGaussian, Projection, Rademacher, Sampling, Srht};
 use crate::random::Seed;
 use crate::scalar::{Real, Scalar};
@@ -193,6 +193,8 @@ impl PolynomialSpec {
 const TREE_DEGREE: u32 = 4;
 
 impl Describe for PolynomialSpec {
+    const LOWER_DEGREES: &'static [(&'static str, Value)] = &[("degree", Value::Whole(3)), ("coef0", Value::Real(1.0))];
+
     fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
         use {SketchKind as S, Weights as W};
         let AnyKernel::Polynomial(k) = kernel else { return Ok(Vec::new()) };

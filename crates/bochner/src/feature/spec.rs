@@ -16,6 +16,11 @@ use std::sync::Arc;
 ///
 /// Every kind of map has a plain struct of parameters that implements this trait; [`Spec`] is the sum of them.
 pub trait Describe: Clone + Into<Spec> {
+    /// Parameters that centred rows may need besides the defaults: even functions, and polynomials without lower degrees,
+    /// learn no slope from them.
+    #[doc(hidden)]
+    const LOWER_DEGREES: &'static [(&'static str, Value)] = &[];
+
     /// Fills in what depends on data (a median length scale, an allocation); the default has nothing to fill in.
     ///
     /// # Errors
@@ -250,6 +255,14 @@ macro_rules! specs {
             /// All kinds of maps, with the names of the kernels they estimate: the first of several is the one to take.
             pub const KINDS: &'static [(Entry, &'static [&'static str])] =
                 &[$((super::$parameters::ENTRY, super::$parameters::KERNELS),)*];
+
+            /// Parameters that centred rows may need besides the defaults: even functions, and polynomials without lower degrees,
+            /// learn no slope from them.
+            pub fn lower_degrees(&self) -> &'static [(&'static str, Value)] {
+                match self {
+                    $(Spec::$variant(_) => super::$parameters::LOWER_DEGREES,)*
+                }
+            }
 
             /// Every map of the library that estimates `kernel` on rows like `rows`: spherical features join the polynomial
             /// sketches where all rows have length 1.

@@ -4,7 +4,7 @@ use crate::feature::spec::{Candidate, unit_pattern};
 use crate::feature::{Describe, DynMap};
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, Kernel};
-use crate::parameter::{Domain, description, words};
+use crate::parameter::{Domain, Value, description, words};
 use crate::projection::{DenseGaussian, HadamardChain, MatrixFree, Projection};
 use crate::random::Seed;
 use crate::scalar::Real;
@@ -251,6 +251,8 @@ impl Kernel for Encoded {
 }
 
 impl Describe for OpticalSpec {
+    const LOWER_DEGREES: &'static [(&'static str, Value)] = &[("bias", Value::Real(1.0))];
+
     fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
         let AnyKernel::Optical(k) = kernel else { return Ok(Vec::new()) };
         let (exponent, bias) = (k.exponent(), k.bias());
