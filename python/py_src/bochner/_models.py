@@ -483,6 +483,11 @@ class AccumulatingClassification(Classification, Accumulating):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
+        """Add rows to those of earlier calls; the result is that of one `fit` to all of them.
+
+        What depends on data (a median length scale) is found on the rows of the first call. After `fit`, and in a
+        pickled copy, there are no sums to add to: it starts anew, with a warning.
+        """
         known = getattr(self, "classes_", None) if classes is None else classes
         first = self._starts()
         if first and known is None:

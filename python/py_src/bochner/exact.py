@@ -84,12 +84,6 @@ class KernelSVC(_signatures.KernelSvmModel, _Exact, Classification):
     """
 
     _unit = "steps"
-    support_vectors_ = learned("support_vectors", "ndarray of shape (n_support, n_features)", "These rows.")
-    dual_coef_ = learned(
-        "coefficients",
-        "ndarray of shape (n_support, n_pairs)",
-        "Their coefficients, positive for the first class of a pair; pairs are (0, 1), (0, 2), ..., (1, 2), ...",
-    )
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         self._fit(X, y)
@@ -106,6 +100,13 @@ class KernelSVC(_signatures.KernelSvmModel, _Exact, Classification):
     def support_(self) -> NDArray[np.intp]:
         """ndarray of shape (n_support,): Numbers of the rows that support a plane."""
         return np.array(self._model().learned("support"), dtype=np.intp)
+
+    support_vectors_ = learned("support_vectors", "ndarray of shape (n_support, n_features)", "These rows.")
+    dual_coef_ = learned(
+        "coefficients",
+        "ndarray of shape (n_support, n_pairs)",
+        "Their coefficients, positive for the first class of a pair; pairs are (0, 1), (0, 2), ..., (1, 2), ...",
+    )
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
