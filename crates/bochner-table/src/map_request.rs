@@ -210,7 +210,7 @@ impl MapRequest {
         })
     }
 
-    /// The same map with [lower degrees](bochner::feature::MapKind::LOWER_DEGREES), to be tried too where only its kernel was
+    /// The same map with [lower degrees](bochner::feature::Spec::lower_degrees), to be tried too where only its kernel was
     /// named and none of their parameters set.
     pub(crate) fn with_lower_degrees(&self, spec: &Spec) -> Result<Option<Spec>> {
         let parameters = spec.lower_degrees();

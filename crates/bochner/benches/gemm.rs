@@ -5,7 +5,7 @@
 use bochner::Complex;
 use bochner::linalg::gemm::{Packed, Panels, matmul_nn, matmul_nt, product};
 use bochner::linalg::{Kernels, Tile, TileMut, Workspace};
-use bochner::projection::{Gaussian, MatrixFree, Projection, Rademacher, panels};
+use bochner::projection::{DenseGaussian, MatrixFree, Projection, Rademacher, panels};
 use bochner::random::{Role, Seed, Stream};
 use bochner::scalar::{Real, Scalar};
 use rayon::prelude::*;
@@ -119,7 +119,7 @@ fn sources<R: Real, O: Scalar<Real = R>>() {
     }
     if wanted("matrix-free") {
         // A sixteenth of 16,384 outputs: the time per output does not depend on their number.
-        dense("matrix-free stored", 1_000, 64, &Gaussian::<R, O>::new(seed, 16_384, 1_024).unwrap());
+        dense("matrix-free stored", 1_000, 64, &DenseGaussian::<R, O>::new(seed, 16_384, 1_024).unwrap());
         dense("matrix-free", 1_000, 1_024, &MatrixFree::<R, O>::new(seed, 16_384, 1_024).unwrap());
     }
 }

@@ -1,7 +1,7 @@
 //! The catalogue: every map, kernel and model of the library with its name, parameters, defaults and words.
 //!
-//! Doors read what exists here and nowhere else. A new map is listed by one line in `feature/spec.rs`, a kernel by one in
-//! `kernel/any.rs`, a model by one in `model/mod.rs`.
+//! Doors read what exists here and nowhere else. A new map is listed by one line in `feature/mod.rs`, a kernel by one in
+//! `kernel/mod.rs`, a model by one in `model/mod.rs`.
 //!
 //! ```
 //! use bochner::catalogue;
@@ -14,7 +14,7 @@
 use crate::feature::Spec;
 use crate::kernel::{AnyKernel, OperatorKernel};
 pub use crate::model::{Answers, ModelEntry, Needs, Penalty, Task};
-pub use crate::parameter::{Domain, Entry, Parameter, Purpose, Value, Word};
+pub use crate::parameter::{Domain, Entry, Parameter, Purpose, Sort, Value, Word};
 use serde_json::json;
 
 /// Kinds of feature maps.

@@ -134,6 +134,16 @@ impl Value {
         serde_json::to_value(value).and_then(serde_json::from_value).unwrap_or(Value::None)
     }
 
+    /// Reads something that is written as one of several sorts of values.
+    pub(crate) fn read<'de, T, D: serde::Deserializer<'de>>(
+        deserializer: D,
+        expected: &str,
+        as_one: impl FnOnce(&Value) -> Option<T>,
+    ) -> std::result::Result<T, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        as_one(&value).ok_or_else(|| serde::de::Error::custom(format!("invalid value: {value}, expected {expected}")))
+    }
+
     /// Round numbers as they were given, others with four digits.
     pub(crate) fn short(&self) -> String {
         match self.number() {
@@ -198,6 +208,20 @@ pub struct Entry {
     pub about: &'static str,
     /// What it can be told.
     pub parameters: &'static [Parameter],
+    /// What it is one of.
+    #[serde(skip)]
+    pub sort: Sort,
+}
+
+/// What the catalogue lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sort {
+    /// Feature maps, whose titles are plurals.
+    Map,
+    /// Kernels, whose titles are what stands before the word.
+    Kernel,
+    /// Models.
+    Model,
 }
 
 impl Entry {
@@ -208,13 +232,41 @@ impl Entry {
     pub fn parameter(&self, name: &str) -> Result<&'static Parameter> {
         self.parameters.iter().find(|parameter| parameter.name == name).ok_or_else(|| {
             let known: Vec<&str> = self.parameters.iter().map(|parameter| parameter.name).collect();
-            Error::Unsupported {
-                what: "parameter",
-                reason: match known.is_empty() {
-                    true => format!("{} have no parameter {name}, and no others", self.title),
-                    false => format!("{} have no parameter {name}; theirs are {}", self.title, known.join(", ")),
-                },
-            }
+            let (have, theirs) = match self.sort {
+                Sort::Map => (format!("{} have", self.title), "theirs are"),
+                Sort::Kernel => (format!("the {} kernel has", self.title), "it has"),
+                Sort::Model => (format!("{} has", self.title), "it has"),
+            };
+            let others =
+                if known.is_empty() { ", and no others".into() } else { format!("; {theirs} {}", known.join(", ")) };
+            Error::Unsupported { what: "parameter", reason: format!("{have} no parameter {name}{others}") }
+        })
+    }
+
+    /// An entry of something that has had no other name.
+    pub(crate) const fn new(
+        sort: Sort,
+        name: &'static str,
+        title: &'static str,
+        about: &'static str,
+        parameters: &'static [Parameter],
+    ) -> Self {
+        Entry { name, aliases: &[], title, about, parameters, sort }
+    }
+
+    /// The one of this name.
+    ///
+    /// # Errors
+    /// `what` is none of them, with all there are.
+    pub(crate) fn named<'a>(
+        mut all: impl Iterator<Item = &'a Entry> + Clone,
+        what: &'static str,
+        name: &str,
+    ) -> Result<&'a Entry> {
+        let known = all.clone();
+        all.find(|entry| entry.is_called(name)).ok_or_else(|| {
+            let known: Vec<&str> = known.map(|entry| entry.name).collect();
+            Error::parameter(what, format!("one of {}", known.join(", ")), name)
         })
     }
 
@@ -417,7 +469,34 @@ pub(crate) use parameters;
 
 /// Defines a plain struct of parameters that is stored in files: fields with their sentences, defaults and domains; a list
 /// of them; and a check of all. `besides` lists fields that are no parameters.
+///
+/// `map` makes it the description of a feature map: a seed, an entry in the catalogue with the name, the title and a sentence,
+/// and the names of the kernels the map is for.
 macro_rules! description {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident { $($parameters:tt)* }
+        map $word:literal for [$($kernel:literal),*], $title:literal: $about:literal;
+        $(besides { $($besides:tt)* })?
+    ) => {
+        $crate::parameter::description! {
+            $(#[$meta])*
+            pub struct $name { $($parameters)* }
+            besides {
+                $($($besides)*)?
+                /// Where the draws start from.
+                seed: u64 = 0;
+            }
+        }
+
+        impl $name {
+            /// What every door knows of this kind of map.
+            pub const ENTRY: $crate::parameter::Entry =
+                $crate::parameter::Entry::new($crate::parameter::Sort::Map, $word, $title, $about, Self::PARAMETERS);
+            /// Names of the kernels it estimates.
+            pub const KERNELS: &'static [&'static str] = &[$($kernel),*];
+        }
+    };
     (
         $(#[$meta:meta])*
         pub struct $name:ident {

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from bochner import _bochner, _signatures
-from bochner._catalogue import Documented, documented
+from bochner._catalogue import CATALOGUE, Documented, camel, documented
 from bochner._checks import plain, same_dtype
 
 __all__ = [
@@ -237,6 +237,18 @@ class Helmholtz(_signatures.HelmholtzKernel, OperatorKernel):
     array([[1., 0.],
            [0., 1.]])
     """
+
+
+def _declared(name: str, about: str) -> type[Kernel]:
+    """The class of a kernel that needs nothing besides what the catalogue says of it."""
+    return type(name, (getattr(_signatures, f"{name}Kernel"), Kernel), {"__doc__": about, "__module__": __name__})
+
+
+# A kernel that is new in the catalogue has a class without a line here.
+_ABOUT = {camel(entry["name"]): entry["about"] for entry in CATALOGUE["kernels"]}
+_NEW = {name: _declared(name, about) for name, about in _ABOUT.items() if name not in __all__}
+globals().update(_NEW)
+__all__ += sorted(_NEW)
 
 
 def __getattr__(name: str) -> Any:

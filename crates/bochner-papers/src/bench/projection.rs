@@ -2,7 +2,7 @@
 
 use super::*;
 use bochner::linalg::Workspace;
-use bochner::projection::{Gaussian, Projection};
+use bochner::projection::{DenseGaussian, Projection};
 
 const DIM: usize = 784;
 const WIDTH: usize = 4096;
@@ -43,7 +43,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
 /// Seconds of projecting rows tile by tile, as maps do.
 fn project<R: Real>(bench: &Bench<'_>, n: usize) -> Outcome<f64> {
     bench.at(format!("dense projection, {}", R::NAME))?;
-    let projection = Gaussian::<R>::new(Seed::new(2), DIM, WIDTH)?;
+    let projection = DenseGaussian::<R>::new(Seed::new(2), DIM, WIDTH)?;
     let (rows, _) = normals::<R>(n, DIM, 1).into_raw_vec_and_offset();
     let mut out = vec![R::ZERO; n * WIDTH];
     let tile = 96;

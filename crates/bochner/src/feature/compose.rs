@@ -1,7 +1,7 @@
 use super::FeatureMap;
 use crate::error::{Error, Result, check_dim};
 use crate::linalg::{Tile, TileMut, Workspace};
-use crate::projection::{Projection, panels};
+use crate::projection::{Parts, Projection, panels};
 use crate::scalar::{Real, Scalar};
 
 /// Real and imaginary parts of a complex map side by side: all real parts, then all imaginary parts (CtR).
@@ -39,7 +39,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R::Complex>> FeatureMap for Compl
 
     fn map_tile(&self, rows: Tile<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let (re, im) = out.split_columns_at(self.inner.output_dim());
-        self.inner.map_tile_split(rows, re, im, work);
+        self.inner.map_tile_split(rows, Parts::new(re, im), work);
     }
 
     fn check_tile(&self, rows: Tile<'_, R>) -> Result<()> {
@@ -122,24 +122,6 @@ impl<M: FeatureMap> FeatureMap for Concat<M> {
         }
     }
 
-    fn map_tile_split(
-        &self,
-        rows: Tile<'_, M::Real>,
-        mut re: TileMut<'_, M::Real>,
-        mut im: TileMut<'_, M::Real>,
-        work: &mut Workspace<M::Real>,
-    ) {
-        let mut start = 0;
-        for (weight, part) in &self.parts {
-            let end = start + part.output_dim();
-            let (mut re, mut im) = (re.columns_mut(start..end), im.columns_mut(start..end));
-            part.map_tile_split(rows, re.reborrow(), im.reborrow(), work);
-            scale_tile(&mut re, *weight);
-            scale_tile(&mut im, *weight);
-            start = end;
-        }
-    }
-
     fn check_tile(&self, rows: Tile<'_, M::Real>) -> Result<()> {
         self.parts.iter().try_for_each(|(_, part)| part.check_tile(rows))
     }
@@ -154,19 +136,23 @@ impl<M: FeatureMap> FeatureMap for Concat<M> {
 /// With `scale = m^{-1/2}` inner products of the outputs estimate `⟨x, y⟩`: a linear map that may be applied once, stored,
 /// and reused in place of the rows.
 #[derive(Debug, Clone)]
-pub struct Measured<P> {
+pub struct ScaledProjection<P> {
     projection: P,
     scale: f64,
 }
 
-impl<R: Real, P: Projection<Real = R, Output = R>> Measured<P> {
+/// The name of [`ScaledProjection`] up to version 0.1.
+#[deprecated(since = "0.2.0", note = "what a plan measures has this name: `ScaledProjection`")]
+pub type Measured<P> = ScaledProjection<P>;
+
+impl<R: Real, P: Projection<Real = R, Output = R>> ScaledProjection<P> {
     /// `scale · projection(x)`.
     ///
     /// # Errors
     /// A scale that is not positive.
     pub fn new(projection: P, scale: f64) -> Result<Self> {
         crate::error::check_positive("scale", scale)?;
-        Ok(Measured { projection, scale })
+        Ok(ScaledProjection { projection, scale })
     }
 
     /// The projection.
@@ -175,7 +161,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Measured<P> {
     }
 }
 
-impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Measured<P> {
+impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for ScaledProjection<P> {
     type Real = R;
     type Output = R;
 
@@ -199,10 +185,24 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Measured<P> {
     }
 }
 
+/// Runs `then` on the features that `first` makes of a tile.
+fn with_features<M: FeatureMap>(
+    first: &M,
+    rows: Tile<'_, M::Real>,
+    work: &mut Workspace<M::Real>,
+    then: impl FnOnce(Tile<'_, M::Output>, &mut Workspace<M::Real>),
+) {
+    let (n, m) = (rows.rows(), first.output_dim());
+    let mut middle = M::Output::lend(work, n * m);
+    first.map_tile(rows, TileMut::new(&mut middle, n, m), work);
+    then(Tile::new(&middle, n, m), work);
+    M::Output::give_back(work, middle);
+}
+
 /// A real projection, then a map of the projected rows: compressive features.
 #[derive(Debug, Clone)]
 pub struct Projected<P, M> {
-    first: Measured<P>,
+    first: ScaledProjection<P>,
     map: M,
 }
 
@@ -213,7 +213,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> Proj
     /// Dimensions that do not fit, or a scale that is not positive.
     pub fn new(projection: P, scale: f64, map: M) -> Result<Self> {
         check_dim("input dimension of the map", projection.output_dim(), map.input_dim())?;
-        Ok(Projected { first: Measured::new(projection, scale)?, map })
+        Ok(Projected { first: ScaledProjection::new(projection, scale)?, map })
     }
 
     /// The projection.
@@ -240,19 +240,11 @@ impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> Feat
     }
 
     fn map_tile(&self, rows: Tile<'_, R>, out: TileMut<'_, M::Output>, work: &mut Workspace<R>) {
-        let (n, m) = (rows.rows(), self.first.output_dim());
-        let mut middle = work.take(n * m);
-        self.first.map_tile(rows, TileMut::new(&mut middle, n, m), work);
-        self.map.map_tile(Tile::new(&middle, n, m), out, work);
-        work.give(middle);
+        with_features(&self.first, rows, work, |middle, work| self.map.map_tile(middle, out, work));
     }
 
-    fn map_tile_split(&self, rows: Tile<'_, R>, re: TileMut<'_, R>, im: TileMut<'_, R>, work: &mut Workspace<R>) {
-        let (n, m) = (rows.rows(), self.first.output_dim());
-        let mut middle = work.take(n * m);
-        self.first.map_tile(rows, TileMut::new(&mut middle, n, m), work);
-        self.map.map_tile_split(Tile::new(&middle, n, m), re, im, work);
-        work.give(middle);
+    fn map_tile_split(&self, rows: Tile<'_, R>, out: Parts<'_, R>, work: &mut Workspace<R>) {
+        with_features(&self.first, rows, work, |middle, work| self.map.map_tile_split(middle, out, work));
     }
 
     fn tile_rows(&self) -> usize {
@@ -271,7 +263,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> Feat
 #[derive(Debug, Clone)]
 pub struct Compact<M, P> {
     map: M,
-    projection: P,
+    second: ScaledProjection<P>,
 }
 
 impl<R: Real, M: FeatureMap<Real = R, Output = R>, P: Projection<Real = R, Output = R>> Compact<M, P> {
@@ -281,7 +273,8 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>, P: Projection<Real = R, Outpu
     /// Dimensions that do not fit.
     pub fn new(map: M, projection: P) -> Result<Self> {
         check_dim("input dimension of the projection", map.output_dim(), projection.input_dim())?;
-        Ok(Compact { map, projection })
+        let scale = 1.0 / (projection.output_dim() as f64).sqrt();
+        Ok(Compact { map, second: ScaledProjection::new(projection, scale)? })
     }
 }
 
@@ -294,19 +287,11 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>, P: Projection<Real = R, Outpu
     }
 
     fn output_dim(&self) -> usize {
-        self.projection.output_dim()
+        self.second.output_dim()
     }
 
-    fn map_tile(&self, rows: Tile<'_, R>, mut out: TileMut<'_, R>, work: &mut Workspace<R>) {
-        let (n, m) = (rows.rows(), self.map.output_dim());
-        let mut middle = work.take(n * m);
-        self.map.map_tile(rows, TileMut::new(&mut middle, n, m), work);
-        let tile = Tile::new(&middle, n, m);
-        for columns in panels(self.output_dim(), self.projection.panel()) {
-            self.projection.project_tile(tile, columns.clone(), out.columns_mut(columns), work);
-        }
-        scale_tile(&mut out, 1.0 / (self.output_dim() as f64).sqrt());
-        work.give(middle);
+    fn map_tile(&self, rows: Tile<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
+        with_features(&self.map, rows, work, |middle, work| self.second.map_tile(middle, out, work));
     }
 
     fn check_tile(&self, rows: Tile<'_, R>) -> Result<()> {

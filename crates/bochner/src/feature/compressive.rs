@@ -1,15 +1,15 @@
-use super::{Describe, Directions, DynComplexMap, DynMap, FourierSpec, Measured, Projected};
+use super::{Describe, Directions, DynComplexMap, DynMap, FeatureMap, FourierSpec, Projected, ScaledProjection};
 use crate::error::{Error, Result, check_count};
-use crate::feature::spec::{Candidate, MapKind};
+use crate::feature::spec::Candidate;
 use crate::kernel::AnyKernel;
-use crate::kernel::{self, Compression, Compressive, Kernel, kernel_matrix};
-use crate::parameter::{Domain, Entry, description, words};
+use crate::kernel::{self, Compression, Compressive, Kernel};
+use crate::parameter::{Domain, description, words};
 use crate::preprocess::LengthScale;
 use crate::projection::{Entries, Orthoprojector, Sampling, Srht};
 use crate::random::Seed;
-use crate::scalar::Real;
+use crate::scalar::{Real, Scalar};
 use crate::variance::{self, Form, Kind, Weights, map_pairs, orthoprojected_dot};
-use ndarray::{Array2, ArrayView2, Zip};
+use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -74,10 +74,8 @@ description! {
         /// Hadamard transform, which is fast in high dimensions.
         orthoprojector: Orthoprojection = Orthoprojection::Gaussian, Domain::Word(Orthoprojection::CHOICES), Draw;
     }
-    besides {
-        /// Where the draws start from.
-        seed: u64 = 0;
-    }
+    map "ortho_projection" for [], "compressed measurements":
+        "Projections of rows on random orthogonal directions, which keep inner products on average.";
 }
 
 impl OrthoProjectionSpec {
@@ -86,21 +84,10 @@ impl OrthoProjectionSpec {
     }
 }
 
-impl MapKind for OrthoProjectionSpec {
-    const ENTRY: Entry = Entry {
-        name: "ortho_projection",
-        aliases: &[],
-        title: "compressed measurements",
-        about: "Projections of rows on random orthogonal directions, which keep inner products on average.",
-        parameters: Self::PARAMETERS,
-    };
-    const KERNELS: &'static [&'static str] = &[];
-}
-
 impl Describe for OrthoProjectionSpec {
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
         with_projector!(self.orthoprojector, self.seed, input_dim, self.outputs(input_dim)?, |p, scale| {
-            Ok(Arc::new(Measured::new(p, scale)?))
+            Ok(Arc::new(ScaledProjection::new(p, scale)?))
         })
     }
 
@@ -179,10 +166,8 @@ description! {
         /// Pairs of cosine and sine, a cosine with a random offset, or complex exponentials (complex output).
         form: Form = Form::CosSin, Domain::Word(Form::CHOICES), Draw;
     }
-    besides {
-        /// Where the draws start from.
-        seed: u64 = 0;
-    }
+    map "compressive" for ["compressive"], "compressive features":
+        "Fourier features of rows that an orthoprojector has compressed.";
 }
 
 /// Label of the seed's child from which frequencies are drawn; the orthoprojector has the seed itself.
@@ -216,22 +201,27 @@ impl CompressiveSpec {
         }
     }
 
+    /// A map of measurements as one of rows.
+    fn behind_projector<R: Real, O: Scalar<Real = R>>(
+        &self,
+        input_dim: usize,
+        map: impl FnOnce(usize) -> Result<Arc<dyn FeatureMap<Real = R, Output = O>>>,
+    ) -> Result<Arc<dyn FeatureMap<Real = R, Output = O>>> {
+        self.scale()?;
+        let m = self.dim(input_dim)?;
+        let map = map(m)?;
+        with_projector!(self.orthoprojector, self.seed, input_dim, m, |p, scale| {
+            Ok(Arc::new(Projected::new(p, scale, map)?))
+        })
+    }
+
     /// Measurements per row of length `input_dim`.
     fn dim(&self, input_dim: usize) -> Result<usize> {
         measurements("compressed_dim", self.compressed_dim, input_dim)
     }
 }
 
-impl MapKind for CompressiveSpec {
-    const ENTRY: Entry = Entry {
-        name: "compressive",
-        aliases: &[],
-        title: "compressive features",
-        about: "Fourier features of rows that an orthoprojector has compressed.",
-        parameters: Self::PARAMETERS,
-    };
-    const KERNELS: &'static [&'static str] = &["compressive"];
-
+impl Describe for CompressiveSpec {
     fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
         let AnyKernel::Compressive(k) = kernel else { return Ok(Vec::new()) };
         let (compressed_dim, length_scale) = (k.output_dim(), LengthScale::Same(k.length_scale()));
@@ -244,9 +234,7 @@ impl MapKind for CompressiveSpec {
         let named = |(name, orthoprojector)| Candidate::new(name, CompressiveSpec { orthoprojector, ..base.clone() });
         Ok(ways.map(named).into())
     }
-}
 
-impl Describe for CompressiveSpec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
         let length_scale = self.length_scale.resolve(sample, Seed::new(self.seed))?;
         Ok(CompressiveSpec { length_scale, ..self.settle(sample.ncols())? })
@@ -258,21 +246,11 @@ impl Describe for CompressiveSpec {
     }
 
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-        self.scale()?;
-        let m = self.dim(input_dim)?;
-        let map = self.fourier().draw::<R>(m)?;
-        with_projector!(self.orthoprojector, self.seed, input_dim, m, |p, scale| {
-            Ok(Arc::new(Projected::new(p, scale, map)?))
-        })
+        self.behind_projector(input_dim, |m| self.fourier().draw::<R>(m))
     }
 
     fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
-        self.scale()?;
-        let m = self.dim(input_dim)?;
-        let map = self.fourier().draw_complex::<R>(m)?;
-        with_projector!(self.orthoprojector, self.seed, input_dim, m, |p, scale| {
-            Ok(Arc::new(Projected::new(p, scale, map)?))
-        })
+        self.behind_projector(input_dim, |m| self.fourier().draw_complex::<R>(m))
     }
 
     /// The limit kernel of a uniformly random row space; see the notes on the estimate.
@@ -294,16 +272,8 @@ impl Describe for CompressiveSpec {
     }
 
     fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        let frequencies = self.fourier().frequencies()? as f64;
         let kernel = limit(x.ncols(), self.dim(x.ncols())?, self.scale()?)?;
-        let at = |factor: f64| kernel_matrix(&kernel, (factor * &x).view(), (factor * &y).view());
-        let (mut k, root, double) = (at(1.0)?, at(std::f64::consts::SQRT_2)?, at(2.0)?);
-        Zip::from(&mut k).and(&root).and(&double).for_each(|k, &k_root, &k_double| {
-            // Given P the squared kernel is the kernel at √2 times the distance: its mean is K(√2).
-            let sampling = variance::fourier(self.form, k_root.sqrt(), k_double) / frequencies;
-            *k = (sampling + (k_root - *k * *k)).max(0.0);
-        });
-        Ok(k)
+        variance::compressive_matrix(self.form, &kernel, self.fourier().frequencies()?, x, y)
     }
 }
 

@@ -1,4 +1,4 @@
-use super::{Describe, FeatureMap, FourierSpec, MapKind, OperatorSpec, Spec};
+use super::{Describe, FeatureMap, FourierSpec, OperatorSpec, Spec};
 use crate::error::{Error, Result};
 use crate::kernel::{AnyKernel, OperatorKernel};
 use crate::parameter::Value;

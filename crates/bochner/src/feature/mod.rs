@@ -9,54 +9,63 @@ macro_rules! forward {
         impl<M: $crate::feature::FeatureMap + ?Sized> $crate::feature::FeatureMap for $type {
             type Real = M::Real;
             type Output = M::Output;
-            fn input_dim(&self) -> usize {
-                let $this = self;
+            fn input_dim(&$this) -> usize {
                 $inner.input_dim()
             }
-            fn output_dim(&self) -> usize {
-                let $this = self;
+            fn output_dim(&$this) -> usize {
                 $inner.output_dim()
             }
-            fn map_tile(&self, rows: Tile<'_, M::Real>, out: TileMut<'_, M::Output>, work: &mut Workspace<M::Real>) {
-                let $this = self;
+            fn map_tile(&$this, rows: Tile<'_, M::Real>, out: TileMut<'_, M::Output>, work: &mut Workspace<M::Real>) {
                 $inner.map_tile(rows, out, work);
             }
-            fn map_tile_split(
-                &self,
-                rows: Tile<'_, M::Real>,
-                re: TileMut<'_, M::Real>,
-                im: TileMut<'_, M::Real>,
-                work: &mut Workspace<M::Real>,
-            ) {
-                let $this = self;
-                $inner.map_tile_split(rows, re, im, work);
+            fn map_tile_split(&$this, rows: Tile<'_, M::Real>, out: Parts<'_, M::Real>, work: &mut Workspace<M::Real>) {
+                $inner.map_tile_split(rows, out, work);
             }
             fn map_tile_scaled(
-                &self,
+                &$this,
                 rows: Tile<'_, M::Real>,
                 out: TileMut<'_, M::Output>,
                 exponents: &mut [f64],
                 work: &mut Workspace<M::Real>,
             ) {
-                let $this = self;
                 $inner.map_tile_scaled(rows, out, exponents, work);
             }
-            fn check_tile(&self, rows: Tile<'_, M::Real>) -> Result<()> {
-                let $this = self;
+            fn check_tile(&$this, rows: Tile<'_, M::Real>) -> Result<()> {
                 $inner.check_tile(rows)
             }
-            fn tile_rows(&self) -> usize {
-                let $this = self;
+            fn tile_rows(&$this) -> usize {
                 $inner.tile_rows()
             }
-            fn description(&self) -> Option<&Spec> {
-                let $this = self;
+            fn description(&$this) -> Option<&Spec> {
                 $description
             }
-            fn operations(&self) -> u64 {
-                let $this = self;
+            fn operations(&$this) -> u64 {
                 $inner.operations()
             }
+        }
+    };
+}
+
+/// The list of all kinds of maps, with their descriptions.
+macro_rules! maps {
+    ($then:ident) => {
+        $then! {
+            /// Fourier features of a shift-invariant kernel.
+            Fourier(FourierSpec),
+            /// Sketches of the polynomial kernel.
+            Polynomial(PolynomialSpec),
+            /// Features of the exponential kernel.
+            Positive(PositiveSpec),
+            /// Moduli of complex projections.
+            Optical(OpticalSpec),
+            /// Features of polynomial kernels of unit rows.
+            Spherical(SphericalSpec),
+            /// Fourier features of compressed rows.
+            Compressive(CompressiveSpec),
+            /// Maclaurin features of dot-product kernels and the Gaussian kernel.
+            Maclaurin(MaclaurinSpec),
+            /// Orthogonal projections of rows: sketches of the inner product.
+            OrthoProjection(OrthoProjectionSpec),
         }
     };
 }
@@ -78,7 +87,9 @@ mod spherical;
 mod tensor_sketch;
 mod tree_sketch;
 
-pub use compose::{Compact, ComplexToReal, Concat, Constant, Measured, Projected};
+#[allow(deprecated)]
+pub use compose::Measured;
+pub use compose::{Compact, ComplexToReal, Concat, Constant, Projected, ScaledProjection};
 pub use compressive::{CompressiveSpec, Distortion, OrthoProjectionSpec, Orthoprojection, distortion};
 pub use description::Description;
 pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpec, Frequencies};
@@ -87,25 +98,28 @@ pub use maclaurin::{
     allocate,
 };
 pub use operator::{OperatorFeatures, OperatorSpec, Spread};
+#[allow(deprecated)]
+pub use optical::Optical;
 pub use optical::{
-    Camera, Device, DotSquare, Encoding, Optical, OpticalProjection, OpticalSpec, Recovered, Simulator,
+    Camera, Device, DotSquare, Encoding, OpticalFeatures, OpticalProjection, OpticalSpec, Recovered, Simulator,
     choose_threshold,
 };
 pub use polynomial::{PolynomialSpec, SketchKind, Structure};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
 pub use positive::{Positive, PositiveSpec};
 pub use product_sketch::{Lift, MAX_DEGREE, ProductSketch};
-pub use spec::{Candidate, Describe, MapKind, Prediction, Spec};
+pub use spec::{Candidate, Describe, Prediction, Spec};
 pub use spherical::{Bias, RadialDensity, RadialFit, SphericalSpec, UnitRows};
 pub use tensor_sketch::TensorSketch;
 pub use tree_sketch::TreeSketch;
 
 pub use crate::linalg::{Tile, TileMut, Workspace};
+pub use crate::projection::Parts;
 pub use crate::random::{Role, Seed, Stream};
 pub use crate::scalar::{Real, Scalar};
 
 use crate::error::Result;
-use crate::projection::split_tile;
+use crate::projection::in_parts;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -129,21 +143,11 @@ pub trait FeatureMap: Debug + Send + Sync {
     /// Writes the features of `rows` to `out`; both have the same, positive number of rows.
     fn map_tile(&self, rows: Tile<'_, Self::Real>, out: TileMut<'_, Self::Output>, work: &mut Workspace<Self::Real>);
 
-    /// Like [`map_tile`](Self::map_tile), real and imaginary parts apart; real maps leave `im` untouched.
+    /// Like [`map_tile`](Self::map_tile), real and imaginary parts apart.
     ///
     /// Complex maps that compute the parts separately override it.
-    fn map_tile_split(
-        &self,
-        rows: Tile<'_, Self::Real>,
-        mut re: TileMut<'_, Self::Real>,
-        mut im: TileMut<'_, Self::Real>,
-        work: &mut Workspace<Self::Real>,
-    ) {
-        let (n, m) = (rows.rows(), self.output_dim());
-        let mut both = Self::Output::lend(work, n * m);
-        self.map_tile(rows, TileMut::new(&mut both, n, m), work);
-        split_tile(&both, &mut re, &mut im);
-        Self::Output::give_back(work, both);
+    fn map_tile_split(&self, rows: Tile<'_, Self::Real>, out: Parts<'_, Self::Real>, work: &mut Workspace<Self::Real>) {
+        in_parts(out, work, |out, work| self.map_tile(rows, out, work));
     }
 
     /// Like [`map_tile`](Self::map_tile) with the features of row `i` divided by `exp(exponents[i])`, where the map chooses
@@ -219,5 +223,5 @@ pub type DynMap<R> = Arc<dyn FeatureMap<Real = R, Output = R>>;
 /// A complex map behind a pointer.
 pub type DynComplexMap<R> = Arc<dyn FeatureMap<Real = R, Output = <R as Real>::Complex>>;
 
-forward!(Arc<M>, this => (**this), (**this).description());
-forward!(Box<M>, this => (**this), (**this).description());
+forward!(Arc<M>, self => (**self), (**self).description());
+forward!(Box<M>, self => (**self), (**self).description());

@@ -1,12 +1,12 @@
 use super::{Describe, Directions, DynMap, FeatureMap, FourierKernel, FourierSpec};
-use crate::error::{Error, Result, check_dim};
+use crate::error::{Error, Result};
 use crate::kernel::{AnyKernel, OperatorKernel};
 use crate::linalg::gemm::matmul_nt;
 use crate::linalg::{Lower, Tile, TileMut};
 use crate::preprocess::LengthScale;
 use crate::scalar::Real;
 use crate::variance::{bounds, operator, operator_bound};
-use ndarray::{Array2, Array4, ArrayView2, s};
+use ndarray::{Array2, Array4, ArrayView1, ArrayView2, ArrayViewMut1, s};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -176,47 +176,6 @@ impl<R: Real> OperatorFeatures<R> {
         self.map.output_dim() * self.spread.inner()
     }
 
-    /// `Φ(xᵢ)ᵀθ` for every row: one row per row, one column per output.
-    ///
-    /// # Errors
-    /// Shapes that do not fit, and NaN or infinities in `rows`.
-    pub fn apply(&self, rows: ArrayView2<'_, R>, theta: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        check_dim("number of parameters", self.dim(), theta.nrows())?;
-        check_dim("number of columns of parameters", 1, theta.ncols())?;
-        let coefficients = self.spread.scatter(theta);
-        let mut out = Array2::zeros((rows.nrows(), self.output_dim()));
-        self.for_each_block(rows, |range, features| {
-            out.slice_mut(s![range, ..]).assign(&features.dot(&coefficients));
-        })?;
-        Ok(out)
-    }
-
-    /// `Σᵢ Φ(xᵢ) rᵢ` for rows `rᵢ` of `residuals`: the adjoint of [`apply`](Self::apply), one column of parameters.
-    ///
-    /// # Errors
-    /// Shapes that do not fit, and NaN or infinities in `rows`.
-    pub fn apply_adjoint(&self, rows: ArrayView2<'_, R>, residuals: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        check_dim("number of rows of residuals", rows.nrows(), residuals.nrows())?;
-        check_dim("number of columns of residuals", self.output_dim(), residuals.ncols())?;
-        let mut sums = Array2::zeros((self.map.output_dim(), self.output_dim()));
-        self.for_each_block(rows, |range, features| sums += &features.t().dot(&residuals.slice(s![range, ..])))?;
-        Ok(self.spread.gather(sums.view()))
-    }
-
-    fn for_each_block(
-        &self,
-        rows: ArrayView2<'_, R>,
-        mut visit: impl FnMut(std::ops::Range<usize>, &Array2<f64>),
-    ) -> Result<()> {
-        const ROWS: usize = 1024;
-        for start in (0..rows.nrows()).step_by(ROWS) {
-            let range = start..(start + ROWS).min(rows.nrows());
-            let features = self.map.transform(rows.slice(s![range.clone(), ..])).map_err(|e| e.rows_from(start))?;
-            visit(range, &features.mapv(Real::to_f64));
-        }
-        Ok(())
-    }
-
     /// `Φ(x)ᵀΦ(z)` for all pairs of rows: what [`OperatorKernel::matrix`] is without estimation.
     ///
     /// # Errors
@@ -302,23 +261,15 @@ impl Spread {
         let (p, q, k) = (self.outputs(), self.inner(), theta.ncols());
         let features = theta.nrows().checked_div(q).unwrap_or(0);
         let mut out = Array2::zeros((features, p * k));
-        for (j, mut row) in out.rows_mut().into_iter().enumerate() {
-            for c in 0..k {
-                let from = theta.slice(s![j * q..(j + 1) * q, c]);
-                let mut to = row.slice_mut(s![c * p..(c + 1) * p]);
-                match &self.0 {
-                    Kind::Same(root) => to.assign(&root.dot(&from)),
-                    Kind::Field { frequencies, beta, gamma, along, thin } => {
-                        let f = j % frequencies.nrows();
-                        let w = frequencies.row(f);
-                        if *thin {
-                            to.scaled_add(along * from[0], &w);
-                        } else {
-                            to.scaled_add(beta[f], &from);
-                            to.scaled_add(gamma[f] * w.dot(&from), &w);
-                        }
-                    }
+        for (j, c) in (0..features).flat_map(|j| (0..k).map(move |c| (j, c))) {
+            let from = theta.slice(s![j * q..(j + 1) * q, c]);
+            let mut to = out.slice_mut(s![j, c * p..(c + 1) * p]);
+            match &self.0 {
+                Kind::Same(root) => to.assign(&root.dot(&from)),
+                Kind::Field { frequencies, along, thin: true, .. } => {
+                    to.scaled_add(along * from[0], &frequencies.row(j % frequencies.nrows()));
                 }
+                Kind::Field { .. } => self.add_turned(j, from, to),
             }
         }
         out
@@ -329,27 +280,27 @@ impl Spread {
         let (p, q) = (self.outputs(), self.inner());
         let (features, k) = (coefficients.nrows(), coefficients.ncols() / p.max(1));
         let mut out = Array2::zeros((features * q, k));
-        for (j, row) in coefficients.rows().into_iter().enumerate() {
-            for c in 0..k {
-                let from = row.slice(s![c * p..(c + 1) * p]);
-                let mut to = out.slice_mut(s![j * q..(j + 1) * q, c]);
-                match &self.0 {
-                    Kind::Same(root) => to.assign(&root.t().dot(&from)),
-                    Kind::Field { frequencies, beta, gamma, along, thin } => {
-                        let f = j % frequencies.nrows();
-                        let w = frequencies.row(f);
-                        let dot = w.dot(&from);
-                        if *thin {
-                            to[0] = along * dot;
-                        } else {
-                            to.scaled_add(beta[f], &from);
-                            to.scaled_add(gamma[f] * dot, &w);
-                        }
-                    }
+        for (j, c) in (0..features).flat_map(|j| (0..k).map(move |c| (j, c))) {
+            let from = coefficients.slice(s![j, c * p..(c + 1) * p]);
+            let mut to = out.slice_mut(s![j * q..(j + 1) * q, c]);
+            match &self.0 {
+                Kind::Same(root) => to.assign(&root.t().dot(&from)),
+                Kind::Field { frequencies, along, thin: true, .. } => {
+                    to[0] = along * frequencies.row(j % frequencies.nrows()).dot(&from);
                 }
+                Kind::Field { .. } => self.add_turned(j, from, to),
             }
         }
         out
+    }
+
+    /// `to += (βI + γωωᵀ) from`, which is its own adjoint.
+    fn add_turned(&self, j: usize, from: ArrayView1<'_, f64>, mut to: ArrayViewMut1<'_, f64>) {
+        let Kind::Field { frequencies, beta, gamma, .. } = &self.0 else { return };
+        let f = j % frequencies.nrows();
+        let w = frequencies.row(f);
+        to.scaled_add(beta[f], &from);
+        to.scaled_add(gamma[f] * w.dot(&from), &w);
     }
 
     /// `A(ωⱼ) = B(ωⱼ)B(ωⱼ)ᵀ` of so many features, one row of `p²` entries each.

@@ -1,13 +1,14 @@
+use super::product_sketch::DynSketch;
 use super::{
     Compact, ComplexToReal, Constant, Describe, DynComplexMap, DynMap, FeatureMap, Lift, MAX_DEGREE, ProductSketch,
     TensorSketch, TreeSketch,
 };
 use crate::error::{Error, Result, check_count};
-use crate::feature::spec::{Candidate, MapKind};
+use crate::feature::spec::Candidate;
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, Kernel};
-use crate::parameter::{Domain, Entry, Value, description, words};
-use crate::projection::{Gaussian, Rademacher, Sampling, Srht};
+use crate::parameter::{Domain, Value, description, words};
+use crate::projection::{DenseGaussian, Projection, Rademacher, Sampling, Srht};
 use crate::random::Seed;
 use crate::scalar::{Real, Scalar};
 use crate::variance::{self, Kind, PairMoments, Stage, Weights, map_pairs};
@@ -25,6 +26,54 @@ words! {
         Gaussian = "gaussian",
         /// Convolved count sketches.
         TensorSketch = "tensor_sketch",
+    }
+}
+
+impl SketchKind {
+    /// Draws the sketch of `(γ⟨x, y⟩ + ν)ᵖ` on rows of length `input_dim`; factor `i` is that of `seed.child(i)`.
+    pub(super) fn draw<O: Scalar>(
+        self,
+        srht: Sampling,
+        seed: Seed,
+        degree: u32,
+        draws: usize,
+        lift: Lift,
+        input_dim: usize,
+    ) -> Result<DynSketch<O>> {
+        fn product<P: Projection + 'static>(factors: Vec<P>, lift: Lift, dim: usize) -> Result<DynSketch<P::Output>> {
+            Ok(Arc::new(ProductSketch::new(factors)?.with_lift(lift, dim)?))
+        }
+        let dim = lift.output_dim(input_dim);
+        let seeds = (0..degree).map(|i| seed.child(u64::from(i)));
+        match self {
+            SketchKind::TensorSrht => {
+                let factors = Srht::<O::Real, O>::factors(seed, &vec![dim; degree as usize], draws, srht)?;
+                product(factors, lift, input_dim)
+            }
+            SketchKind::Rademacher => {
+                let factors = seeds.map(|seed| Rademacher::<O::Real, O>::new(seed, dim, draws));
+                product(factors.collect::<Result<_>>()?, lift, input_dim)
+            }
+            SketchKind::Gaussian => {
+                let factors = seeds.map(|seed| DenseGaussian::<O::Real, O>::new(seed, dim, draws));
+                product(factors.collect::<Result<_>>()?, lift, input_dim)
+            }
+            SketchKind::TensorSketch => {
+                Ok(Arc::new(TensorSketch::<O>::draw(dim, degree, draws, seed)?.with_lift(lift, input_dim)?))
+            }
+        }
+    }
+
+    /// How the draws depend on each other, for their variance.
+    pub(super) fn law(self, srht: Sampling) -> Kind {
+        match (self, srht) {
+            (SketchKind::Rademacher, _) => Kind::Rademacher,
+            (SketchKind::Gaussian, _) => Kind::Gaussian,
+            (SketchKind::TensorSketch, _) => Kind::TensorSketch,
+            (SketchKind::TensorSrht, Sampling::Stacked) => Kind::SrhtStacked,
+            (SketchKind::TensorSrht, Sampling::Upsampled) => Kind::SrhtUpsampled,
+            (SketchKind::TensorSrht, Sampling::Tuple) => Kind::SrhtTuple { replacement: false },
+        }
     }
 }
 
@@ -75,10 +124,8 @@ description! {
         /// wide, projected down. Trees and compact sketches need the weights `real`.
         structure: Structure = Structure::Flat, Domain::Word(Structure::CHOICES), Draw;
     }
-    besides {
-        /// Where the draws start from.
-        seed: u64 = 0;
-    }
+    map "polynomial" for ["polynomial"], "polynomial sketches":
+        "Products of random projections, whose inner products estimate the polynomial kernel.";
 }
 
 impl PolynomialSpec {
@@ -113,33 +160,8 @@ impl PolynomialSpec {
         if self.weights == Weights::Ctr { self.n_components / 2 } else { self.n_components }
     }
 
-    fn flat<R: Real, O: Scalar<Real = R>>(
-        &self,
-        lift: Lift,
-        input_dim: usize,
-        draws: usize,
-    ) -> Result<Arc<dyn FeatureMap<Real = R, Output = O>>> {
-        let (dim, degree) = (lift.output_dim(input_dim), self.degree as usize);
-        let seed = Seed::new(self.seed);
-        let seeds = (0..degree).map(|i| seed.child(i as u64));
-        Ok(match self.sketch {
-            SketchKind::TensorSrht => {
-                let factors = Srht::<R, O>::factors(seed, &vec![dim; degree], draws, self.srht)?;
-                Arc::new(ProductSketch::new(factors)?.with_lift(lift, input_dim)?)
-            }
-            SketchKind::Rademacher => {
-                let factors =
-                    seeds.map(|seed| Rademacher::<R, O>::new(seed, dim, draws)).collect::<Result<Vec<_>>>()?;
-                Arc::new(ProductSketch::new(factors)?.with_lift(lift, input_dim)?)
-            }
-            SketchKind::Gaussian => {
-                let factors = seeds.map(|seed| Gaussian::<R, O>::new(seed, dim, draws)).collect::<Result<Vec<_>>>()?;
-                Arc::new(ProductSketch::new(factors)?.with_lift(lift, input_dim)?)
-            }
-            SketchKind::TensorSketch => {
-                Arc::new(TensorSketch::<O>::draw(dim, self.degree, draws, seed)?.with_lift(lift, input_dim)?)
-            }
-        })
+    fn flat<O: Scalar>(&self, lift: Lift, input_dim: usize, draws: usize) -> Result<DynSketch<O>> {
+        self.sketch.draw(self.srht, Seed::new(self.seed), self.degree, draws, lift, input_dim)
     }
 
     fn tree<R: Real>(&self, lift: Lift, input_dim: usize) -> Result<DynMap<R>> {
@@ -152,7 +174,7 @@ impl PolynomialSpec {
                 Rademacher::<R, R>::new(seed.child(label), dim, draws)
             })?),
             _ => Arc::new(TreeSketch::new(degree, lift, input_dim, |label, dim| {
-                Gaussian::<R, R>::new(seed.child(label), dim, draws)
+                DenseGaussian::<R, R>::new(seed.child(label), dim, draws)
             })?),
         })
     }
@@ -165,35 +187,12 @@ impl PolynomialSpec {
             _ => Stage::Srht { padded_dim: dim.next_power_of_two() },
         }
     }
-
-    /// The variance's view of the flat sketch.
-    fn sketch(&self, draws: usize, dim: usize) -> Result<variance::Sketch> {
-        let kind = match (self.sketch, self.srht) {
-            (SketchKind::Rademacher, _) => Kind::Rademacher,
-            (SketchKind::Gaussian, _) => Kind::Gaussian,
-            (SketchKind::TensorSketch, _) => Kind::TensorSketch,
-            (SketchKind::TensorSrht, Sampling::Stacked) => Kind::SrhtStacked,
-            (SketchKind::TensorSrht, Sampling::Upsampled) => Kind::SrhtUpsampled,
-            (SketchKind::TensorSrht, Sampling::Tuple) => Kind::SrhtTuple { replacement: false },
-        };
-        variance::Sketch::new(kind, self.weights, self.degree, draws, dim)
-    }
 }
-
-impl PolynomialSpec {}
 
 /// Degree from which a tree of sketches is worth a try.
 const TREE_DEGREE: u32 = 4;
 
-impl MapKind for PolynomialSpec {
-    const ENTRY: Entry = Entry {
-        name: "polynomial",
-        aliases: &[],
-        title: "polynomial sketches",
-        about: "Products of random projections, whose inner products estimate the polynomial kernel.",
-        parameters: Self::PARAMETERS,
-    };
-    const KERNELS: &'static [&'static str] = &["polynomial"];
+impl Describe for PolynomialSpec {
     const LOWER_DEGREES: &'static [(&'static str, Value)] = &[("degree", Value::Whole(3)), ("coef0", Value::Real(1.0))];
 
     fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
@@ -221,9 +220,7 @@ impl MapKind for PolynomialSpec {
         }
         Ok(list)
     }
-}
 
-impl Describe for PolynomialSpec {
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
         let lift = self.check()?;
         check_count("number of columns of rows", input_dim)?;
@@ -233,14 +230,14 @@ impl Describe for PolynomialSpec {
         match (self.structure, self.weights) {
             (Structure::Tree, _) => self.tree(lift, input_dim),
             (Structure::Compact, _) => {
-                let wide = self.flat::<R, R>(lift, input_dim, EXPANSION * self.n_components)?;
+                let wide = self.flat::<R>(lift, input_dim, EXPANSION * self.n_components)?;
                 let seed = Seed::new(self.seed).child(u64::from(MAX_DEGREE));
                 let down = Srht::<R, R>::new(seed, wide.output_dim(), self.n_components, Sampling::Upsampled)?;
                 Ok(Arc::new(Compact::new(wide, down)?))
             }
-            (Structure::Flat, Weights::Real) => self.flat::<R, R>(lift, input_dim, self.draws()),
+            (Structure::Flat, Weights::Real) => Ok(self.flat::<R>(lift, input_dim, self.draws())?),
             (Structure::Flat, Weights::Ctr) => {
-                Ok(Arc::new(ComplexToReal::new(self.flat::<R, R::Complex>(lift, input_dim, self.draws())?)))
+                Ok(Arc::new(ComplexToReal::new(self.flat::<R::Complex>(lift, input_dim, self.draws())?)))
             }
             (Structure::Flat, Weights::Complex) => Err(Error::Unsupported {
                 what: "real output",
@@ -256,7 +253,7 @@ impl Describe for PolynomialSpec {
             return Err(Error::parameter("weights", "\"complex\" for complex output", format!("{:?}", self.weights)));
         }
         check_count("degree of a complex sketch", self.degree as usize)?;
-        self.flat::<R, R::Complex>(lift, input_dim, self.draws())
+        Ok(self.flat::<R::Complex>(lift, input_dim, self.draws())?)
     }
 
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {
@@ -269,7 +266,8 @@ impl Describe for PolynomialSpec {
         let dim = lift.output_dim(x.ncols());
         match self.structure {
             Structure::Flat => {
-                let sketch = self.sketch(self.draws(), dim)?;
+                let law = self.sketch.law(self.srht);
+                let sketch = variance::Sketch::new(law, self.weights, self.degree, self.draws(), dim)?;
                 map_pairs(x, y, |stats| sketch.variance(&stats.affine(gamma, coef0)))
             }
             Structure::Tree => {

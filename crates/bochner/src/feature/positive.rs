@@ -1,12 +1,12 @@
 use super::{Describe, DynMap, FeatureMap, Frequencies};
 use crate::error::{Error, Result, check_count, check_positive};
-use crate::feature::spec::{Candidate, MapKind};
+use crate::feature::spec::Candidate;
 use crate::kernel::AnyKernel;
 use crate::kernel::{Exponential, Kernel};
 use crate::linalg::{Factor, Tile, TileMut, Workspace, cos_sin, exp, exp_in_place, maximum};
-use crate::parameter::{Domain, Entry, description};
+use crate::parameter::{Domain, description};
 use crate::preprocess::LengthScale;
-use crate::projection::{Gaussian, Orthogonal, Projection};
+use crate::projection::{DenseGaussian, Orthogonal, Parts, Projection};
 use crate::random::Seed;
 use crate::scalar::Real;
 use crate::variance::{Softmax, softmax_matrix, softmax_orthogonal_matrix};
@@ -102,7 +102,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Positive<P> {
 
     fn map_tile(&self, rows: Tile<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let (mut first, mut second) = out.split_columns_at(self.directions());
-        self.frequencies.for_each_row(rows, work, |i, columns, projected, factor| {
+        self.frequencies.for_each_row(rows, work, &mut |i, columns, projected, factor| {
             let half = self.half_norm_sq(rows.row(i));
             let to = &mut first.row_mut(i)[columns.clone()];
             if self.kind == Softmax::Trigonometric {
@@ -129,15 +129,13 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Positive<P> {
             *exponent = self.half_norm_sq(rows.row(i));
         }
         if self.kind == Softmax::Trigonometric {
-            let (mut cos, mut sin) = out.split_columns_at(m);
+            let (cos, sin) = out.split_columns_at(m);
             let scale = R::from_f64(1.0 / (m as f64).sqrt());
-            return self.frequencies.for_each_row(rows, work, |i, columns, projected, factor| {
-                cos_sin(projected, factor, scale, &mut cos.row_mut(i)[columns.clone()], &mut sin.row_mut(i)[columns]);
-            });
+            return self.frequencies.cos_sin(rows, scale, Parts::new(cos, sin), work);
         }
         let hyperbolic = self.kind == Softmax::Hyperbolic;
         let mut common = R::ONE;
-        self.frequencies.for_each_row(rows, work, |i, columns, projected, factor| {
+        self.frequencies.for_each_row(rows, work, &mut |i, columns, projected, factor| {
             common = Self::factor(factor);
             let row = out.row_mut(i);
             row[columns.clone()].copy_from_slice(projected);
@@ -202,10 +200,8 @@ description! {
         /// sines, accurate where the kernel is large but of both signs.
         kind: Softmax = Softmax::Positive, Domain::Word(Softmax::CHOICES), Draw;
     }
-    besides {
-        /// Where the draws start from.
-        seed: u64 = 0;
-    }
+    map "positive" for ["exponential"], "positive features":
+        "Exponentials of projections, whose inner products estimate the exponential kernel.";
 }
 
 impl PositiveSpec {
@@ -225,16 +221,7 @@ impl PositiveSpec {
     }
 }
 
-impl MapKind for PositiveSpec {
-    const ENTRY: Entry = Entry {
-        name: "positive",
-        aliases: &[],
-        title: "positive features",
-        about: "Exponentials of projections, whose inner products estimate the exponential kernel.",
-        parameters: Self::PARAMETERS,
-    };
-    const KERNELS: &'static [&'static str] = &["exponential"];
-
+impl Describe for PositiveSpec {
     fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
         let AnyKernel::Exponential(k) = kernel else { return Ok(Vec::new()) };
         let length_scale = k.length_scale();
@@ -242,16 +229,14 @@ impl MapKind for PositiveSpec {
             |kind: Softmax| Candidate::new(kind.name(), PositiveSpec { length_scale, kind, ..PositiveSpec::default() });
         Ok([Softmax::Positive, Softmax::Hyperbolic, Softmax::Trigonometric].map(named).into())
     }
-}
 
-impl Describe for PositiveSpec {
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
         let (seed, m) = (Seed::new(self.seed), self.directions()?);
         check_count("number of columns of rows", input_dim)?;
         Ok(if self.orthogonal {
             Arc::new(Positive::new(Orthogonal::<R>::new(seed, input_dim, m)?, self.kind, self.length_scale)?)
         } else {
-            Arc::new(Positive::new(Gaussian::<R>::new(seed, input_dim, m)?, self.kind, self.length_scale)?)
+            Arc::new(Positive::new(DenseGaussian::<R>::new(seed, input_dim, m)?, self.kind, self.length_scale)?)
         })
     }
 

@@ -1,11 +1,60 @@
 use super::FeatureMap;
 use crate::error::{Error, Result, check_count, check_dim, check_non_negative};
 use crate::linalg::{Tile, TileMut, Workspace};
-use crate::projection::Projection;
-use crate::scalar::Real;
+use crate::projection::{Parts, Projection, in_parts};
+use crate::scalar::{Real, Scalar};
+use std::sync::Arc;
 
 /// Largest degree a sketch accepts: beyond it even unit-norm products leave the range of `f64`.
 pub const MAX_DEGREE: u32 = 64;
+
+/// A sketch of a product of inner products, each of which may be of rows of its own. Shapes are known to fit.
+pub(super) trait FactorSketch: FeatureMap {
+    /// Factor `i` sees `rows[i]`.
+    fn sketch(&self, rows: &[Tile<'_, Self::Real>], out: TileMut<'_, Self::Output>, work: &mut Workspace<Self::Real>);
+
+    fn sketch_split(
+        &self,
+        rows: &[Tile<'_, Self::Real>],
+        out: Parts<'_, Self::Real>,
+        work: &mut Workspace<Self::Real>,
+    ) {
+        in_parts(out, work, |out, work| self.sketch(rows, out, work));
+    }
+}
+
+/// Any of them.
+pub(super) type DynSketch<O> = Arc<dyn FactorSketch<Real = <O as Scalar>::Real, Output = O>>;
+
+/// Refuses factors of a sketch whose outputs cannot be multiplied.
+pub(super) fn check_factors<P: Projection>(factors: &[P]) -> Result<()> {
+    check_count("degree", factors.len())?;
+    if factors.len() > MAX_DEGREE as usize {
+        return Err(Error::parameter("degree", "at most 64", factors.len()));
+    }
+    let dims = factors.iter().map(Projection::output_dim);
+    dims.into_iter().try_for_each(|dim| check_dim("output dimension of a factor", factors[0].output_dim(), dim))
+}
+
+/// Refuses factors that see rows of other lengths than `dim`.
+pub(super) fn check_inputs<P: Projection>(factors: &[P], dim: usize) -> Result<()> {
+    factors.iter().try_for_each(|factor| check_dim("input dimension of a factor", dim, factor.input_dim()))
+}
+
+/// Refuses rows and windows that do not fit the factors of a sketch.
+pub(super) fn check_shapes<P: Projection>(
+    factors: &[P],
+    rows: &[Tile<'_, P::Real>],
+    out: &TileMut<'_, P::Output>,
+) -> Result<()> {
+    check_dim("number of row sets", factors.len(), rows.len())?;
+    check_dim("number of columns of the output", factors[0].output_dim(), out.cols())?;
+    for (factor, rows) in factors.iter().zip(rows) {
+        check_dim("number of columns of rows", factor.input_dim(), rows.cols())?;
+        check_dim("number of rows", out.rows(), rows.rows())?;
+    }
+    Ok(())
+}
 
 /// Element-wise product of `p` independent projections: the sketch of `(γ⟨x, y⟩ + ν)ᵖ`.
 ///
@@ -84,10 +133,7 @@ impl<P: Projection> ProductSketch<P> {
     /// # Errors
     /// No factors, more than [`MAX_DEGREE`], or dimensions that differ.
     pub fn new(factors: Vec<P>) -> Result<Self> {
-        let input_dim = factors.first().map_or(0, Projection::input_dim);
-        for factor in &factors {
-            check_dim("input dimension of a factor", input_dim, factor.input_dim())?;
-        }
+        check_inputs(&factors, factors.first().map_or(0, Projection::input_dim))?;
         Self::multimodal(factors)
     }
 
@@ -98,13 +144,7 @@ impl<P: Projection> ProductSketch<P> {
     /// # Errors
     /// No factors, more than [`MAX_DEGREE`], or output dimensions that differ.
     pub fn multimodal(factors: Vec<P>) -> Result<Self> {
-        check_count("degree", factors.len())?;
-        if factors.len() > MAX_DEGREE as usize {
-            return Err(Error::parameter("degree", "at most 64", factors.len()));
-        }
-        for factor in &factors {
-            check_dim("output dimension of a factor", factors[0].output_dim(), factor.output_dim())?;
-        }
+        check_factors(&factors)?;
         let input_dim = factors[0].input_dim();
         Ok(ProductSketch { factors, input_dim, lift: Lift::IDENTITY })
     }
@@ -115,9 +155,7 @@ impl<P: Projection> ProductSketch<P> {
     /// Factors that were not drawn for lifted rows of this length.
     pub fn with_lift(mut self, lift: Lift, input_dim: usize) -> Result<Self> {
         check_count("input_dim", input_dim)?;
-        for factor in &self.factors {
-            check_dim("input dimension of a factor", lift.output_dim(input_dim), factor.input_dim())?;
-        }
+        check_inputs(&self.factors, lift.output_dim(input_dim))?;
         self.lift = lift;
         self.input_dim = input_dim;
         Ok(self)
@@ -143,27 +181,11 @@ impl<P: Projection> ProductSketch<P> {
         out: TileMut<'_, P::Output>,
         work: &mut Workspace<P::Real>,
     ) -> Result<()> {
-        check_dim("number of row sets", self.factors.len(), rows.len())?;
-        check_dim("number of columns of the output", self.factors[0].output_dim(), out.cols())?;
-        for (factor, rows) in self.factors.iter().zip(rows) {
-            check_dim("number of columns of rows", factor.input_dim(), rows.cols())?;
-            check_dim("number of rows", out.rows(), rows.rows())?;
-        }
+        check_shapes(&self.factors, rows, &out)?;
         if out.rows() > 0 {
-            self.scaled_product(rows, work, |rows, work| P::product_tile(&self.factors, rows, out, work));
+            self.sketch(rows, out, work);
         }
         Ok(())
-    }
-
-    /// [`sketch_factors`](Self::sketch_factors) of shapes that are known to fit, real and imaginary parts apart.
-    pub(super) fn sketch_factors_split(
-        &self,
-        rows: &[Tile<'_, P::Real>],
-        re: TileMut<'_, P::Real>,
-        im: TileMut<'_, P::Real>,
-        work: &mut Workspace<P::Real>,
-    ) {
-        self.scaled_product(rows, work, |rows, work| P::product_tile_split(&self.factors, rows, re, im, work));
     }
 
     /// Hands `rows` on with the first factor's rows multiplied by `D^{-1/2}`: there the scale costs d products per row
@@ -222,14 +244,8 @@ impl<P: Projection> FeatureMap for ProductSketch<P> {
         self.lifted_product(rows, work, |rows, work| P::product_tile(&self.factors, rows, out, work));
     }
 
-    fn map_tile_split(
-        &self,
-        rows: Tile<'_, P::Real>,
-        re: TileMut<'_, P::Real>,
-        im: TileMut<'_, P::Real>,
-        work: &mut Workspace<P::Real>,
-    ) {
-        self.lifted_product(rows, work, |rows, work| P::product_tile_split(&self.factors, rows, re, im, work));
+    fn map_tile_split(&self, rows: Tile<'_, P::Real>, out: Parts<'_, P::Real>, work: &mut Workspace<P::Real>) {
+        self.lifted_product(rows, work, |rows, work| P::product_tile_split(&self.factors, rows, out, work));
     }
 
     fn tile_rows(&self) -> usize {
@@ -238,5 +254,15 @@ impl<P: Projection> FeatureMap for ProductSketch<P> {
 
     fn operations(&self) -> u64 {
         self.factors.iter().map(Projection::operations).sum()
+    }
+}
+
+impl<P: Projection> FactorSketch for ProductSketch<P> {
+    fn sketch(&self, rows: &[Tile<'_, P::Real>], out: TileMut<'_, P::Output>, work: &mut Workspace<P::Real>) {
+        self.scaled_product(rows, work, |rows, work| P::product_tile(&self.factors, rows, out, work));
+    }
+
+    fn sketch_split(&self, rows: &[Tile<'_, P::Real>], out: Parts<'_, P::Real>, work: &mut Workspace<P::Real>) {
+        self.scaled_product(rows, work, |rows, work| P::product_tile_split(&self.factors, rows, out, work));
     }
 }

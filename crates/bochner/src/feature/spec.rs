@@ -1,13 +1,11 @@
 //! Descriptions of maps: what a model file stores instead of weights, and the one constructor all doors share.
 
-use super::{
-    CompressiveSpec, DynComplexMap, DynMap, FourierSpec, MaclaurinSpec, OpticalSpec, OrthoProjectionSpec,
-    PolynomialSpec, PositiveSpec, SphericalSpec,
-};
+use super::{DynComplexMap, DynMap};
 use crate::error::{Error, Result};
 use crate::kernel::{AnyKernel, Kernel};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::parameter::{Entry, Purpose, Value};
+use crate::projection::Parts;
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -18,6 +16,11 @@ use std::sync::Arc;
 ///
 /// Every kind of map has a plain struct of parameters that implements this trait; [`Spec`] is the sum of them.
 pub trait Describe: Clone + Into<Spec> {
+    /// Parameters that centred rows may need besides the defaults: even functions, and polynomials without lower degrees,
+    /// learn no slope from them.
+    #[doc(hidden)]
+    const LOWER_DEGREES: &'static [(&'static str, Value)] = &[];
+
     /// Fills in what depends on data (a median length scale, an allocation); the default has nothing to fill in.
     ///
     /// # Errors
@@ -100,25 +103,18 @@ pub trait Describe: Clone + Into<Spec> {
     /// # Errors
     /// As [`variance_iid`](Self::variance_iid).
     fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
+        let (variance, closed_form) = self.known_variance(x, y)?;
+        Ok(Prediction { bias: None, variance, closed_form })
+    }
+
+    /// The variance, or where it has no closed form that of independent draws; and whether it has.
+    #[doc(hidden)]
+    fn known_variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<(Array2<f64>, bool)> {
         match self.variance(x, y) {
-            Ok(variance) => Ok(Prediction { bias: None, variance, closed_form: true }),
-            Err(Error::Unsupported { .. }) => {
-                Ok(Prediction { bias: None, variance: self.variance_iid(x, y)?, closed_form: false })
-            }
-            Err(error) => Err(error),
+            Err(Error::Unsupported { .. }) => Ok((self.variance_iid(x, y)?, false)),
+            variance => Ok((variance?, true)),
         }
     }
-}
-
-/// A kind of map as the catalogue lists it: what it is called, what it can be told, and which kernels it estimates.
-pub trait MapKind: Describe + Default + Into<Spec> {
-    /// Name, title and parameters.
-    const ENTRY: Entry;
-    /// Names of the kernels it estimates.
-    const KERNELS: &'static [&'static str];
-    /// Parameters that centred rows may need besides the defaults: even functions, and polynomials without lower degrees,
-    /// learn no slope from them.
-    const LOWER_DEGREES: &'static [(&'static str, Value)] = &[];
 
     /// The ways in which maps of this kind estimate `kernel` on rows like `rows`, for [`plan`](crate::plan); none by default.
     ///
@@ -134,7 +130,7 @@ pub trait MapKind: Describe + Default + Into<Spec> {
 pub struct Candidate<S = Spec> {
     /// Name for people.
     pub name: String,
-    /// The map; its budget and seed are to be replaced ([`Trial::sized`](crate::plan::Trial::sized)).
+    /// The map; its budget and seed are to be replaced ([`PlanSample::sized`](crate::plan::PlanSample::sized)).
     pub spec: S,
     /// The constant by which the kernel is the one the map estimates: 1 but for spherical features, whose kernel is 1 at
     /// distance 0.
@@ -193,7 +189,7 @@ struct Drawn<M: ?Sized> {
     map: Arc<M>,
 }
 
-forward!(Drawn<M>, drawn => drawn.map, Some(&drawn.spec));
+forward!(Drawn<M>, self => self.map, Some(&self.spec));
 
 /// The four ways to draw any map.
 ///
@@ -244,88 +240,27 @@ macro_rules! specs {
         #[serde(tag = "map", rename_all = "snake_case")]
         #[non_exhaustive]
         pub enum Spec {
-            $($(#[$doc])* $variant($parameters),)*
+            $($(#[$doc])* $variant(super::$parameters),)*
         }
 
-        impl Describe for Spec {
-            fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
-                Ok(match self {
-                    $(Spec::$variant(spec) => Spec::$variant(spec.resolve(sample)?),)*
-                })
-            }
-
-            fn settle(&self, input_dim: usize) -> Result<Self> {
-                Ok(match self {
-                    $(Spec::$variant(spec) => Spec::$variant(spec.settle(input_dim)?),)*
-                })
-            }
-
-            fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
-                match self {
-                    $(Spec::$variant(spec) => spec.draw(input_dim),)*
+        macro_rules! each {
+            ($self:expr, $spec:ident => $value:expr) => {
+                match $self {
+                    $(Spec::$variant($spec) => $value,)*
                 }
-            }
-
-            fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
-                match self {
-                    $(Spec::$variant(spec) => spec.draw_complex(input_dim),)*
-                }
-            }
-
-            fn probe(&self, input_dim: usize) -> Vec<f64> {
-                match self {
-                    $(Spec::$variant(spec) => spec.probe(input_dim),)*
-                }
-            }
-
-            fn kernel(&self) -> Result<Arc<dyn Kernel>> {
-                match self {
-                    $(Spec::$variant(spec) => spec.kernel(),)*
-                }
-            }
-
-            fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-                match self {
-                    $(Spec::$variant(spec) => spec.variance(x, y),)*
-                }
-            }
-
-            fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-                match self {
-                    $(Spec::$variant(spec) => spec.variance_iid(x, y),)*
-                }
-            }
-
-            fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
-                match self {
-                    $(Spec::$variant(spec) => spec.prediction(x, y),)*
-                }
-            }
+            };
         }
 
         impl Spec {
-            /// The same map with another budget of columns and other draws.
-            pub fn redrawn(&self, n_components: usize, seed: u64) -> Spec {
-                match self {
-                    $(Spec::$variant(spec) => Spec::$variant($parameters { n_components, seed, ..spec.clone() }),)*
-                }
-            }
-
             /// All kinds of maps, with the names of the kernels they estimate: the first of several is the one to take.
             pub const KINDS: &'static [(Entry, &'static [&'static str])] =
-                &[$((<$parameters as MapKind>::ENTRY, <$parameters as MapKind>::KERNELS),)*];
+                &[$((super::$parameters::ENTRY, super::$parameters::KERNELS),)*];
 
-            /// What the catalogue says of this kind of map.
-            pub fn entry(&self) -> &'static Entry {
-                match self {
-                    $(Spec::$variant(_) => &const { <$parameters as MapKind>::ENTRY },)*
-                }
-            }
-
-            /// [`MapKind::LOWER_DEGREES`] of this kind of map.
+            /// Parameters that centred rows may need besides the defaults: even functions, and polynomials without lower degrees,
+            /// learn no slope from them.
             pub fn lower_degrees(&self) -> &'static [(&'static str, Value)] {
                 match self {
-                    $(Spec::$variant(_) => <$parameters as MapKind>::LOWER_DEGREES,)*
+                    $(Spec::$variant(_) => super::$parameters::LOWER_DEGREES,)*
                 }
             }
 
@@ -336,56 +271,82 @@ macro_rules! specs {
             /// A polynomial of degree 0, which is the same for all rows.
             pub fn candidates(kernel: &AnyKernel, rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
                 let mut all = Vec::new();
-                $(all.extend(<$parameters as MapKind>::candidates(kernel, rows)?);)*
+                $(all.extend(super::$parameters::candidates(kernel, rows)?);)*
                 Ok(all)
             }
 
-            /// Refuses the first parameter that is outside its domain.
-            ///
-            /// # Errors
-            /// [`Error::Parameter`].
-            pub fn check(&self) -> Result<()> {
+            /// The same map with another budget of columns and other draws.
+            pub fn redrawn(&self, n_components: usize, seed: u64) -> Spec {
                 match self {
-                    $(Spec::$variant(spec) => spec.check_parameters(),)*
+                    $(Spec::$variant(spec) => Spec::$variant(super::$parameters { n_components, seed, ..spec.clone() }),)*
                 }
             }
 
-            /// The budget of columns.
-            pub fn n_components(&self) -> usize {
+            /// What the catalogue says of this kind of map.
+            pub fn entry(&self) -> &'static Entry {
                 match self {
-                    $(Spec::$variant(spec) => spec.n_components,)*
+                    $(Spec::$variant(_) => &const { super::$parameters::ENTRY },)*
                 }
             }
         }
 
-        $(impl From<$parameters> for Spec {
-            fn from(spec: $parameters) -> Self {
+        $(impl From<super::$parameters> for Spec {
+            fn from(spec: super::$parameters) -> Self {
                 Spec::$variant(spec)
             }
         })*
     };
 }
 
-specs! {
-    /// Fourier features of a shift-invariant kernel.
-    Fourier(FourierSpec),
-    /// Sketches of the polynomial kernel.
-    Polynomial(PolynomialSpec),
-    /// Features of the exponential kernel.
-    Positive(PositiveSpec),
-    /// Moduli of complex projections.
-    Optical(OpticalSpec),
-    /// Features of polynomial kernels of unit rows.
-    Spherical(SphericalSpec),
-    /// Fourier features of compressed rows.
-    Compressive(CompressiveSpec),
-    /// Maclaurin features of dot-product kernels and the Gaussian kernel.
-    Maclaurin(MaclaurinSpec),
-    /// Orthogonal projections of rows: sketches of the inner product.
-    OrthoProjection(OrthoProjectionSpec),
+maps!(specs);
+
+impl Describe for Spec {
+    fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
+        Ok(each!(self, spec => spec.resolve(sample)?.into()))
+    }
+    fn settle(&self, input_dim: usize) -> Result<Self> {
+        Ok(each!(self, spec => spec.settle(input_dim)?.into()))
+    }
+    fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
+        each!(self, spec => spec.draw(input_dim))
+    }
+    fn draw_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
+        each!(self, spec => spec.draw_complex(input_dim))
+    }
+    fn probe(&self, input_dim: usize) -> Vec<f64> {
+        each!(self, spec => spec.probe(input_dim))
+    }
+    fn kernel(&self) -> Result<Arc<dyn Kernel>> {
+        each!(self, spec => spec.kernel())
+    }
+    fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        each!(self, spec => spec.variance(x, y))
+    }
+    fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        each!(self, spec => spec.variance_iid(x, y))
+    }
+    fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
+        each!(self, spec => spec.prediction(x, y))
+    }
+    fn candidates(kernel: &AnyKernel, rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
+        Spec::candidates(kernel, rows)
+    }
 }
 
 impl Spec {
+    /// Refuses the first parameter that is outside its domain.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`].
+    pub fn check(&self) -> Result<()> {
+        each!(self, spec => spec.check_parameters())
+    }
+
+    /// The budget of columns.
+    pub fn n_components(&self) -> usize {
+        each!(self, spec => spec.n_components)
+    }
+
     /// The kind of map of this name, with all its defaults.
     ///
     /// # Errors
@@ -399,10 +360,7 @@ impl Spec {
     /// # Ok::<(), bochner::Error>(())
     /// ```
     pub fn named(name: &str) -> Result<Spec> {
-        let Some((entry, _)) = Self::KINDS.iter().find(|(entry, _)| entry.is_called(name)) else {
-            let known: Vec<&str> = Self::KINDS.iter().map(|(entry, _)| entry.name).collect();
-            return Err(Error::parameter("map", format!("one of {}", known.join(", ")), name));
-        };
+        let entry = Entry::named(Self::KINDS.iter().map(|(entry, _)| entry), "map", name)?;
         read(serde_json::Map::from_iter([("map".to_owned(), entry.name.into())]))
     }
 

@@ -1,7 +1,8 @@
+use super::product_sketch::{FactorSketch, check_factors, check_inputs, check_shapes};
 use super::{FeatureMap, Lift, MAX_DEGREE};
-use crate::error::{Error, Result, check_count, check_dim};
+use crate::error::{Result, check_count};
 use crate::linalg::{ComplexFft, Convolution, Tile, TileMut, Workspace, multiply_spectra};
-use crate::projection::{CountSketch, Projection};
+use crate::projection::{CountSketch, Parts, Projection};
 use crate::random::Seed;
 use crate::scalar::{Real, Scalar};
 use num_complex::Complex;
@@ -70,13 +71,9 @@ impl<O: Scalar> TensorSketch<O> {
     /// # Errors
     /// No factors, more than [`MAX_DEGREE`], or dimensions that differ.
     pub fn new(factors: Vec<CountSketch<O>>) -> Result<Self> {
-        let mut sketch = Self::multimodal(factors)?;
-        sketch.input_dim = sketch.factors[0].input_dim();
-        for factor in sketch.factors.iter() {
-            check_dim("input dimension of a factor", sketch.input_dim, factor.input_dim())?;
-        }
-        sketch.input = Input::Shared(Lift::IDENTITY);
-        Ok(sketch)
+        let sketch = Self::multimodal(factors)?;
+        let input_dim = sketch.factors[0].input_dim();
+        sketch.with_lift(Lift::IDENTITY, input_dim)
     }
 
     /// The sketch of `∏ᵢ ⟨xᵢ, yᵢ⟩`, where factor `i` sees a vector of its own, of its own length.
@@ -87,14 +84,8 @@ impl<O: Scalar> TensorSketch<O> {
     /// # Errors
     /// No factors, more than [`MAX_DEGREE`], or output dimensions that differ.
     pub fn multimodal(factors: Vec<CountSketch<O>>) -> Result<Self> {
-        check_count("degree", factors.len())?;
-        if factors.len() > MAX_DEGREE as usize {
-            return Err(Error::parameter("degree", "at most 64", factors.len()));
-        }
+        check_factors(&factors)?;
         let output_dim = factors[0].output_dim();
-        for factor in &factors {
-            check_dim("output dimension of a factor", output_dim, factor.output_dim())?;
-        }
         let input_dim = factors.iter().map(Projection::input_dim).sum();
         let plan = if O::IS_COMPLEX {
             Plan::Complex(ComplexFft::new(output_dim))
@@ -120,9 +111,7 @@ impl<O: Scalar> TensorSketch<O> {
     /// Factors that were not drawn for lifted rows of this length.
     pub fn with_lift(mut self, lift: Lift, input_dim: usize) -> Result<Self> {
         check_count("input_dim", input_dim)?;
-        for factor in self.factors.iter() {
-            check_dim("input dimension of a factor", lift.output_dim(input_dim), factor.input_dim())?;
-        }
+        check_inputs(&self.factors, lift.output_dim(input_dim))?;
         self.input = Input::Shared(lift);
         self.input_dim = input_dim;
         Ok(self)
@@ -140,22 +129,11 @@ impl<O: Scalar> TensorSketch<O> {
     pub fn sketch_factors(
         &self,
         rows: &[Tile<'_, O::Real>],
-        mut out: TileMut<'_, O>,
+        out: TileMut<'_, O>,
         work: &mut Workspace<O::Real>,
     ) -> Result<()> {
-        check_dim("number of row sets", self.factors.len(), rows.len())?;
-        check_dim("number of columns of the output", self.output_dim(), out.cols())?;
-        for (factor, rows) in self.factors.iter().zip(rows) {
-            check_dim("number of columns of rows", factor.input_dim(), rows.cols())?;
-            check_dim("number of rows", out.rows(), rows.rows())?;
-        }
-        let mut buffers = Buffers::lend(self, work);
-        for i in 0..out.rows() {
-            let exponent =
-                self.sketch_row(&mut buffers, |factor, row| balance(Lift::IDENTITY, rows[factor].row(i), row));
-            self.write(&mut buffers, exponent, out.row_mut(i));
-        }
-        buffers.give_back(work);
+        check_shapes(&self.factors, rows, &out)?;
+        self.sketch(rows, out, work);
         Ok(())
     }
 
@@ -307,22 +285,28 @@ impl<O: Scalar> FeatureMap for TensorSketch<O> {
         self.each_row(rows, work, |i, buffers, exponent| self.write(buffers, exponent, out.row_mut(i)));
     }
 
-    fn map_tile_split(
-        &self,
-        rows: Tile<'_, O::Real>,
-        mut re: TileMut<'_, O::Real>,
-        mut im: TileMut<'_, O::Real>,
-        work: &mut Workspace<O::Real>,
-    ) {
+    fn map_tile_split(&self, rows: Tile<'_, O::Real>, mut out: Parts<'_, O::Real>, work: &mut Workspace<O::Real>) {
         self.each_row(rows, work, |i, buffers, exponent| {
             // A real map may be given no imaginary part to write to.
-            let im = if O::IS_COMPLEX { im.row_mut(i) } else { &mut [] };
-            self.write_split(buffers, exponent, re.row_mut(i), im);
+            let im = if O::IS_COMPLEX { out.im.row_mut(i) } else { &mut [] };
+            self.write_split(buffers, exponent, out.re.row_mut(i), im);
         });
     }
 
     fn tile_rows(&self) -> usize {
         16
+    }
+}
+
+impl<O: Scalar> FactorSketch for TensorSketch<O> {
+    fn sketch(&self, rows: &[Tile<'_, O::Real>], mut out: TileMut<'_, O>, work: &mut Workspace<O::Real>) {
+        let mut buffers = Buffers::lend(self, work);
+        for i in 0..out.rows() {
+            let exponent =
+                self.sketch_row(&mut buffers, |factor, row| balance(Lift::IDENTITY, rows[factor].row(i), row));
+            self.write(&mut buffers, exponent, out.row_mut(i));
+        }
+        buffers.give_back(work);
     }
 }
 

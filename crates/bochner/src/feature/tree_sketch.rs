@@ -1,7 +1,7 @@
 use super::{FeatureMap, Lift, ProductSketch};
 use crate::error::{Error, Result, check_count};
 use crate::linalg::{Tile, TileMut, Workspace};
-use crate::projection::Projection;
+use crate::projection::{Projection, dims};
 use crate::scalar::Real;
 
 /// A balanced tree of degree-2 product sketches: `⟨x, y⟩ᵖ` with a variance that does not grow exponentially in `p`.
@@ -117,13 +117,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for TreeSketch<P> 
     type Real = R;
     type Output = R;
 
-    fn input_dim(&self) -> usize {
-        self.input_dim
-    }
-
-    fn output_dim(&self) -> usize {
-        self.output_dim
-    }
+    dims!();
 
     fn map_tile(&self, rows: Tile<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let (n, m) = (rows.rows(), self.lift.output_dim(rows.cols()));

@@ -1,13 +1,10 @@
-use super::{
-    Compressive, DotProductKernel, Exponential, Gaussian, Kernel, Laplacian, Matern, Optical, Polynomial,
-    SpectralKernel, Spherical,
-};
+use super::{DotProductKernel, Kernel, SpectralKernel};
 use crate::error::{Error, Result};
 use crate::parameter::{Entry, Purpose, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-macro_rules! kernels {
+macro_rules! any {
     ($($kernel:ident),*) => {
         /// Any scalar kernel of the library, as stored in model files and named by all doors.
         ///
@@ -24,7 +21,7 @@ macro_rules! kernels {
         #[non_exhaustive]
         #[allow(missing_docs)] // each variant is the kernel of its name
         pub enum AnyKernel {
-            $($kernel($kernel),)*
+            $($kernel(super::$kernel),)*
         }
 
         macro_rules! each {
@@ -35,19 +32,19 @@ macro_rules! kernels {
             };
         }
 
-        $(impl From<$kernel> for AnyKernel {
-            fn from(kernel: $kernel) -> Self {
+        $(impl From<super::$kernel> for AnyKernel {
+            fn from(kernel: super::$kernel) -> Self {
                 AnyKernel::$kernel(kernel)
             }
         })*
 
         impl AnyKernel {
             /// All scalar kernels.
-            pub const KINDS: &'static [Entry] = &[$($kernel::ENTRY,)*];
+            pub const KINDS: &'static [Entry] = &[$(super::$kernel::ENTRY,)*];
         }
     };
 }
-kernels!(Gaussian, Laplacian, Matern, Exponential, Polynomial, Spherical, Optical, Compressive);
+kernels!(any);
 
 impl AnyKernel {
     /// What the catalogue says of the scalar kernel of this name.
@@ -55,10 +52,7 @@ impl AnyKernel {
     /// # Errors
     /// No such kernel, with all there are.
     pub fn entry_named(name: &str) -> Result<&'static Entry> {
-        Self::KINDS.iter().find(|entry| entry.is_called(name)).ok_or_else(|| {
-            let known: Vec<&str> = Self::KINDS.iter().map(|entry| entry.name).collect();
-            Error::parameter("kernel", format!("one of {}", known.join(", ")), name)
-        })
+        Entry::named(Self::KINDS.iter(), "kernel", name)
     }
 
     /// The kernel of this name for rows of length `input_dim`, with defaults for all that is not given.
@@ -136,7 +130,7 @@ impl AnyKernel {
         }
     }
 
-    /// The kernel as a power series in the inner product, where it is one; [`Spherical`] is one on unit rows.
+    /// The kernel as a power series in the inner product, where it is one; [`Spherical`](super::Spherical) is one on unit rows.
     pub fn dot_product(&self) -> Option<Box<dyn DotProductKernel>> {
         match self {
             AnyKernel::Polynomial(kernel) => Some(Box::new(*kernel)),

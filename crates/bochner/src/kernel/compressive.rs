@@ -1,6 +1,6 @@
 use super::{AnyKernel, Kernel, distance_sq};
 use crate::error::{Error, Result, check_count, check_positive};
-use crate::parameter::{Domain, Entry, parameters};
+use crate::parameter::{Domain, Entry, Sort, parameters};
 use crate::special::{Table, kummer};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
@@ -77,6 +77,7 @@ impl Compressive {
             /// Distance over which the kernel falls off.
             length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
         },
+        sort: Sort::Kernel,
     };
 
     /// The limit kernel of rows of length `input_dim` compressed to `output_dim`.

@@ -1,27 +1,22 @@
 use super::{AnyKernel, DotProductKernel, Kernel};
 use crate::error::{Result, check_positive};
 use crate::parameter::Domain;
-use serde::{Deserialize, Serialize};
-
-/// Exponential kernel `exp(⟨x, y⟩/ℓ²)`; with `ℓ² = √d` it is the attention kernel of queries and keys.
-///
-/// ```
-/// use bochner::kernel::{Exponential, Kernel};
-/// let k = Exponential::new(2.0)?;
-/// assert!((k.evaluate(&[1.0, 3.0], &[1.0, 1.0]) - 1f64.exp()).abs() < 1e-14);
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(try_from = "Parameters")]
-pub struct Exponential {
-    length_scale: f64,
-}
 
 kernel_entry! {
-    /// `exp(x.y / length_scale^2)`.
-    Exponential = "exponential", "exponential";
-    /// What rows are divided by.
-    length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
+    /// Exponential kernel `exp(⟨x, y⟩/ℓ²)`; with `ℓ² = √d` it is the attention kernel of queries and keys.
+    ///
+    /// ```
+    /// use bochner::kernel::{Exponential, Kernel};
+    /// let k = Exponential::new(2.0)?;
+    /// assert!((k.evaluate(&[1.0, 3.0], &[1.0, 1.0]) - 1f64.exp()).abs() < 1e-14);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    #[derive(Copy)]
+    pub struct Exponential {
+        /// What rows are divided by.
+        length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
+    }
+    kernel "exponential", "exponential": "`exp(x.y / length_scale^2)`.";
 }
 
 impl Exponential {

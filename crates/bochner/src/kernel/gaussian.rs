@@ -2,27 +2,22 @@ use super::{AnyKernel, Kernel, SpectralKernel};
 use crate::error::{Result, check_positive};
 use crate::parameter::Domain;
 use crate::random::Stream;
-use serde::{Deserialize, Serialize};
-
-/// Gaussian kernel `exp(−|x − y|²/2ℓ²)`.
-///
-/// ```
-/// use bochner::kernel::{Gaussian, Kernel};
-/// let k = Gaussian::new(2.0)?;
-/// assert!((k.evaluate(&[1.0, 3.0], &[1.0, 1.0]) - (-0.5f64).exp()).abs() < 1e-15);
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(try_from = "Parameters")]
-pub struct Gaussian {
-    length_scale: f64,
-}
 
 kernel_entry! {
-    /// `exp(-|x - y|^2 / (2 length_scale^2))`.
-    Gaussian = "gaussian", "Gaussian";
-    /// Distance over which the kernel falls off.
-    length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
+    /// Gaussian kernel `exp(−|x − y|²/2ℓ²)`.
+    ///
+    /// ```
+    /// use bochner::kernel::{Gaussian, Kernel};
+    /// let k = Gaussian::new(2.0)?;
+    /// assert!((k.evaluate(&[1.0, 3.0], &[1.0, 1.0]) - (-0.5f64).exp()).abs() < 1e-15);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    #[derive(Copy)]
+    pub struct Gaussian {
+        /// Distance over which the kernel falls off.
+        length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
+    }
+    kernel "gaussian", "Gaussian": "`exp(-|x - y|^2 / (2 length_scale^2))`.";
 }
 
 impl Gaussian {

@@ -1,31 +1,25 @@
 use super::{AnyKernel, Kernel, Matern, sum_of};
 use crate::error::{Error, Result, check_positive};
 use crate::parameter::Domain;
-use serde::{Deserialize, Serialize};
-
-/// Laplacian kernel `exp(−|x − y|/ℓ)` of the Euclidean norm (2) or of the sum of absolute values (1).
-///
-/// ```
-/// use bochner::kernel::{Kernel, Laplacian};
-/// let (x, y) = ([0.0, 0.0], [3.0, 4.0]);
-/// assert!((Laplacian::new(1.0, 2)?.evaluate(&x, &y) - (-5f64).exp()).abs() < 1e-15);
-/// assert!((Laplacian::new(1.0, 1)?.evaluate(&x, &y) - (-7f64).exp()).abs() < 1e-15);
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(try_from = "Parameters")]
-pub struct Laplacian {
-    length_scale: f64,
-    norm: u8,
-}
 
 kernel_entry! {
-    /// `exp(-|x - y| / length_scale)`.
-    Laplacian = "laplacian", "Laplacian";
-    /// Distance over which the kernel falls off.
-    length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
-    /// Which norm: 2 is the Euclidean one, 1 the sum of absolute values.
-    norm: u8 = 2, Domain::Whole(1, 2), Kernel;
+    /// Laplacian kernel `exp(−|x − y|/ℓ)` of the Euclidean norm (2) or of the sum of absolute values (1).
+    ///
+    /// ```
+    /// use bochner::kernel::{Kernel, Laplacian};
+    /// let (x, y) = ([0.0, 0.0], [3.0, 4.0]);
+    /// assert!((Laplacian::new(1.0, 2)?.evaluate(&x, &y) - (-5f64).exp()).abs() < 1e-15);
+    /// assert!((Laplacian::new(1.0, 1)?.evaluate(&x, &y) - (-7f64).exp()).abs() < 1e-15);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    #[derive(Copy)]
+    pub struct Laplacian {
+        /// Distance over which the kernel falls off.
+        length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
+        /// Which norm: 2 is the Euclidean one, 1 the sum of absolute values.
+        norm: u8 = 2, Domain::Whole(1, 2), Kernel;
+    }
+    kernel "laplacian", "Laplacian": "`exp(-|x - y| / length_scale)`.";
 }
 
 impl Laplacian {

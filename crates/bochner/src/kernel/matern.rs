@@ -3,38 +3,32 @@ use crate::error::{Result, check_positive};
 use crate::parameter::Domain;
 use crate::random::Stream;
 use crate::special::{Table, ln_gamma, matern};
-use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 
-/// Matérn kernel `2^(1−ν)/Γ(ν) z^ν K_ν(z)` with `z = √(2ν)|x − y|/ℓ`.
-///
-/// `ν = 1/2` is the Laplacian kernel of the Euclidean norm, `ν = 3/2` gives `(1+z)e⁻ᶻ`, `ν = 5/2` gives `(1+z+z²/3)e⁻ᶻ`;
-/// the Gaussian kernel is the limit of large `ν`. Its spectrum is a multivariate t distribution with `2ν` degrees of
-/// freedom.
-///
-/// ```
-/// use bochner::kernel::{Kernel, Matern};
-/// let k = Matern::new(1.5, 1.0)?;
-/// let z = 3f64.sqrt() * 2.0;
-/// assert!((k.evaluate(&[0.0], &[2.0]) - (1.0 + z) * (-z).exp()).abs() < 1e-16);
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(try_from = "Parameters")]
-pub struct Matern {
-    nu: f64,
-    length_scale: f64,
-    #[serde(skip)]
-    table: Arc<OnceLock<Table>>,
-}
-
 kernel_entry! {
-    /// Smoothness between that of the Laplacian and the Gaussian kernel, set by nu.
-    Matern = "matern", "Matern";
-    /// Smoothness: 0.5 is the Laplacian kernel, infinity would be the Gaussian one.
-    nu: f64 = 1.5, Domain::POSITIVE, Kernel;
-    /// Distance over which the kernel falls off.
-    length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
+    /// Matérn kernel `2^(1−ν)/Γ(ν) z^ν K_ν(z)` with `z = √(2ν)|x − y|/ℓ`.
+    ///
+    /// `ν = 1/2` is the Laplacian kernel of the Euclidean norm, `ν = 3/2` gives `(1+z)e⁻ᶻ`, `ν = 5/2` gives `(1+z+z²/3)e⁻ᶻ`;
+    /// the Gaussian kernel is the limit of large `ν`. Its spectrum is a multivariate t distribution with `2ν` degrees of
+    /// freedom.
+    ///
+    /// ```
+    /// use bochner::kernel::{Kernel, Matern};
+    /// let k = Matern::new(1.5, 1.0)?;
+    /// let z = 3f64.sqrt() * 2.0;
+    /// assert!((k.evaluate(&[0.0], &[2.0]) - (1.0 + z) * (-z).exp()).abs() < 1e-16);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    pub struct Matern {
+        /// Smoothness: 0.5 is the Laplacian kernel, infinity would be the Gaussian one.
+        nu: f64 = 1.5, Domain::POSITIVE, Kernel;
+        /// Distance over which the kernel falls off.
+        length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
+    }
+    kernel "matern", "Matern": "Smoothness between that of the Laplacian and the Gaussian kernel, set by nu.";
+    besides {
+        table: Arc<OnceLock<Table>>;
+    }
 }
 
 impl Matern {

@@ -16,11 +16,25 @@
 //! A kernel with parameters inside is a value, [`AnyKernel`] is one of them; [`kernel_matrix`] evaluates it on all pairs of two
 //! sets of rows.
 
-/// Declares what a scalar kernel is called and takes: its entry in the catalogue, its defaults, how files are read, equality
-/// and access to its parameters. The parameters stand in the order of `new`.
+/// Defines a scalar kernel by its parameters, in the order of `new`: the struct, how files are read, defaults, equality and
+/// access; and its entry in the catalogue, with name, title and a sentence. `besides` lists what follows from the parameters.
 macro_rules! kernel_entry {
-    ($(#[doc = $about:literal])+ $kernel:ident = $name:literal, $title:literal;
-     $($(#[doc = $sentence:literal])+ $field:ident: $type:ty = $default:expr, $domain:expr, $purpose:ident;)*) => {
+    (
+        $(#[$meta:meta])*
+        pub struct $kernel:ident {
+            $($(#[doc = $sentence:literal])+ $field:ident: $type:ty = $default:expr, $domain:expr, $purpose:ident;)*
+        }
+        kernel $name:literal, $title:literal: $about:literal;
+        $(besides { $($(#[$extra:meta])* $besides:ident: $type_besides:ty;)* })?
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+        #[serde(try_from = "Parameters")]
+        pub struct $kernel {
+            $($field: $type,)*
+            $($($(#[$extra])* #[serde(skip)] $besides: $type_besides,)*)?
+        }
+
         #[derive(serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Parameters {
@@ -53,15 +67,15 @@ macro_rules! kernel_entry {
             })*
 
             /// What every door knows of this kernel.
-            pub const ENTRY: $crate::parameter::Entry = $crate::parameter::Entry {
-                name: $name,
-                aliases: &[],
-                title: $title,
-                about: concat!($($about),+),
-                parameters: $crate::parameter::parameters! {
+            pub const ENTRY: $crate::parameter::Entry = $crate::parameter::Entry::new(
+                $crate::parameter::Sort::Kernel,
+                $name,
+                $title,
+                $about,
+                $crate::parameter::parameters! {
                     $($(#[doc = $sentence])+ $field: $type = $default, $domain, $purpose;)*
                 },
-            };
+            );
         }
     };
 }
@@ -90,6 +104,13 @@ macro_rules! values_of {
         fn of_distance_sq(&self, distance_sq: f64) -> Option<f64> {
             Some(self.of(distance_sq))
         }
+    };
+}
+
+/// The list of all scalar kernels.
+macro_rules! kernels {
+    ($then:ident) => {
+        $then!(Gaussian, Laplacian, Matern, Exponential, Polynomial, Spherical, Optical, Compressive);
     };
 }
 

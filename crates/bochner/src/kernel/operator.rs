@@ -1,7 +1,7 @@
 use super::{AnyKernel, Gaussian, Kernel, Laplacian, Matern, OutputMatrix, distance_sq, kernel_matrix};
 use crate::error::{Error, Result, check_dim, check_non_negative, check_positive};
 use crate::parallel::Parallel;
-use crate::parameter::{Domain, Entry, Parameter, Value, Word, parameters};
+use crate::parameter::{Domain, Entry, Parameter, Sort, Value, Word, parameters};
 use crate::rows::check_finite;
 use crate::scalar::Real;
 use crate::words;
@@ -113,12 +113,12 @@ impl From<OperatorKernel> for Written {
 impl OperatorKernel {
     /// All kernels whose values are matrices.
     pub const KINDS: &'static [Entry] = &[
-        Entry {
-            name: "decomposable",
-            aliases: &[],
-            title: "decomposable",
-            about: "`k(x - y) A`: a scalar kernel times a matrix that says how outputs are related.",
-            parameters: parameters! {
+        Entry::new(
+            Sort::Kernel,
+            "decomposable",
+            "decomposable",
+            "`k(x - y) A`: a scalar kernel times a matrix that says how outputs are related.",
+            parameters! {
                 /// How outputs are related: a positive semi-definite matrix, or `identity`; otherwise what the targets' correlations say.
                 matrix: Option<OutputMatrix> = None,
                     Domain::Optional(&Domain::Either(&[Domain::Only("identity"), Domain::Matrix])), Kernel;
@@ -131,33 +131,30 @@ impl OperatorKernel {
                 /// Norm of the Laplacian kernel.
                 norm: u8 = 2, Domain::Whole(1, 2), Kernel, only for base = ["laplacian"];
             },
-        },
+        ),
+        Entry::new(
+            Sort::Kernel,
+            "curl_free",
+            "curl-free",
+            "Gradients of potentials: minus the second derivatives of a Gaussian kernel.",
+            FIELD,
+        ),
         Entry {
-            name: "curl_free",
-            aliases: &[],
-            title: "curl-free",
-            about: "Gradients of potentials: minus the second derivatives of a Gaussian kernel.",
-            parameters: FIELD,
-        },
-        Entry {
-            name: "divergence_free",
             aliases: &["div_free"],
-            title: "divergence-free",
-            about: "Flows without sources.",
-            parameters: FIELD,
+            ..Entry::new(Sort::Kernel, "divergence_free", "divergence-free", "Flows without sources.", FIELD)
         },
-        Entry {
-            name: "helmholtz",
-            aliases: &[],
-            title: "Helmholtz",
-            about: "Gradients and flows at once: every smooth field is a sum of both.",
-            parameters: parameters! {
+        Entry::new(
+            Sort::Kernel,
+            "helmholtz",
+            "Helmholtz",
+            "Gradients and flows at once: every smooth field is a sum of both.",
+            parameters! {
                 /// Distance over which the Gaussian kernel falls off.
                 length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
                 /// Share of the curl-free part.
                 curl_free: f64 = 0.5, Domain::Real(0.0, 1.0), Kernel;
             },
-        },
+        ),
     ];
 
     /// What the catalogue says of the operator-valued kernel of this name.
@@ -165,10 +162,7 @@ impl OperatorKernel {
     /// # Errors
     /// No such kernel, with all there are.
     pub fn entry_named(name: &str) -> Result<&'static Entry> {
-        Self::KINDS.iter().find(|entry| entry.is_called(name)).ok_or_else(|| {
-            let known: Vec<&str> = Self::KINDS.iter().map(|entry| entry.name).collect();
-            Error::parameter("kernel", format!("one of {}", known.join(", ")), name)
-        })
+        Entry::named(Self::KINDS.iter(), "kernel", name)
     }
 
     /// The kernel of this name, with defaults for all that is not given; `related` says how the outputs of a decomposable

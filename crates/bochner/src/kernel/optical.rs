@@ -4,41 +4,35 @@ use crate::parameter::Domain;
 use crate::special::{Table, binomial_square_sum, gamma};
 use ndarray::{Array2, ArrayView2};
 use num_complex::Complex;
-use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 
-/// Limit kernel of optical features `|Ux|^m`, `U` of complex normals, for every real exponent `m > 0`:
-/// `|x|^m |y|^m Γ(m/2+1)² Σ C(m/2, k)² cos²ᵏ(x, y)`.
-///
-/// For even `m = 2s` a polynomial `Σ (s!)² C(s, i)² tⁱ N^(s−i)`, such as `N + t` for `m = 2`, with `t = ⟨x, y⟩²` and
-/// `N = |x|²|y|²`. A bias `ν` appends the coordinate `√ν` to both rows. Source: Ohana et al. 2020, Thm 2 for even
-/// exponents; the general case is `₂F₁(−m/2, −m/2; 1; cos²)`.
-///
-/// ```
-/// use bochner::kernel::{Kernel, Optical};
-/// let k = Optical::new(2.0, 0.0)?;
-/// assert_eq!(k.evaluate(&[1.0, 2.0], &[3.0, 0.0]), 45.0 + 9.0);
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(try_from = "Parameters")]
-pub struct Optical {
-    exponent: f64,
-    bias: f64,
-    /// `Γ(m/2 + 1)²`, the kernel of orthogonal unit rows.
-    #[serde(skip)]
-    at_right_angle: f64,
-    #[serde(skip)]
-    table: Arc<OnceLock<Table>>,
-}
-
 kernel_entry! {
-    /// Limit of optical features, `E |u x|^exponent |u y|^exponent` over complex normal vectors u.
-    Optical = "optical", "optical";
-    /// Any positive number.
-    exponent: f64 = 2.0, Domain::POSITIVE, Kernel;
-    /// Square of a constant coordinate appended to all rows.
-    bias: f64 = 0.0, Domain::NON_NEGATIVE, Kernel;
+    /// Limit kernel of optical features `|Ux|^m`, `U` of complex normals, for every real exponent `m > 0`:
+    /// `|x|^m |y|^m Γ(m/2+1)² Σ C(m/2, k)² cos²ᵏ(x, y)`.
+    ///
+    /// For even `m = 2s` a polynomial `Σ (s!)² C(s, i)² tⁱ N^(s−i)`, such as `N + t` for `m = 2`, with `t = ⟨x, y⟩²` and
+    /// `N = |x|²|y|²`. A bias `ν` appends the coordinate `√ν` to both rows. Source: Ohana et al. 2020, Thm 2 for even
+    /// exponents; the general case is `₂F₁(−m/2, −m/2; 1; cos²)`.
+    ///
+    /// ```
+    /// use bochner::kernel::{Kernel, Optical};
+    /// let k = Optical::new(2.0, 0.0)?;
+    /// assert_eq!(k.evaluate(&[1.0, 2.0], &[3.0, 0.0]), 45.0 + 9.0);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    pub struct Optical {
+        /// Any positive number.
+        exponent: f64 = 2.0, Domain::POSITIVE, Kernel;
+        /// Square of a constant coordinate appended to all rows.
+        bias: f64 = 0.0, Domain::NON_NEGATIVE, Kernel;
+    }
+    kernel "optical", "optical":
+        "Limit of optical features, `E |u x|^exponent |u y|^exponent` over complex normal vectors u.";
+    besides {
+        /// `Γ(m/2 + 1)²`, the kernel of orthogonal unit rows.
+        at_right_angle: f64;
+        table: Arc<OnceLock<Table>>;
+    }
 }
 
 /// Even exponents up to this one are evaluated as polynomials in `t` and `N`.

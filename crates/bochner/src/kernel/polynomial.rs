@@ -1,35 +1,28 @@
 use super::{AnyKernel, DotProductKernel, Kernel, powu};
 use crate::error::{Result, check_non_negative};
 use crate::parameter::Domain;
-use serde::{Deserialize, Serialize};
-
-/// Polynomial kernel `(γ⟨x, y⟩ + ν)ᵖ` with `γ > 0`, `ν ≥ 0`.
-///
-/// It is the homogeneous kernel of degree `p` on `(√γ x, √ν)`, which is how sketches see it. Degree 0 is the constant 1.
-///
-/// ```
-/// use bochner::kernel::{Kernel, Polynomial};
-/// let k = Polynomial::new(3, 0.5, 1.0)?;
-/// assert_eq!(k.evaluate(&[1.0, 2.0], &[3.0, -0.5]), 8.0);
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(try_from = "Parameters")]
-pub struct Polynomial {
-    degree: u32,
-    gamma: f64,
-    coef0: f64,
-}
 
 kernel_entry! {
-    /// `(gamma x.y + coef0)^degree`.
-    Polynomial = "polynomial", "polynomial";
-    /// Exponent.
-    degree: u32 = 2, Domain::Whole(0, u32::MAX as u64), Kernel;
-    /// Factor of the inner product.
-    gamma: f64 = 1.0, Domain::POSITIVE, Kernel;
-    /// Constant inside the power.
-    coef0: f64 = 0.0, Domain::NON_NEGATIVE, Kernel;
+    /// Polynomial kernel `(γ⟨x, y⟩ + ν)ᵖ` with `γ > 0`, `ν ≥ 0`.
+    ///
+    /// It is the homogeneous kernel of degree `p` on `(√γ x, √ν)`, which is how sketches see it. Degree 0 is the constant 1.
+    ///
+    /// ```
+    /// use bochner::kernel::{Kernel, Polynomial};
+    /// let k = Polynomial::new(3, 0.5, 1.0)?;
+    /// assert_eq!(k.evaluate(&[1.0, 2.0], &[3.0, -0.5]), 8.0);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    #[derive(Copy)]
+    pub struct Polynomial {
+        /// Exponent.
+        degree: u32 = 2, Domain::Whole(0, u32::MAX as u64), Kernel;
+        /// Factor of the inner product.
+        gamma: f64 = 1.0, Domain::POSITIVE, Kernel;
+        /// Constant inside the power.
+        coef0: f64 = 0.0, Domain::NON_NEGATIVE, Kernel;
+    }
+    kernel "polynomial", "polynomial": "`(gamma x.y + coef0)^degree`.";
 }
 
 impl Polynomial {

@@ -14,8 +14,6 @@ const TOGETHER: usize = 16;
 
 /// Rows of `x` and of `y` whose products are held at once: 8 MB.
 const CHUNK: usize = 1024;
-/// Rows of `x` whose sums over pairs are added up before they join the others; part of the bits of such sums.
-const GROUP: usize = 64;
 /// With fewer rows of `x` than this a single product does not occupy all threads, but several panels of `y` do.
 const FEW: usize = 192;
 
@@ -114,12 +112,6 @@ impl Products {
     }
 }
 
-fn check<R: Real>(x: ArrayView2<'_, R>, y: ArrayView2<'_, R>) -> Result<()> {
-    check_dim("number of columns of y", x.ncols(), y.ncols())?;
-    check_finite("x", x, 0)?;
-    check_finite("y", y, 0)
-}
-
 /// Hands every row of products to `visit` and writes what it leaves in `dots` to `out`.
 ///
 /// Entries do not depend on chunks or threads: each is an inner product and a function of it. Memory beside the output
@@ -131,7 +123,9 @@ pub(crate) fn map_products<R: Real, T: Real>(
     mut out: ArrayViewMut2<'_, T>,
     visit: impl Fn(&mut Panel<'_>) + Sync,
 ) -> Result<()> {
-    check(x, y)?;
+    check_dim("number of columns of y", x.ncols(), y.ncols())?;
+    check_finite("x", x, 0)?;
+    check_finite("y", y, 0)?;
     check_dim("number of rows of the output", x.nrows(), out.nrows())?;
     check_dim("number of columns of the output", y.nrows(), out.ncols())?;
     let stop = Flag::current();
@@ -166,36 +160,4 @@ pub(crate) fn map_products<R: Real, T: Real>(
         }
     }
     Ok(())
-}
-
-/// Sums over all pairs: `visit` adds to `len` running sums, which are added in a fixed order, whatever the threads do.
-pub(crate) fn sum_products<R: Real>(
-    x: ArrayView2<'_, R>,
-    y: ArrayView2<'_, R>,
-    squares: bool,
-    len: usize,
-    visit: impl Fn(&Panel<'_>, &mut [f64]) + Sync,
-) -> Result<Vec<f64>> {
-    check(x, y)?;
-    let mut total = vec![0.0; len];
-    let mut wide = Wide::default();
-    let mut products = Products::default();
-    for (chunk, x) in x.axis_chunks_iter(Axis(0), CHUNK).enumerate() {
-        wide.fill(x, squares);
-        for (panel, y) in y.axis_chunks_iter(Axis(0), CHUNK).enumerate() {
-            products.fill(&wide, y, squares)?;
-            let panels: Vec<_> = products.panels(&wide, (chunk * CHUNK, panel * CHUNK)).collect();
-            let parts = panels.chunks(GROUP).in_parallel().map(|group| {
-                let mut sums = vec![0.0; len];
-                group.iter().for_each(|panel| visit(panel, &mut sums));
-                sums
-            });
-            for part in parts {
-                for (to, from) in total.iter_mut().zip(part) {
-                    *to += from;
-                }
-            }
-        }
-    }
-    Ok(total)
 }

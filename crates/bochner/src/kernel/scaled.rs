@@ -1,5 +1,7 @@
 use super::Kernel;
 use crate::error::{Result, check_positive};
+use crate::preprocess::LengthScale;
+use std::sync::Arc;
 
 /// A kernel of rows with a length scale per input: `k(x/ℓ, y/ℓ)`, divided coordinate by coordinate.
 ///
@@ -23,6 +25,20 @@ impl<K: Kernel> Scaled<K> {
     pub fn new(kernel: K, length_scales: &[f64]) -> Result<Self> {
         length_scales.iter().try_for_each(|&scale| check_positive("length_scale", scale))?;
         Ok(Scaled { kernel, length_scales: length_scales.to_vec() })
+    }
+}
+
+impl Scaled<Arc<dyn Kernel>> {
+    /// The kernel that `at` makes of a length scale, or with one for each input.
+    pub(crate) fn by(
+        length_scale: &LengthScale,
+        at: impl Fn(f64) -> Result<Arc<dyn Kernel>>,
+    ) -> Result<Arc<dyn Kernel>> {
+        match length_scale {
+            LengthScale::Same(scale) => at(*scale),
+            LengthScale::PerInput(scales) => Ok(Arc::new(Scaled::new(at(1.0)?, scales)?)),
+            LengthScale::Median => length_scale.check(0).and_then(|()| at(1.0)),
+        }
     }
 }
 

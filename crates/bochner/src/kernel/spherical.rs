@@ -1,33 +1,27 @@
 use super::{AnyKernel, Kernel, Polynomial, powu};
 use crate::error::{Error, Result};
 use crate::parameter::Domain;
-use serde::{Deserialize, Serialize};
-
-/// Polynomial kernel on the unit sphere, `(1 − |x − y|²/A²)ᵖ` with `A ≥ √2` (Pennington, Yu and Kumar 2015).
-///
-/// On unit rows it equals `((1 − 2/A²) + (2/A²)⟨x, y⟩)ᵖ`; `A = √2` is the homogeneous kernel.
-///
-/// ```
-/// use bochner::kernel::{Kernel, Spherical};
-/// let k = Spherical::new(3, 2.0)?;
-/// let (x, y) = ([1.0, 0.0], [0.6, 0.8]);
-/// assert!((k.evaluate(&x, &y) - k.polynomial().evaluate(&x, &y)).abs() < 1e-15);
-/// # Ok::<(), bochner::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(try_from = "Parameters")]
-pub struct Spherical {
-    degree: u32,
-    a: f64,
-}
 
 kernel_entry! {
-    /// `(1 - |x - y|^2/a^2)^degree` of rows of length one.
-    Spherical = "spherical", "spherical";
-    /// Exponent.
-    degree: u32 = 3, Domain::Whole(0, u32::MAX as u64), Kernel;
-    /// Width, at least the root of 2.
-    a: f64 = 2.0, Domain::Real(std::f64::consts::SQRT_2, f64::INFINITY), Kernel;
+    /// Polynomial kernel on the unit sphere, `(1 − |x − y|²/A²)ᵖ` with `A ≥ √2` (Pennington, Yu and Kumar 2015).
+    ///
+    /// On unit rows it equals `((1 − 2/A²) + (2/A²)⟨x, y⟩)ᵖ`; `A = √2` is the homogeneous kernel.
+    ///
+    /// ```
+    /// use bochner::kernel::{Kernel, Spherical};
+    /// let k = Spherical::new(3, 2.0)?;
+    /// let (x, y) = ([1.0, 0.0], [0.6, 0.8]);
+    /// assert!((k.evaluate(&x, &y) - k.polynomial().evaluate(&x, &y)).abs() < 1e-15);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    #[derive(Copy)]
+    pub struct Spherical {
+        /// Exponent.
+        degree: u32 = 3, Domain::Whole(0, u32::MAX as u64), Kernel;
+        /// Width, at least the root of 2.
+        a: f64 = 2.0, Domain::Real(std::f64::consts::SQRT_2, f64::INFINITY), Kernel;
+    }
+    kernel "spherical", "spherical": "`(1 - |x - y|^2/a^2)^degree` of rows of length one.";
 }
 
 impl Spherical {

@@ -116,7 +116,7 @@ pub use super::svm::SvmSpec;
 use super::request::{Describing, FitRequest, LossesFn, Needs, SumsFn};
 use super::{Fitted, KINDS, Predict};
 use crate::error::{Error, Result};
-use crate::parameter::{Entry, Parameter, words};
+use crate::parameter::{Entry, Parameter, Sort, words};
 use crate::persist::{Stored, malformed};
 use crate::scalar::Real;
 use crate::solve::SolveReport;
@@ -202,7 +202,7 @@ impl ModelEntry {
         describe: Describing,
     ) -> Self {
         ModelEntry {
-            entry: Entry { name, aliases: &[], title, about, parameters },
+            entry: Entry::new(Sort::Model, name, title, about, parameters),
             option,
             task: Task::Regression,
             answers: Answers::VALUES,

@@ -1,4 +1,4 @@
-use super::{Candidate, Measured, Reach, Request, Sample, Trial, add_products, map_bytes, measure, slabs};
+use super::{Candidate, Measured, PlanSample, Reach, Request, Sample, add_products, map_bytes, measure, slabs};
 use crate::error::{Error, Result, check_count, check_positive};
 use crate::feature::{Directions, OperatorSpec, Spec};
 use crate::kernel::OperatorKernel;
@@ -161,7 +161,7 @@ fn scalar(candidate: &Candidate<OperatorSpec>) -> Result<Candidate> {
     Ok(Candidate { name: candidate.name.clone(), spec, factor: candidate.factor })
 }
 
-impl Trial for FieldSample<'_> {
+impl PlanSample for FieldSample<'_> {
     type Spec = OperatorSpec;
 
     fn rows(&self) -> ArrayView2<'_, f64> {

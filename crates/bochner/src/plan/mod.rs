@@ -5,7 +5,9 @@ mod trial;
 
 pub use crate::feature::Candidate;
 pub use field::FieldSample;
-pub use trial::{Reach, Trial};
+#[doc(hidden)] // its name up to version 0.1
+pub use trial::PlanSample as Trial;
+pub use trial::{PlanSample, Reach};
 
 use crate::error::{Error, Result, check_count, check_positive};
 use crate::feature::{Describe, Directions, DynMap, FeatureMap, SketchKind, Spec};
@@ -188,7 +190,7 @@ fn add_products(
     Ok(())
 }
 
-impl Trial for Sample<'_> {
+impl PlanSample for Sample<'_> {
     type Spec = Spec;
 
     fn rows(&self) -> ArrayView2<'_, f64> {
@@ -257,13 +259,12 @@ impl Trial for Sample<'_> {
 /// The parameters that decide how large a kernel's values and features become.
 fn parameters(kernel: &AnyKernel) -> &'static str {
     match kernel {
-        AnyKernel::Gaussian(_) | AnyKernel::Laplacian(_) | AnyKernel::Exponential(_) | AnyKernel::Compressive(_) => {
-            "length_scale"
-        }
         AnyKernel::Matern(_) => "nu and length_scale",
         AnyKernel::Polynomial(_) => "degree, gamma and coef0",
         AnyKernel::Spherical(_) => "degree and a",
         AnyKernel::Optical(_) => "exponent and bias",
+        _ if kernel.entry().parameter("length_scale").is_ok() => "length_scale",
+        _ => "parameters",
     }
 }
 
@@ -391,7 +392,7 @@ pub struct Plan<S = Spec> {
 /// assert!(plan.choices.iter().all(|choice| choice.predicted <= 0.05));
 /// # Ok::<(), bochner::Error>(())
 /// ```
-pub fn plan<T: Trial>(
+pub fn plan<T: PlanSample>(
     sample: &T,
     request: &Request,
     mut tick: impl FnMut(&str) -> Result<()>,

@@ -6,7 +6,7 @@ use ndarray::ArrayView2;
 
 /// Sample rows with the exact values of a kernel, on which features of it are compared before one is chosen: numbers
 /// ([`Sample`](super::Sample)) or matrices ([`FieldSample`](super::FieldSample)).
-pub trait Trial {
+pub trait PlanSample {
     /// How features are described.
     type Spec: Clone;
 

@@ -1,11 +1,10 @@
 use super::median_distance;
 use crate::error::{Error, Result, check_dim, check_positive};
+use crate::parameter::Value;
 use crate::random::Seed;
 use crate::scalar::Real;
 use ndarray::ArrayView2;
-use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt;
 
 /// What divides rows before they meet a kernel at unit scale.
 ///
@@ -80,42 +79,12 @@ impl Serialize for LengthScale {
 
 impl<'de> Deserialize<'de> for LengthScale {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct Written;
-        impl<'de> Visitor<'de> for Written {
-            type Value = LengthScale;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number, a list of numbers or \"median\"")
-            }
-
-            fn visit_f64<E: de::Error>(self, value: f64) -> std::result::Result<LengthScale, E> {
-                Ok(LengthScale::Same(value))
-            }
-
-            fn visit_u64<E: de::Error>(self, value: u64) -> std::result::Result<LengthScale, E> {
-                Ok(LengthScale::Same(value as f64))
-            }
-
-            fn visit_i64<E: de::Error>(self, value: i64) -> std::result::Result<LengthScale, E> {
-                Ok(LengthScale::Same(value as f64))
-            }
-
-            fn visit_str<E: de::Error>(self, value: &str) -> std::result::Result<LengthScale, E> {
-                match value {
-                    "median" => Ok(LengthScale::Median),
-                    _ => Err(E::invalid_value(de::Unexpected::Str(value), &self)),
-                }
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<LengthScale, A::Error> {
-                let mut scales = Vec::new();
-                while let Some(scale) = seq.next_element()? {
-                    scales.push(scale);
-                }
-                Ok(LengthScale::PerInput(scales))
-            }
-        }
-        deserializer.deserialize_any(Written)
+        let expected = "a number, a list of numbers or \"median\"";
+        Value::read(deserializer, expected, |value| match value {
+            Value::Word(word) if word == "median" => Some(LengthScale::Median),
+            Value::List(scales) => scales.iter().map(Value::number).collect::<Option<_>>().map(LengthScale::PerInput),
+            value => value.number().map(LengthScale::Same),
+        })
     }
 }
 

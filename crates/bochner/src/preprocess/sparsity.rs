@@ -61,6 +61,9 @@ pub struct SparseTransform {
     cosines: Option<(Dct, Dct)>,
 }
 
+/// Transforms some numbers in place, with room for as many.
+type Step<'a> = dyn Fn(&mut [f64], &mut [f64]) + 'a;
+
 impl SparseTransform {
     /// A transform of signals of `len` numbers.
     ///
@@ -95,19 +98,20 @@ impl SparseTransform {
         let mut line = vec![0.0; 2 * self.height.max(self.width)];
         match (&self.cosines, self.basis) {
             (Some((along, across)), _) => {
-                self.along(signal, self.height, self.width, |values, _| along.apply(values), &mut line);
+                let whole = (self.height, self.width);
+                self.along(signal, whole, &|values, _| along.apply(values), &mut line);
                 if self.height > 1 {
-                    self.across(signal, self.height, self.width, |values, _| across.apply(values), &mut line);
+                    self.across(signal, whole, &|values, _| across.apply(values), &mut line);
                 }
             }
-            (None, Basis::Haar) => self.wavelets(signal, 2, haar, &mut line),
-            (None, Basis::Daubechies4) => self.wavelets(signal, 4, daubechies, &mut line),
+            (None, Basis::Haar) => self.wavelets(signal, 2, &haar, &mut line),
+            (None, Basis::Daubechies4) => self.wavelets(signal, 4, &daubechies, &mut line),
             (None, _) => {}
         }
     }
 
     /// Halves the coarse corner until a side is odd or shorter than the wavelet.
-    fn wavelets(&self, signal: &mut [f64], shortest: usize, step: fn(&mut [f64], &mut [f64]), line: &mut [f64]) {
+    fn wavelets(&self, signal: &mut [f64], shortest: usize, step: &Step<'_>, line: &mut [f64]) {
         let halves = |side: usize| side >= shortest && side.is_multiple_of(2);
         let (mut height, mut width) = (self.height, self.width);
         loop {
@@ -116,9 +120,9 @@ impl SparseTransform {
             if !right || self.height > 1 && !down {
                 return;
             }
-            self.along(signal, height, width, step, line);
+            self.along(signal, (height, width), step, line);
             if down {
-                self.across(signal, height, width, step, line);
+                self.across(signal, (height, width), step, line);
                 height /= 2;
             }
             width /= 2;
@@ -126,28 +130,14 @@ impl SparseTransform {
     }
 
     /// Transforms the first `width` numbers of the first `height` lines.
-    fn along(
-        &self,
-        signal: &mut [f64],
-        height: usize,
-        width: usize,
-        step: impl Fn(&mut [f64], &mut [f64]),
-        scratch: &mut [f64],
-    ) {
+    fn along(&self, signal: &mut [f64], (height, width): (usize, usize), step: &Step<'_>, scratch: &mut [f64]) {
         for line in signal.chunks_exact_mut(self.width).take(height) {
             step(&mut line[..width], &mut scratch[..width]);
         }
     }
 
     /// Transforms the first `height` numbers of the first `width` columns.
-    fn across(
-        &self,
-        signal: &mut [f64],
-        height: usize,
-        width: usize,
-        step: impl Fn(&mut [f64], &mut [f64]),
-        scratch: &mut [f64],
-    ) {
+    fn across(&self, signal: &mut [f64], (height, width): (usize, usize), step: &Step<'_>, scratch: &mut [f64]) {
         let (column, rest) = scratch.split_at_mut(height);
         for j in 0..width {
             (0..height).for_each(|i| column[i] = signal[i * self.width + j]);

@@ -1,4 +1,4 @@
-use super::{Projection, panels};
+use super::{Parts, Projection, Sink, panels};
 use crate::error::{Error, Result, check_count};
 use crate::linalg::gemm::{Packed, Panels, product};
 use crate::linalg::memory::zeros;
@@ -37,9 +37,13 @@ pub struct Dense<R, O, W> {
 ///
 /// Entry `i` of direction `j` is normal `i` of stream `j` (complex: of streams `2j` and `2j + 1`), so the first directions
 /// of a large projection are the directions of a small one.
-pub type Gaussian<R, O = R> = Dense<R, O, Stored<R, Normals>>;
+pub type DenseGaussian<R, O = R> = Dense<R, O, Stored<R, Normals>>;
 
-/// The weights of [`Gaussian`] with nothing stored: drawn again for every block of rows, bit for bit.
+/// The name of [`DenseGaussian`] up to version 0.1.
+#[deprecated(since = "0.2.0", note = "there is a kernel of this name: `DenseGaussian`")]
+pub type Gaussian<R, O = R> = DenseGaussian<R, O>;
+
+/// The weights of [`DenseGaussian`] with nothing stored: drawn again for every block of rows, bit for bit.
 ///
 /// Memory is constant in both dimensions. Drawing a weight takes as long as some 200 products in `f32` and half as many
 /// in `f64`, so hundreds of rows should share it: [`shared_rows`](Projection::shared_rows) says so to the maps over it. A
@@ -67,22 +71,13 @@ pub trait Weights<R: Real>: Debug + Send + Sync {
     }
 
     /// Writes columns `columns` of the projected rows; real weights leave `im` alone.
-    fn project(
-        &self,
-        rows: Tile<'_, R>,
-        columns: Range<usize>,
-        re: TileMut<'_, R>,
-        im: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    );
+    fn project(&self, rows: Tile<'_, R>, columns: Range<usize>, out: Parts<'_, R>, work: &mut Workspace<R>);
 }
 
 /// A source of weights written panel by panel.
 pub trait Source: Debug + Send + Sync {
-    /// Length of a direction.
-    fn depth(&self) -> usize;
-    /// Number of directions.
-    fn directions(&self) -> usize;
+    /// Length and number of directions.
+    fn shape(&self) -> (usize, usize);
     /// Whether directions are complex.
     fn is_complex(&self) -> bool;
     /// Writes entries `depths` of directions `first..`, `width` of them side by side, part after part; past the last
@@ -95,11 +90,11 @@ struct OnTheWay<'a, S>(&'a S);
 
 impl<R: Real, S: Source, const P: usize> Panels<R, P> for OnTheWay<'_, S> {
     fn depth(&self) -> usize {
-        self.0.depth()
+        self.0.shape().0
     }
 
     fn columns(&self) -> usize {
-        self.0.directions()
+        self.0.shape().1
     }
 
     fn write(&self, panel: usize, depths: Range<usize>, out: &mut [R]) {
@@ -112,14 +107,13 @@ fn project_on_the_way<R: Real, S: Source>(
     source: &S,
     rows: Tile<'_, R>,
     columns: Range<usize>,
-    re: TileMut<'_, R>,
-    im: TileMut<'_, R>,
+    out: Parts<'_, R>,
     work: &mut Workspace<R>,
 ) {
     if source.is_complex() {
-        product::<R, _, 2>(rows, &OnTheWay(source), columns, [re, im], work);
+        product::<R, _, 2>(rows, &OnTheWay(source), columns, [out.re, out.im], work);
     } else {
-        product::<R, _, 1>(rows, &OnTheWay(source), columns, [re], work);
+        product::<R, _, 1>(rows, &OnTheWay(source), columns, [out.re], work);
     }
 }
 
@@ -128,31 +122,22 @@ impl<R: Real> Weights<R> for Normals {
         1024
     }
 
-    fn project(
-        &self,
-        rows: Tile<'_, R>,
-        columns: Range<usize>,
-        mut re: TileMut<'_, R>,
-        mut im: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn project(&self, rows: Tile<'_, R>, columns: Range<usize>, mut out: Parts<'_, R>, work: &mut Workspace<R>) {
         let products = (rows.rows() * self.depth).saturating_mul(columns.len());
         // Inside a pool the caller's tiles occupy the threads, unless there is one only; a wait here could also pick up
         // another of those tiles, with all its buffers.
         if products < PARALLEL_FROM || (parallel::is_inside() && !work.is_alone()) {
-            return project_on_the_way(self, rows, columns, re, im, work);
+            return project_on_the_way(self, rows, columns, out, work);
         }
         let mut tasks = Vec::new();
         for first in columns.clone().step_by(TASK_DIRECTIONS) {
             let piece = first..(first + TASK_DIRECTIONS).min(columns.end);
-            let windows;
-            (windows, re) = re.split_columns_at(piece.len());
-            let parts;
-            (parts, im) = im.split_columns_at(if self.is_complex { piece.len() } else { 0 });
-            tasks.push((piece, windows, parts));
+            let window;
+            (window, out) = out.split_columns_at(piece.len());
+            tasks.push((piece, window));
         }
-        tasks.in_parallel().for_each_init(Workspace::new, |work, (piece, re, im)| {
-            project_on_the_way(self, rows, piece, re, im, work);
+        tasks.in_parallel().for_each_init(Workspace::new, |work, (piece, out)| {
+            project_on_the_way(self, rows, piece, out, work);
         });
     }
 }
@@ -163,27 +148,20 @@ impl<R: Real> Weights<R> for Signs {
         96
     }
 
-    fn project(
-        &self,
-        rows: Tile<'_, R>,
-        columns: Range<usize>,
-        re: TileMut<'_, R>,
-        im: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
-        project_on_the_way(self, rows, columns, re, im, work);
+    fn project(&self, rows: Tile<'_, R>, columns: Range<usize>, out: Parts<'_, R>, work: &mut Workspace<R>) {
+        project_on_the_way(self, rows, columns, out, work);
     }
 }
 
 /// Weights of a [`Source`], written once and kept in the order of the product.
 #[derive(Debug, Clone)]
 pub struct Stored<R, S> {
-    parts: Parts<R>,
+    numbers: Numbers<R>,
     source: PhantomData<fn() -> S>,
 }
 
 #[derive(Debug, Clone)]
-enum Parts<R> {
+enum Numbers<R> {
     Real(Packed<R, 1>),
     Complex(Packed<R, 2>),
 }
@@ -191,26 +169,19 @@ enum Parts<R> {
 impl<R: Real, S: Source> Stored<R, S> {
     fn new(source: &S) -> Result<Self> {
         let panels = OnTheWay(source);
-        let parts = match source.is_complex() {
-            true => Parts::Complex(Packed::new(&panels)?),
-            false => Parts::Real(Packed::new(&panels)?),
+        let numbers = match source.is_complex() {
+            true => Numbers::Complex(Packed::new(&panels)?),
+            false => Numbers::Real(Packed::new(&panels)?),
         };
-        Ok(Stored { parts, source: PhantomData })
+        Ok(Stored { numbers, source: PhantomData })
     }
 }
 
 impl<R: Real, S: Source> Weights<R> for Stored<R, S> {
-    fn project(
-        &self,
-        rows: Tile<'_, R>,
-        columns: Range<usize>,
-        re: TileMut<'_, R>,
-        im: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
-        match &self.parts {
-            Parts::Real(packed) => product(rows, packed, columns, [re], work),
-            Parts::Complex(packed) => product(rows, packed, columns, [re, im], work),
+    fn project(&self, rows: Tile<'_, R>, columns: Range<usize>, out: Parts<'_, R>, work: &mut Workspace<R>) {
+        match &self.numbers {
+            Numbers::Real(packed) => product(rows, packed, columns, [out.re], work),
+            Numbers::Complex(packed) => product(rows, packed, columns, [out.re, out.im], work),
         }
     }
 }
@@ -220,15 +191,10 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Dense<R, O, W> {
         Dense { input_dim, output_dim, weights: Arc::new(weights), numbers: PhantomData }
     }
 
-    /// Hands `∏ᵢ Wᵢx` to `visit` panel by panel: columns, real parts, imaginary parts (none of real numbers).
+    /// Writes `∏ᵢ Wᵢx` panel by panel.
     ///
     /// Factors meet in contiguous buffers: rows of a wide output share a few sets of the cache.
-    fn for_each_product(
-        factors: &[Self],
-        rows: &[Tile<'_, R>],
-        work: &mut Workspace<R>,
-        mut visit: impl FnMut(Range<usize>, &[R], &[R]),
-    ) {
+    fn product(factors: &[Self], rows: &[Tile<'_, R>], mut out: impl Sink<R>, work: &mut Workspace<R>) {
         let (Some((first, others)), Some((first_rows, other_rows))) = (factors.split_first(), rows.split_first())
         else {
             return;
@@ -240,18 +206,21 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Dense<R, O, W> {
         for columns in panels(first.output_dim, first.panel()) {
             let m = columns.len();
             let [re, im, other_re, other_im] = &mut buffers;
-            let window = |buffer: &mut Vec<R>| if buffer.is_empty() { (0, 0) } else { (n, m) };
             let mut project = |factor: &Self, rows, re: &mut Vec<R>, im: &mut Vec<R>| {
-                let (shape, im_shape) = (window(re), window(im));
-                let (re, im) = (TileMut::new(re, shape.0, shape.1), TileMut::new(im, im_shape.0, im_shape.1));
-                factor.weights.project(rows, columns.clone(), re, im, work);
+                let window =
+                    |buffer| if O::IS_COMPLEX { TileMut::new(buffer, n, m) } else { TileMut::new(&mut [], 0, 0) };
+                let out = Parts::new(TileMut::new(re, n, m), window(im));
+                factor.weights.project(rows, columns.clone(), out, work);
             };
             project(first, *first_rows, re, im);
             for (factor, rows) in others.iter().zip(other_rows) {
                 project(factor, *rows, other_re, other_im);
                 multiply(&mut re[..n * m], im, &other_re[..n * m], other_im);
             }
-            visit(columns, &re[..n * m], if O::IS_COMPLEX { &im[..n * m] } else { &[] });
+            for i in 0..n {
+                let im = if O::IS_COMPLEX { &im[i * m..][..m] } else { &[] };
+                out.write(i, columns.start, &re[i * m..][..m], im);
+            }
         }
         buffers.into_iter().for_each(|buffer| work.give(buffer));
     }
@@ -273,10 +242,6 @@ fn multiply<R: Real>(re: &mut [R], im: &mut [R], other_re: &[R], other_im: &[R])
     }
 }
 
-fn interleave<R: Real, O: Scalar<Real = R>>(out: &mut [O], re: &[R], im: &[R]) {
-    out.iter_mut().zip(re.iter().zip(im)).for_each(|(o, (re, im))| *o = O::from_parts(*re, *im));
-}
-
 fn check_dims(input_dim: usize, output_dim: usize) -> Result<()> {
     check_count("input_dim", input_dim)?;
     check_count("output_dim", output_dim)
@@ -286,13 +251,7 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Projection for Dense<R, O, W> 
     type Real = R;
     type Output = O;
 
-    fn input_dim(&self) -> usize {
-        self.input_dim
-    }
-
-    fn output_dim(&self) -> usize {
-        self.output_dim
-    }
+    dims!();
 
     fn panel(&self) -> usize {
         PANEL_BYTES / size_of::<R>()
@@ -304,14 +263,14 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Projection for Dense<R, O, W> 
 
     fn project_tile(&self, rows: Tile<'_, R>, columns: Range<usize>, out: TileMut<'_, O>, work: &mut Workspace<R>) {
         match O::as_real(out) {
-            Ok(out) => self.weights.project(rows, columns, out, TileMut::new(&mut [], 0, 0), work),
+            Ok(out) => self.weights.project(rows, columns, Parts::real(out), work),
             Err(mut out) => {
                 let (n, m) = (rows.rows(), columns.len());
                 let (mut re, mut im) = (work.take(n * m), work.take(n * m));
-                let windows = (TileMut::new(&mut re, n, m), TileMut::new(&mut im, n, m));
-                self.weights.project(rows, columns, windows.0, windows.1, work);
+                let parts = Parts::new(TileMut::new(&mut re, n, m), TileMut::new(&mut im, n, m));
+                self.weights.project(rows, columns, parts, work);
                 for i in 0..n {
-                    interleave(out.row_mut(i), &re[i * m..][..m], &im[i * m..][..m]);
+                    out.write(i, 0, &re[i * m..][..m], &im[i * m..][..m]);
                 }
                 work.give(re);
                 work.give(im);
@@ -319,15 +278,8 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Projection for Dense<R, O, W> 
         }
     }
 
-    fn project_tile_split(
-        &self,
-        rows: Tile<'_, R>,
-        columns: Range<usize>,
-        re: TileMut<'_, R>,
-        im: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
-        self.weights.project(rows, columns, re, im, work);
+    fn project_tile_split(&self, rows: Tile<'_, R>, columns: Range<usize>, out: Parts<'_, R>, work: &mut Workspace<R>) {
+        self.weights.project(rows, columns, out, work);
     }
 
     fn product_tile(factors: &[Self], rows: &[Tile<'_, R>], mut out: TileMut<'_, O>, work: &mut Workspace<R>) {
@@ -337,35 +289,11 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Projection for Dense<R, O, W> 
             }
             return;
         }
-        Self::for_each_product(factors, rows, work, |columns, re, im| {
-            let m = columns.len();
-            for i in 0..out.rows() {
-                let (out, re) = (&mut out.row_mut(i)[columns.clone()], &re[i * m..][..m]);
-                if O::IS_COMPLEX {
-                    interleave(out, re, &im[i * m..][..m]);
-                } else {
-                    out.iter_mut().zip(re).for_each(|(o, re)| *o = O::from_parts(*re, R::ZERO));
-                }
-            }
-        });
+        Self::product(factors, rows, out, work);
     }
 
-    fn product_tile_split(
-        factors: &[Self],
-        rows: &[Tile<'_, R>],
-        mut re_out: TileMut<'_, R>,
-        mut im_out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
-        Self::for_each_product(factors, rows, work, |columns, re, im| {
-            let m = columns.len();
-            for i in 0..re_out.rows() {
-                re_out.row_mut(i)[columns.clone()].copy_from_slice(&re[i * m..][..m]);
-                if O::IS_COMPLEX {
-                    im_out.row_mut(i)[columns.clone()].copy_from_slice(&im[i * m..][..m]);
-                }
-            }
-        });
+    fn product_tile_split(factors: &[Self], rows: &[Tile<'_, R>], out: Parts<'_, R>, work: &mut Workspace<R>) {
+        Self::product(factors, rows, out, work);
     }
 }
 
@@ -378,13 +306,16 @@ pub struct Normals {
     is_complex: bool,
 }
 
-impl Source for Normals {
-    fn depth(&self) -> usize {
-        self.depth
+impl Normals {
+    fn new<O: Scalar>(seed: Seed, depth: usize, directions: usize) -> Result<Self> {
+        check_dims(depth, directions)?;
+        Ok(Normals { seed, depth, directions, is_complex: O::IS_COMPLEX })
     }
+}
 
-    fn directions(&self) -> usize {
-        self.directions
+impl Source for Normals {
+    fn shape(&self) -> (usize, usize) {
+        (self.depth, self.directions)
     }
 
     fn is_complex(&self) -> bool {
@@ -412,14 +343,13 @@ impl Source for Normals {
     }
 }
 
-impl<R: Real, O: Scalar<Real = R>> Gaussian<R, O> {
+impl<R: Real, O: Scalar<Real = R>> DenseGaussian<R, O> {
     /// Draws and stores the weights.
     ///
     /// # Errors
     /// A dimension of 0, or weights that do not fit in memory ([`MatrixFree`] needs none).
     pub fn new(seed: Seed, input_dim: usize, output_dim: usize) -> Result<Self> {
-        check_dims(input_dim, output_dim)?;
-        let normals = Normals { seed, depth: input_dim, directions: output_dim, is_complex: O::IS_COMPLEX };
+        let normals = Normals::new::<O>(seed, input_dim, output_dim)?;
         Ok(Dense::with_weights(input_dim, output_dim, Stored::new(&normals)?))
     }
 }
@@ -430,8 +360,7 @@ impl<R: Real, O: Scalar<Real = R>> MatrixFree<R, O> {
     /// # Errors
     /// A dimension of 0.
     pub fn new(seed: Seed, input_dim: usize, output_dim: usize) -> Result<Self> {
-        check_dims(input_dim, output_dim)?;
-        let normals = Normals { seed, depth: input_dim, directions: output_dim, is_complex: O::IS_COMPLEX };
+        let normals = Normals::new::<O>(seed, input_dim, output_dim)?;
         Ok(Dense::with_weights(input_dim, output_dim, normals))
     }
 }
@@ -526,12 +455,8 @@ fn expand<R: Real, const NR: usize>(signs: &Signs, first: usize, depths: Range<u
 }
 
 impl Source for Signs {
-    fn depth(&self) -> usize {
-        self.depth
-    }
-
-    fn directions(&self) -> usize {
-        self.directions
+    fn shape(&self) -> (usize, usize) {
+        (self.depth, self.directions)
     }
 
     fn is_complex(&self) -> bool {
@@ -584,12 +509,8 @@ pub struct Rows {
 }
 
 impl Source for Rows {
-    fn depth(&self) -> usize {
-        self.depth
-    }
-
-    fn directions(&self) -> usize {
-        self.rows.len() / self.depth
+    fn shape(&self) -> (usize, usize) {
+        (self.depth, self.rows.len() / self.depth)
     }
 
     fn is_complex(&self) -> bool {
@@ -597,7 +518,7 @@ impl Source for Rows {
     }
 
     fn write<R: Real>(&self, first: usize, width: usize, depths: Range<usize>, out: &mut [R]) {
-        let count = width.min(self.directions() - first);
+        let count = width.min(self.shape().1 - first);
         for (p, i) in depths.enumerate() {
             for k in 0..width {
                 let value = if k < count { self.rows[(first + k) * self.depth + i] } else { 0.0 };

@@ -1,6 +1,6 @@
 mod long;
 
-use super::{Projection, project_parts_of_tile};
+use super::{Parts, Projection, Sink, project_parts_of_tile};
 use crate::error::{Error, Result, check_count};
 use crate::linalg::hadamard::{self, row_after, row_of_pieces};
 use crate::linalg::vectors::{VectorKernel, Vectors};
@@ -145,25 +145,16 @@ impl<R: Real, O: Scalar<Real = R>> HadamardChain<R, O> {
     }
 
     /// Writes the outputs of every block in `columns`; real chains leave `im` alone.
-    fn for_each_block(
-        &self,
-        rows: Tile<'_, R>,
-        columns: Range<usize>,
-        mut re: TileMut<'_, R>,
-        mut im: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn write_blocks(&self, rows: Tile<'_, R>, columns: Range<usize>, mut out: Parts<'_, R>, work: &mut Workspace<R>) {
         let d = self.padded_dim;
         for first in columns.clone().step_by(d) {
             let (block, range) = (first / d, first..(first + d).min(self.output_dim));
             let signs = [2, 1, 0].map(|part| self.bits(block, part));
             let turns = O::IS_COMPLEX.then(|| self.bits(block, ROUNDS));
-            let here = range.start - columns.start..range.end - columns.start;
-            let re = re.columns_mut(here.clone());
-            let im = if O::IS_COMPLEX { im.columns_mut(here) } else { TileMut::new(&mut [], 0, 0) };
+            let out = out.columns_mut(range.start - columns.start..range.end - columns.start);
             // A last block that is cut off has no room for its transform where the output goes.
             let mut buffer = work.take(if range.len() < d { 2 * d } else { 0 });
-            R::dispatch(Chain { rows, signs, turns, re, im, buffer: &mut buffer });
+            R::dispatch(Chain { rows, signs, turns, out, buffer: &mut buffer });
             work.give(buffer);
         }
     }
@@ -177,8 +168,7 @@ struct Chain<'a, R> {
     signs: [&'a [u64]; ROUNDS],
     /// Where `D₁` is turned by a right angle, for complex chains.
     turns: Option<&'a [u64]>,
-    re: TileMut<'a, R>,
-    im: TileMut<'a, R>,
+    out: Parts<'a, R>,
     /// Two rows of the padded dimension, or nothing where the output has room for them.
     buffer: &'a mut [R],
 }
@@ -188,19 +178,16 @@ impl<R: Real> VectorKernel<R> for Chain<'_, R> {
 
     #[inline(always)]
     fn run<S: Vectors<R>>(self, vectors: S) {
-        let Chain { rows, signs, turns, mut re, mut im, buffer } = self;
-        let used = re.cols();
+        let Chain { rows, signs, turns, mut out, buffer } = self;
+        let used = out.re.cols();
         let (own_re, own_im) = buffer.split_at_mut(buffer.len() / 2);
         for i in 0..rows.rows() {
             if own_re.is_empty() {
-                let im = if turns.is_some() { im.row_mut(i) } else { &mut [] };
-                chain(vectors, rows.row(i), signs, turns, re.row_mut(i), im);
+                let im = if turns.is_some() { out.im.row_mut(i) } else { &mut [] };
+                chain(vectors, rows.row(i), signs, turns, out.re.row_mut(i), im);
             } else {
                 chain(vectors, rows.row(i), signs, turns, own_re, own_im);
-                re.row_mut(i).copy_from_slice(&own_re[..used]);
-                if turns.is_some() {
-                    im.row_mut(i).copy_from_slice(&own_im[..used]);
-                }
+                out.write(i, 0, &own_re[..used], if turns.is_some() { &own_im[..used] } else { &[] });
             }
         }
     }
@@ -368,13 +355,7 @@ impl<R: Real, O: Scalar<Real = R>> Projection for HadamardChain<R, O> {
     type Real = R;
     type Output = O;
 
-    fn input_dim(&self) -> usize {
-        self.input_dim
-    }
-
-    fn output_dim(&self) -> usize {
-        self.output_dim
-    }
+    dims!();
 
     fn panel(&self) -> usize {
         self.padded_dim
@@ -389,11 +370,10 @@ impl<R: Real, O: Scalar<Real = R>> Projection for HadamardChain<R, O> {
 
     fn project_tile(&self, rows: Tile<'_, R>, columns: Range<usize>, out: TileMut<'_, O>, work: &mut Workspace<R>) {
         match O::as_real(out) {
-            Ok(out) => self.for_each_block(rows, columns, out, TileMut::new(&mut [], 0, 0), work),
-            Err(mut out) => self.project_parts(rows, columns, work, &mut |i, first, re, im| {
-                let out = &mut out.row_mut(i)[first..][..re.len()];
-                out.iter_mut().zip(re.iter().zip(im)).for_each(|(o, (re, im))| *o = O::from_parts(*re, *im));
-            }),
+            Ok(out) => self.write_blocks(rows, columns, Parts::real(out), work),
+            Err(mut out) => {
+                self.project_parts(rows, columns, work, &mut |i, first, re, im| out.write(i, first, re, im));
+            }
         }
     }
 
@@ -401,17 +381,14 @@ impl<R: Real, O: Scalar<Real = R>> Projection for HadamardChain<R, O> {
         &self,
         rows: Tile<'_, R>,
         columns: Range<usize>,
-        mut re: TileMut<'_, R>,
-        mut im: TileMut<'_, R>,
+        mut out: Parts<'_, R>,
         work: &mut Workspace<R>,
     ) {
-        if !self.is_long() {
-            return self.for_each_block(rows, columns, re, im, work);
+        if self.is_long() {
+            self.visit_long(rows, columns, work, &mut |i, first, re, im| out.write(i, first, re, im));
+        } else {
+            self.write_blocks(rows, columns, out, work);
         }
-        self.project_parts(rows, columns, work, &mut |i, first, re_part, im_part| {
-            re.row_mut(i)[first..][..re_part.len()].copy_from_slice(re_part);
-            im.row_mut(i)[first..][..im_part.len()].copy_from_slice(im_part);
-        });
     }
 
     fn project_parts(
@@ -507,14 +484,9 @@ mod tests {
             for i in 0..9 {
                 let m = columns.len();
                 let (mut re, mut im) = (vec![f32::NAN; m], vec![f32::NAN; m]);
-                let (tile_re, tile_im) = (TileMut::new(&mut re, 1, m), TileMut::new(&mut im, 1, m));
-                chain.project_tile_split(
-                    Tile::new(&rows[i * 13..][..13], 1, 13),
-                    columns.clone(),
-                    tile_re,
-                    tile_im,
-                    &mut work,
-                );
+                let out = Parts::new(TileMut::new(&mut re, 1, m), TileMut::new(&mut im, 1, m));
+                let row = Tile::new(&rows[i * 13..][..13], 1, 13);
+                chain.project_tile_split(row, columns.clone(), out, &mut work);
                 for j in 0..m {
                     assert_eq!(Complex::new(re[j], im[j]), whole[i * 41 + columns.start + j]);
                 }
@@ -597,8 +569,8 @@ mod tests {
             Stream::new(Seed::new(2), Role::Noise, 0).normals_from(0, &mut rows);
             let (tile, mut work) = (Tile::new(&rows, 2, d), Workspace::new());
             let (mut re, mut im) = (vec![R::nan(); 2 * m], vec![R::nan(); 2 * m]);
-            let windows = (TileMut::new(&mut re, 2, m), TileMut::new(&mut im, 2, m));
-            chain.project_tile_split(tile, 0..m, windows.0, windows.1, &mut work);
+            let out = Parts::new(TileMut::new(&mut re, 2, m), TileMut::new(&mut im, 2, m));
+            chain.project_tile_split(tile, 0..m, out, &mut work);
             let mut next = [0, 0];
             chain.project_parts(tile, 0..m, &mut work, &mut |i, first, re_part, im_part| {
                 assert_eq!(first, next[i]);
@@ -647,8 +619,7 @@ mod tests {
                 rows,
                 signs: [2, 1, 0].map(|part| chain.bits(0, part)),
                 turns: None,
-                re: TileMut::new(&mut portable, 1, d),
-                im: TileMut::new(&mut [], 0, 0),
+                out: Parts::real(TileMut::new(&mut portable, 1, d)),
                 buffer: &mut [],
             });
             assert!(fast == portable, "{}", R::NAME);

@@ -1,10 +1,26 @@
 //! Random linear maps, drawn once at unit scale.
 
+/// Dimensions that are fields of their names.
+macro_rules! dims {
+    () => {
+        fn input_dim(&self) -> usize {
+            self.input_dim
+        }
+
+        fn output_dim(&self) -> usize {
+            self.output_dim
+        }
+    };
+}
+pub(crate) use dims;
+
 mod dense;
 mod hadamard_chain;
 mod srht;
 
-pub use dense::{Dense, Entries, Gaussian, Given, MatrixFree, Orthogonal, Orthoprojector, Rademacher};
+#[allow(deprecated)]
+pub use dense::Gaussian;
+pub use dense::{Dense, DenseGaussian, Entries, Given, MatrixFree, Orthogonal, Orthoprojector, Rademacher};
 pub use hadamard_chain::{ComplexChain, HadamardChain};
 pub use srht::{Sampling, Srht};
 mod count_sketch;
@@ -62,22 +78,17 @@ pub trait Projection: Debug + Send + Sync {
         work: &mut Workspace<Self::Real>,
     );
 
-    /// Like [`project_tile`](Self::project_tile), real and imaginary parts apart; real maps leave `im` untouched.
+    /// Like [`project_tile`](Self::project_tile), real and imaginary parts apart.
     ///
     /// Complex projections that compute the parts separately override it.
     fn project_tile_split(
         &self,
         rows: Tile<'_, Self::Real>,
         columns: Range<usize>,
-        mut re: TileMut<'_, Self::Real>,
-        mut im: TileMut<'_, Self::Real>,
+        out: Parts<'_, Self::Real>,
         work: &mut Workspace<Self::Real>,
     ) {
-        let (n, m) = (rows.rows(), columns.len());
-        let mut both = Self::Output::lend(work, n * m);
-        self.project_tile(rows, columns, TileMut::new(&mut both, n, m), work);
-        split_tile(&both, &mut re, &mut im);
-        Self::Output::give_back(work, both);
+        in_parts(out, work, |out, work| self.project_tile(rows, columns, out, work));
     }
 
     /// Like [`project_tile_split`](Self::project_tile_split), handed out in pieces that are still in cache: `visit` gets the
@@ -126,21 +137,16 @@ pub trait Projection: Debug + Send + Sync {
         }
     }
 
-    /// Like [`product_tile`](Self::product_tile), real and imaginary parts apart; real maps leave `im` untouched.
+    /// Like [`product_tile`](Self::product_tile), real and imaginary parts apart.
     fn product_tile_split(
         factors: &[Self],
         rows: &[Tile<'_, Self::Real>],
-        mut re: TileMut<'_, Self::Real>,
-        mut im: TileMut<'_, Self::Real>,
+        out: Parts<'_, Self::Real>,
         work: &mut Workspace<Self::Real>,
     ) where
         Self: Sized,
     {
-        let (n, m) = (re.rows(), re.cols());
-        let mut both = Self::Output::lend(work, n * m);
-        Self::product_tile(factors, rows, TileMut::new(&mut both, n, m), work);
-        split_tile(&both, &mut re, &mut im);
-        Self::Output::give_back(work, both);
+        in_parts(out, work, |out, work| Self::product_tile(factors, rows, out, work));
     }
 }
 
@@ -159,8 +165,8 @@ pub(crate) fn project_parts_of_tile<P: Projection + ?Sized>(
     let mut buffer = work.take(parts * n * stride + SLACK);
     let (re, im) = aligned(&mut buffer)[..parts * n * stride].split_at_mut(n * stride);
     let rows_im = if P::Output::IS_COMPLEX { n } else { 0 };
-    let windows = (TileMut::with_stride(re, n, m, stride), TileMut::with_stride(im, rows_im, m, stride));
-    projection.project_tile_split(rows, columns, windows.0, windows.1, work);
+    let windows = Parts::new(TileMut::with_stride(re, n, m, stride), TileMut::with_stride(im, rows_im, m, stride));
+    projection.project_tile_split(rows, columns, windows, work);
     for i in 0..n {
         let im = if P::Output::IS_COMPLEX { &im[i * stride..][..m] } else { &[] };
         visit(i, 0, &re[i * stride..][..m], im);
@@ -168,16 +174,86 @@ pub(crate) fn project_parts_of_tile<P: Projection + ?Sized>(
     work.give(buffer);
 }
 
-/// Real and imaginary parts of contiguous rows; real numbers leave `im` untouched.
-pub(crate) fn split_tile<T: Scalar>(both: &[T], re: &mut TileMut<'_, T::Real>, im: &mut TileMut<'_, T::Real>) {
-    let m = re.cols();
-    for i in 0..re.rows() {
-        let row = &both[i * m..][..m];
-        re.row_mut(i).iter_mut().zip(row).for_each(|(o, z)| *o = z.re());
-        if T::IS_COMPLEX {
-            im.row_mut(i).iter_mut().zip(row).for_each(|(o, z)| *o = z.im());
+/// Real and imaginary parts of rows in windows of their own. Who writes real rows leaves the second one untouched; it may be
+/// empty then.
+#[derive(Debug)]
+pub struct Parts<'a, R> {
+    /// Real parts.
+    pub re: TileMut<'a, R>,
+    /// Imaginary parts.
+    pub im: TileMut<'a, R>,
+}
+
+impl<'a, R> Parts<'a, R> {
+    /// Two windows of one shape, or the second without rows.
+    pub fn new(re: TileMut<'a, R>, im: TileMut<'a, R>) -> Self {
+        Parts { re, im }
+    }
+
+    /// A window of real rows.
+    pub fn real(re: TileMut<'a, R>) -> Self {
+        Parts { re, im: TileMut::new(&mut [], 0, 0) }
+    }
+
+    /// The columns in `range`.
+    pub fn columns_mut(&mut self, range: Range<usize>) -> Parts<'_, R> {
+        let width = self.im.cols();
+        let im = self.im.columns_mut(range.start.min(width)..range.end.min(width));
+        Parts { re: self.re.columns_mut(range), im }
+    }
+
+    /// Columns before `at` and columns from `at` on.
+    pub fn split_columns_at(self, at: usize) -> (Self, Self) {
+        let width = self.im.cols();
+        let ((re, re_rest), (im, im_rest)) = (self.re.split_columns_at(at), self.im.split_columns_at(at.min(width)));
+        (Parts { re, im }, Parts { re: re_rest, im: im_rest })
+    }
+}
+
+/// Where a piece of a row goes: numbers of one type, or parts of them apart. Real numbers have no `im`.
+pub(crate) trait Sink<R> {
+    fn write(&mut self, row: usize, column: usize, re: &[R], im: &[R]);
+}
+
+impl<O: Scalar> Sink<O::Real> for TileMut<'_, O> {
+    #[inline(always)]
+    fn write(&mut self, row: usize, column: usize, re: &[O::Real], im: &[O::Real]) {
+        let out = &mut self.row_mut(row)[column..][..re.len()];
+        if O::IS_COMPLEX {
+            out.iter_mut().zip(re.iter().zip(im)).for_each(|(out, (&re, &im))| *out = O::from_parts(re, im));
+        } else {
+            out.iter_mut().zip(re).for_each(|(out, &re)| *out = O::from_parts(re, O::Real::ZERO));
         }
     }
+}
+
+impl<R: Real> Sink<R> for Parts<'_, R> {
+    #[inline(always)]
+    fn write(&mut self, row: usize, column: usize, re: &[R], im: &[R]) {
+        self.re.row_mut(row)[column..][..re.len()].copy_from_slice(re);
+        if !im.is_empty() {
+            self.im.row_mut(row)[column..][..im.len()].copy_from_slice(im);
+        }
+    }
+}
+
+/// The parts of what `write` makes, by way of a buffer.
+pub(crate) fn in_parts<T: Scalar>(
+    mut out: Parts<'_, T::Real>,
+    work: &mut Workspace<T::Real>,
+    write: impl FnOnce(TileMut<'_, T>, &mut Workspace<T::Real>),
+) {
+    let (n, m) = (out.re.rows(), out.re.cols());
+    let mut both = T::lend(work, n * m);
+    write(TileMut::new(&mut both, n, m), work);
+    for i in 0..n {
+        let row = &both[i * m..][..m];
+        out.re.row_mut(i).iter_mut().zip(row).for_each(|(o, z)| *o = z.re());
+        if T::IS_COMPLEX {
+            out.im.row_mut(i).iter_mut().zip(row).for_each(|(o, z)| *o = z.im());
+        }
+    }
+    T::give_back(work, both);
 }
 
 /// Bytes of a row that are made before the next row's: fewer would jump between pages of the output for every few cache

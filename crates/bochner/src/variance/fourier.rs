@@ -1,5 +1,5 @@
 use super::moments::non_negative;
-use super::{Moments, PairStats};
+use super::{PairStats, Variances};
 use crate::error::{Error, Result, check_count};
 use crate::kernel::{Compressive, Kernel, Optical, kernel_matrix};
 use crate::parameter::words;
@@ -33,8 +33,8 @@ pub fn fourier(form: Form, k: f64, k_double: f64) -> f64 {
 }
 
 /// Variance and pseudo-variance `k(2τ) − k(τ)²` of one complex feature.
-pub fn fourier_complex(k: f64, k_double: f64) -> Moments {
-    Moments { variance: fourier(Form::Complex, k, k_double), pseudo_variance: k_double - k * k }
+pub fn fourier_complex(k: f64, k_double: f64) -> Variances {
+    Variances { variance: fourier(Form::Complex, k, k_double), pseudo_variance: k_double - k * k }
 }
 
 /// Variances of the Fourier estimates of all `k(xᵢ − yⱼ)` from `frequencies` independent frequencies.
@@ -51,11 +51,24 @@ pub fn fourier_matrix<R: Real>(
     y: ArrayView2<'_, R>,
 ) -> Result<Array2<f64>> {
     check_count("frequencies", frequencies)?;
-    let (x, y) = (x.mapv(Real::to_f64), y.mapv(Real::to_f64));
-    let mut k = kernel_matrix(kernel, x.view(), y.view())?;
-    let double = kernel_matrix(kernel, (2.0 * &x).view(), (2.0 * &y).view())?;
+    let [mut k, double] = at_multiples(kernel, [1.0, 2.0], x, y)?;
     Zip::from(&mut k).and(&double).for_each(|k, &k_double| *k = fourier(form, *k, k_double) / frequencies as f64);
     Ok(k)
+}
+
+/// A kernel of differences between rows at multiples of them.
+pub(crate) fn at_multiples<R: Real, const N: usize>(
+    kernel: &dyn Kernel,
+    multiples: [f64; N],
+    x: ArrayView2<'_, R>,
+    y: ArrayView2<'_, R>,
+) -> Result<[Array2<f64>; N]> {
+    let (x, y) = (x.mapv(Real::to_f64), y.mapv(Real::to_f64));
+    let mut found = multiples.map(|_| Array2::zeros((0, 0)));
+    for (k, multiple) in found.iter_mut().zip(multiples) {
+        *k = kernel_matrix(kernel, (multiple * &x).view(), (multiple * &y).view())?;
+    }
+    Ok(found)
 }
 
 /// Relative variance `2(d−m)/(m(d+2))` of the squared length `|Px|²` under an orthoprojector from `d` to `m` dimensions,
@@ -86,11 +99,12 @@ pub fn compressive(kernel: &Compressive, distance_sq: f64, frequencies: usize) -
     non_negative((0.5 + 0.5 * k_double - k_root) / frequencies as f64 + (k_root - k * k))
 }
 
-/// [`compressive`] for all pairs of rows.
+/// [`compressive`] for all pairs of rows, of features of any form.
 ///
 /// # Errors
 /// No frequencies; rows of another length than the kernel's, NaN or infinities.
 pub fn compressive_matrix<R: Real>(
+    form: Form,
     kernel: &Compressive,
     frequencies: usize,
     x: ArrayView2<'_, R>,
@@ -98,11 +112,11 @@ pub fn compressive_matrix<R: Real>(
 ) -> Result<Array2<f64>> {
     check_count("frequencies", frequencies)?;
     crate::error::check_dim("number of columns of x", kernel.input_dim(), x.ncols())?;
-    let (x, y) = (x.mapv(Real::to_f64), y.mapv(Real::to_f64));
-    let at = |scale: f64| kernel_matrix(kernel, (scale * &x).view(), (scale * &y).view());
-    let (mut k, root, double) = (at(1.0)?, at(std::f64::consts::SQRT_2)?, at(2.0)?);
+    let [mut k, root, double] = at_multiples(kernel, [1.0, std::f64::consts::SQRT_2, 2.0], x, y)?;
     Zip::from(&mut k).and(&root).and(&double).for_each(|k, &k_root, &k_double| {
-        *k = non_negative((0.5 + 0.5 * k_double - k_root) / frequencies as f64 + (k_root - *k * *k));
+        // Given P the squared kernel is the kernel at √2 times the distance: its mean is K(√2).
+        let sampling = fourier(form, k_root.sqrt(), k_double) / frequencies as f64;
+        *k = non_negative(sampling + (k_root - *k * *k));
     });
     Ok(k)
 }
@@ -126,10 +140,23 @@ pub fn optical_matrix<R: Real>(
     x: ArrayView2<'_, R>,
     y: ArrayView2<'_, R>,
 ) -> Result<Array2<f64>> {
+    independent_matrix(kernel, &kernel.doubled(), draws, x, y)
+}
+
+/// Variances `(E f² − k²)/D` of a mean of `draws` independent products of features `f`: `squares` is the kernel of their squares.
+///
+/// # Errors
+/// No draws; rows of different lengths, NaN or infinities.
+pub fn independent_matrix<R: Real>(
+    kernel: &dyn Kernel,
+    squares: &dyn Kernel,
+    draws: usize,
+    x: ArrayView2<'_, R>,
+    y: ArrayView2<'_, R>,
+) -> Result<Array2<f64>> {
     check_count("draws", draws)?;
-    let (x, y) = (x.mapv(Real::to_f64), y.mapv(Real::to_f64));
-    let k = kernel_matrix(kernel, x.view(), y.view())?;
-    let mut variance = kernel_matrix(&kernel.doubled(), x.view(), y.view())?;
+    let [k] = at_multiples(kernel, [1.0], x, y)?;
+    let [mut variance] = at_multiples(squares, [1.0], x, y)?;
     Zip::from(&mut variance).and(&k).for_each(|v, &k| *v = non_negative(*v - k * k) / draws as f64);
     Ok(variance)
 }
@@ -335,7 +362,7 @@ mod tests {
             close(compressive(&kernel, distance_sq, frequencies), within / frequencies as f64 + between, 1e-12);
         }
         let rows = array![[0.0, 0.0], [distance_sq.sqrt(), 0.0]];
-        let all = compressive_matrix(&kernel, 5, rows.view(), rows.view()).unwrap();
+        let all = compressive_matrix(Form::CosSin, &kernel, 5, rows.view(), rows.view()).unwrap();
         close(all[[0, 1]], within / 5.0 + between, 1e-11);
         assert_eq!(all[[0, 0]], 0.0);
         // |Pτ|² = 2|τ|² cos²θ: relative variance 4 E cos⁴θ − 1 = ½.
@@ -345,6 +372,6 @@ mod tests {
         // No compression, no variance between projections.
         let whole = Compressive::new(Compression::Orthoprojector, 2, 2, 1.0).unwrap();
         close(compressive(&whole, distance_sq, 3), (1.0 - (-distance_sq).exp()).powi(2) / 6.0, 1e-12);
-        assert!(compressive_matrix(&kernel, 5, array![[1.0]].view(), array![[1.0]].view()).is_err());
+        assert!(compressive_matrix(Form::CosSin, &kernel, 5, array![[1.0]].view(), array![[1.0]].view()).is_err());
     }
 }

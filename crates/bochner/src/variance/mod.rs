@@ -17,16 +17,20 @@ mod sketch;
 mod stages;
 mod tensor_sketch;
 
+pub(crate) use fourier::at_multiples;
 pub use fourier::{
-    Form, Softmax, compressive, compressive_matrix, fourier, fourier_complex, fourier_matrix, optical, optical_matrix,
-    orthoprojected_dot, orthoprojected_norm, softmax, softmax_matrix, softmax_orthogonal_matrix,
+    Form, Softmax, compressive, compressive_matrix, fourier, fourier_complex, fourier_matrix, independent_matrix,
+    optical, optical_matrix, orthoprojected_dot, orthoprojected_norm, softmax, softmax_matrix,
+    softmax_orthogonal_matrix,
 };
-pub use maclaurin::{Degree, maclaurin, random_maclaurin, random_maclaurin_geometric};
-pub use moments::{Moments, gaussian, powdiff, rademacher};
+pub use maclaurin::{Degree, maclaurin, random_maclaurin};
+#[allow(deprecated)]
+pub use moments::Moments;
+pub use moments::{Variances, gaussian, powdiff, rademacher};
 pub use operator::{operator, operator_bound};
 pub(crate) use orthogonal::paired;
 pub use orthogonal::{EqualLengths, MixedLengths, fourier_orthogonal, orthogonal_covariance, softmax_orthogonal};
-pub use pair::{PairStats, map_pairs, sum_pairs};
+pub use pair::{PairStats, map_pairs};
 pub use sketch::{Kind, Sketch, Weights};
 pub use stages::{PairMoments, Stage, mixed_product};
 pub use tensor_sketch::{tensor_sketch, tensor_sketch_pseudo};

@@ -2,14 +2,18 @@ use super::PairStats;
 
 /// Variance and pseudo-variance of an estimate.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Moments {
+pub struct Variances {
     /// `E|k̂ − k|²`.
     pub variance: f64,
     /// `E(k̂ − k)²`; equal to the variance for real estimates, possibly negative for complex ones.
     pub pseudo_variance: f64,
 }
 
-impl Moments {
+/// The name of [`Variances`] up to version 0.1.
+#[deprecated(since = "0.2.0", note = "sums over rows have this name: `Variances`")]
+pub type Moments = Variances;
+
+impl Variances {
     /// Variance of the real part, which is what complex-to-real features estimate: the mean of both.
     pub fn real_part(&self) -> f64 {
         non_negative(0.5 * (self.variance + self.pseudo_variance))
@@ -62,24 +66,24 @@ pub(super) fn gaussian_excess(stats: &PairStats, q: f64) -> (f64, f64) {
     (stats.n + r * stats.t, stats.t + r * stats.n)
 }
 
-fn product(stats: &PairStats, excess: (f64, f64), degree: u32) -> Moments {
-    Moments {
+fn product(stats: &PairStats, excess: (f64, f64), degree: u32) -> Variances {
+    Variances {
         variance: non_negative(powdiff(stats.t, excess.0, degree)),
         pseudo_variance: powdiff(stats.t, excess.1, degree),
     }
 }
 
-/// Moments of one product of `degree` independent sign vectors: `±1` with probability `q`, `±i` with `1 − q`.
+/// Variances of one product of `degree` independent sign vectors: `±1` with probability `q`, `±i` with `1 − q`.
 ///
 /// `(N + (1+r)a)ᵖ − tᵖ` and `(t + a + r(N−S))ᵖ − tᵖ` with `r = (2q−1)²`: real weights are `q = 1`, the complex ones
 /// `{1, −1, i, −i}` are `q = 1/2` (Wacker 2022, Thm 3.3.1 and C.4). An average of `D` draws divides both by `D`.
-pub fn rademacher(stats: &PairStats, degree: u32, q: f64) -> Moments {
+pub fn rademacher(stats: &PairStats, degree: u32, q: f64) -> Variances {
     product(stats, rademacher_excess(stats, q), degree)
 }
 
-/// Moments of one product of `degree` independent normal vectors with `E Re(z)² = q`, `E Im(z)² = 1 − q`.
+/// Variances of one product of `degree` independent normal vectors with `E Re(z)² = q`, `E Im(z)² = 1 − q`.
 ///
 /// `(N + (1+r)t)ᵖ − tᵖ` and `(2t + rN)ᵖ − tᵖ` (Wacker 2022, C.4 and C.5).
-pub fn gaussian(stats: &PairStats, degree: u32, q: f64) -> Moments {
+pub fn gaussian(stats: &PairStats, degree: u32, q: f64) -> Variances {
     product(stats, gaussian_excess(stats, q), degree)
 }

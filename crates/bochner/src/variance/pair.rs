@@ -1,5 +1,5 @@
 use crate::error::Result;
-use crate::kernel::products::{Panel, map_products, sum_products};
+use crate::kernel::products::{Panel, map_products};
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
 
@@ -126,25 +126,4 @@ pub(super) fn map_pairs_with<R: Real>(
         }
     })?;
     Ok(out)
-}
-
-/// Sums over all pairs of rows: `f(i, j, stats, sums)` adds to `len` running sums.
-///
-/// Memory does not grow with the number of pairs; bits do not depend on the number of threads. This is what feature
-/// budgets are allocated from.
-///
-/// # Errors
-/// Rows of different lengths, NaN or infinities.
-pub fn sum_pairs<R: Real>(
-    x: ArrayView2<'_, R>,
-    y: ArrayView2<'_, R>,
-    len: usize,
-    f: impl Fn(usize, usize, &PairStats, &mut [f64]) + Sync,
-) -> Result<Vec<f64>> {
-    let one_dimension = x.ncols() == 1;
-    sum_products(x, y, !one_dimension, len, |panel, sums| {
-        for j in 0..panel.dots.len() {
-            f(panel.row, panel.first + j, &stats_at(panel, j, one_dimension), sums);
-        }
-    })
 }

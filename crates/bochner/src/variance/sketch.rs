@@ -1,10 +1,7 @@
 use super::moments::{gaussian_excess, non_negative, powdiff, power_sum, rademacher_excess};
-use super::pair::map_pairs_with;
-use super::{Moments, PairStats};
+use super::{PairStats, Variances};
 use crate::error::{Error, Result, check_count};
 use crate::parameter::words;
-use crate::scalar::Real;
-use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 words! {
@@ -85,50 +82,16 @@ impl Sketch {
         Ok(Sketch { kind, weights, degree, draws, padded_dim })
     }
 
-    /// How draws depend on each other.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// Real, complex or CtR.
-    pub fn weights(&self) -> Weights {
-        self.weights
-    }
-
-    /// `p`.
-    pub fn degree(&self) -> u32 {
-        self.degree
-    }
-
-    /// `D`.
-    pub fn draws(&self) -> usize {
-        self.draws
-    }
-
-    /// `d'`: the row length after padding, for structured sketches.
-    pub fn padded_dim(&self) -> usize {
-        self.padded_dim
-    }
-
-    /// The same sketch with another number of draws.
-    ///
-    /// # Errors
-    /// No draws.
-    pub fn with_draws(self, draws: usize) -> Result<Self> {
-        check_count("draws", draws)?;
-        Ok(Sketch { draws, ..self })
-    }
-
     /// Variance and pseudo-variance of the estimate of `⟨x, y⟩ᵖ`.
-    pub fn moments(&self, stats: &PairStats) -> Moments {
+    pub fn moments(&self, stats: &PairStats) -> Variances {
         match self.weights {
-            Weights::Complex => Moments {
+            Weights::Complex => Variances {
                 variance: non_negative(self.moment(stats, Part::Variance)),
                 pseudo_variance: self.moment(stats, Part::Pseudo),
             },
             _ => {
                 let variance = self.variance(stats);
-                Moments { variance, pseudo_variance: variance }
+                Variances { variance, pseudo_variance: variance }
             }
         }
     }
@@ -148,39 +111,6 @@ impl Sketch {
             Weights::Complex => self.moment(stats, Part::Pseudo),
             _ => self.variance(stats),
         }
-    }
-
-    /// Covariance of two distinct draws in one block of a stacked TensorSRHT, at a single draw each:
-    /// `(t − X₁/(d'−1))ᵖ − tᵖ`; 0 for sketches of independent draws.
-    ///
-    /// CtR takes the mean of the two complex values, so that `V + (d'−1) Cov` is again a block's variance.
-    pub fn block_covariance(&self, stats: &PairStats) -> f64 {
-        if self.kind != Kind::SrhtStacked || self.padded_dim == 1 {
-            return 0.0;
-        }
-        let covariance = |excess: f64| powdiff(stats.t, -excess / (self.padded_dim - 1) as f64, self.degree);
-        let (v, p) = self.excess(stats);
-        match self.weights {
-            Weights::Ctr => 0.5 * (covariance(v) + covariance(p)),
-            _ => covariance(v),
-        }
-    }
-
-    /// Variances of the estimates of all `(γ⟨xᵢ, yⱼ⟩ + ν)ᵖ`, from two matrix products.
-    ///
-    /// The sketch must have been described with the bias coordinate counted in its `input_dim` where `coef0 > 0`.
-    ///
-    /// # Errors
-    /// Rows of different lengths, NaN or infinities.
-    pub fn variance_matrix<R: Real>(
-        &self,
-        x: ArrayView2<'_, R>,
-        y: ArrayView2<'_, R>,
-        gamma: f64,
-        coef0: f64,
-    ) -> Result<Array2<f64>> {
-        let squares = self.kind != Kind::Gaussian;
-        map_pairs_with(x, y, squares, |stats| self.variance(&stats.affine(gamma, coef0)))
     }
 
     /// `μ₂ − t` and `π₂ − t` of one factor of signs.
@@ -249,4 +179,27 @@ fn structured(t: f64, x: f64, p: u32, draws: f64, m: f64, deficit: f64) -> f64 {
         e = t * e + f;
     }
     x / draws * (e + deficit / m * power_sum(t, t - delta, p))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Sketch {
+        /// Covariance of two distinct draws in one block of a stacked TensorSRHT, at a single draw each:
+        /// `(t − X₁/(d'−1))ᵖ − tᵖ`; 0 for sketches of independent draws.
+        ///
+        /// CtR takes the mean of the two complex values, so that `V + (d'−1) Cov` is again a block's variance.
+        pub(crate) fn block_covariance(&self, stats: &PairStats) -> f64 {
+            if self.kind != Kind::SrhtStacked || self.padded_dim == 1 {
+                return 0.0;
+            }
+            let covariance = |excess: f64| powdiff(stats.t, -excess / (self.padded_dim - 1) as f64, self.degree);
+            let (v, p) = self.excess(stats);
+            match self.weights {
+                Weights::Ctr => 0.5 * (covariance(v) + covariance(p)),
+                _ => covariance(v),
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@
 //! of draws, 5 if not given.
 
 use crate::data;
-use bochner::feature::{CompressiveSpec, Describe, Directions, DynMap, FourierSpec, Measured};
+use bochner::feature::{CompressiveSpec, Describe, Directions, DynMap, FourierSpec, ScaledProjection};
 use bochner::model::{Fit, Svm};
 use bochner::projection::Given;
 use bochner::rows::InMemory;
@@ -35,7 +35,7 @@ fn accuracies_are_those_of_the_paper_or_better() {
         (100.0 * right as f64 / 10_000.0, start.elapsed().as_secs_f64())
     };
     let pixels = Given::<f32>::given(784, 784, |j, direction| direction[j] = 1.0).unwrap();
-    let (linear, time) = accuracy(Arc::new(Measured::new(pixels, 1.0).unwrap()));
+    let (linear, time) = accuracy(Arc::new(ScaledProjection::new(pixels, 1.0).unwrap()));
     println!("linear on pixels: {linear:.2} (paper 92.82), {time:.1} s");
     let fourier = |n_components, seed| {
         let spec = FourierSpec {

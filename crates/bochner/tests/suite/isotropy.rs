@@ -4,7 +4,7 @@ use crate::statistics::normal_quantile;
 use bochner::Complex;
 use bochner::linalg::{Tile, TileMut, Workspace};
 use bochner::projection::{
-    CountSketch, Entries, Gaussian, HadamardChain, MatrixFree, Orthogonal, Orthoprojector, Projection, Rademacher,
+    CountSketch, DenseGaussian, Entries, HadamardChain, MatrixFree, Orthogonal, Orthoprojector, Projection, Rademacher,
     panels,
 };
 use bochner::random::Seed;
@@ -65,9 +65,9 @@ fn check_projection<P: Projection>(name: &str, fourth: f64, draw: impl Fn(Seed) 
 
 #[test]
 fn every_projection_is_isotropic() {
-    check_projection("gaussian", 3.0, |s| Gaussian::<f64>::new(s, 3, 5).unwrap());
-    check_projection("gaussian f32", 3.0, |s| Gaussian::<f32>::new(s, 3, 5).unwrap());
-    check_projection("complex gaussian", 2.0, |s| Gaussian::<f64, Complex<f64>>::new(s, 3, 5).unwrap());
+    check_projection("gaussian", 3.0, |s| DenseGaussian::<f64>::new(s, 3, 5).unwrap());
+    check_projection("gaussian f32", 3.0, |s| DenseGaussian::<f32>::new(s, 3, 5).unwrap());
+    check_projection("complex gaussian", 2.0, |s| DenseGaussian::<f64, Complex<f64>>::new(s, 3, 5).unwrap());
     check_projection("matrix-free", 3.0, |s| MatrixFree::<f64>::new(s, 3, 5).unwrap());
     check_projection("rademacher", 1.0, |s| Rademacher::<f64>::new(s, 3, 5).unwrap());
     check_projection("complex rademacher", 1.0, |s| Rademacher::<f64, Complex<f64>>::new(s, 3, 5).unwrap());
@@ -83,7 +83,7 @@ fn every_projection_is_isotropic() {
 #[test]
 fn matrix_free_and_stored_weights_are_the_same_numbers() {
     let (stored, free) = (
-        Gaussian::<f32, Complex<f32>>::new(Seed::new(9), 300, 70).unwrap(),
+        DenseGaussian::<f32, Complex<f32>>::new(Seed::new(9), 300, 70).unwrap(),
         MatrixFree::<f32, Complex<f32>>::new(Seed::new(9), 300, 70).unwrap(),
     );
     assert_eq!(directions(&stored), directions(&free));
@@ -92,8 +92,8 @@ fn matrix_free_and_stored_weights_are_the_same_numbers() {
 #[test]
 fn the_first_directions_of_many_are_the_directions_of_few() {
     let seed = Seed::new(4);
-    let few = directions(&Gaussian::<f64>::new(seed, 20, 10).unwrap());
-    assert_eq!(few[..], directions(&Gaussian::<f64>::new(seed, 20, 33).unwrap())[..10]);
+    let few = directions(&DenseGaussian::<f64>::new(seed, 20, 10).unwrap());
+    assert_eq!(few[..], directions(&DenseGaussian::<f64>::new(seed, 20, 33).unwrap())[..10]);
     let few = directions(&Rademacher::<f64>::new(seed, 20, 10).unwrap());
     assert_eq!(few[..], directions(&Rademacher::<f64>::new(seed, 20, 130).unwrap())[..10]);
     let few = directions(&Orthogonal::<f64>::new(seed, 4, 4).unwrap());
@@ -155,9 +155,9 @@ fn signs_are_signs_and_general_q_mixes_real_and_imaginary_ones() {
 
 #[test]
 fn impossible_sizes_are_errors() {
-    assert!(Gaussian::<f32>::new(Seed::new(0), 0, 1).is_err());
-    assert!(Gaussian::<f32>::new(Seed::new(0), 1, 0).is_err());
-    assert!(Gaussian::<f32>::new(Seed::new(0), usize::MAX / 2, 3).is_err());
+    assert!(DenseGaussian::<f32>::new(Seed::new(0), 0, 1).is_err());
+    assert!(DenseGaussian::<f32>::new(Seed::new(0), 1, 0).is_err());
+    assert!(DenseGaussian::<f32>::new(Seed::new(0), usize::MAX / 2, 3).is_err());
     assert!(Rademacher::<f32>::new(Seed::new(0), usize::MAX, 64).is_err());
     assert!(Orthogonal::<f32>::new(Seed::new(0), 1 << 40, 1 << 40).is_err());
     assert!(Orthoprojector::<f32>::new(Seed::new(0), 3, 4, Entries::Gaussian).is_err());

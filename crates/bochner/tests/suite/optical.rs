@@ -3,12 +3,12 @@
 use crate::statistics::normal_quantile;
 use bochner::Complex;
 use bochner::feature::{
-    Camera, Describe, Device, DotSquare, Encoding, FeatureMap, Optical, OpticalProjection, OpticalSpec, Recovered,
-    Simulator, Spec,
+    Camera, Describe, Device, DotSquare, Encoding, FeatureMap, OpticalFeatures, OpticalProjection, OpticalSpec,
+    Recovered, Simulator, Spec,
 };
 use bochner::kernel::{Kernel, kernel_matrix};
 use bochner::linalg::{Tile, TileMut, Workspace};
-use bochner::projection::{Gaussian, HadamardChain, MatrixFree, Projection};
+use bochner::projection::{DenseGaussian, HadamardChain, MatrixFree, Projection};
 use bochner::random::{Role, Seed, Stream};
 use ndarray::{Array2, ArrayView1, Axis, array};
 
@@ -184,8 +184,8 @@ fn expose<D: Device<Real = f64>>(device: &D, row: &[f64]) -> Vec<f64> {
     out
 }
 
-fn projection(d: usize, count: usize) -> Gaussian<f64, Complex<f64>> {
-    Gaussian::new(Seed::new(4), d, count).unwrap()
+fn projection(d: usize, count: usize) -> DenseGaussian<f64, Complex<f64>> {
+    DenseGaussian::new(Seed::new(4), d, count).unwrap()
 }
 
 #[test]
@@ -400,8 +400,8 @@ fn the_appended_squared_norm_leaves_the_squared_product() {
     let (count, seeds, bias) = (200, 400, 0.25);
     let mut sum = Array2::<f64>::zeros((3, 3));
     for seed in 0..seeds {
-        let projection = Gaussian::<f64, Complex<f64>>::new(Seed::new(300 + seed), 4, count).unwrap();
-        let map = DotSquare::new(Optical::new(projection, 2.0).unwrap().with_bias(bias).unwrap()).unwrap();
+        let projection = DenseGaussian::<f64, Complex<f64>>::new(Seed::new(300 + seed), 4, count).unwrap();
+        let map = DotSquare::new(OpticalFeatures::new(projection, 2.0).unwrap().with_bias(bias).unwrap()).unwrap();
         let z = map.transform(rows.view()).unwrap();
         assert_eq!(z.ncols(), count + 1);
         sum += &map.estimate(z.view(), z.view()).unwrap();
@@ -417,7 +417,7 @@ fn the_appended_squared_norm_leaves_the_squared_product() {
             assert!((mean - exact).abs() <= tolerance + 1e-12, "({i}, {j}): {mean} {exact} ± {tolerance}");
         }
     }
-    assert!(DotSquare::new(Optical::new(projection(3, 5), 1.0).unwrap()).is_err());
+    assert!(DotSquare::new(OpticalFeatures::new(projection(3, 5), 1.0).unwrap()).is_err());
 }
 
 #[test]
@@ -502,13 +502,13 @@ fn maps_over_other_projections_agree_with_the_description() {
         projection: OpticalProjection::Dense,
         ..Default::default()
     };
-    let direct = Optical::new(projection(6, 30), 3.0).unwrap();
+    let direct = OpticalFeatures::new(projection(6, 30), 3.0).unwrap();
     let expected = direct.transform(rows.view()).unwrap();
     assert_eq!(spec.build::<f64>(6).unwrap().transform(rows.view()).unwrap(), expected);
-    let free = Optical::new(MatrixFree::<f64, Complex<f64>>::new(Seed::new(4), 6, 30).unwrap(), 3.0).unwrap();
+    let free = OpticalFeatures::new(MatrixFree::<f64, Complex<f64>>::new(Seed::new(4), 6, 30).unwrap(), 3.0).unwrap();
     assert_eq!(free.transform(rows.view()).unwrap(), expected);
     let chain = HadamardChain::<f64, Complex<f64>>::new(Seed::new(4), 6, 30).unwrap();
-    let plain = Optical::new(chain, 2.0).unwrap().transform(rows.view()).unwrap();
+    let plain = OpticalFeatures::new(chain, 2.0).unwrap().transform(rows.view()).unwrap();
     let spec =
         OpticalSpec { n_components: 30, seed: 4, projection: OpticalProjection::Structured, ..Default::default() };
     let corrected = spec.build::<f64>(6).unwrap().transform(rows.view()).unwrap();
@@ -517,6 +517,6 @@ fn maps_over_other_projections_agree_with_the_description() {
         assert!((a - b * (9f64 / 8.0).sqrt()).abs() < 1e-13 * b, "{a} {b}");
     }
     let bits = Encoding::BitPlanes { bits: 4, low: vec![0.0], high: vec![1.0] };
-    assert!(Optical::new(projection(6, 30), 2.0).unwrap().with_encoding(bits).is_err());
-    assert!(Optical::new(projection(1, 30), 2.0).unwrap().with_bias(1.0).is_err());
+    assert!(OpticalFeatures::new(projection(6, 30), 2.0).unwrap().with_encoding(bits).is_err());
+    assert!(OpticalFeatures::new(projection(1, 30), 2.0).unwrap().with_bias(1.0).is_err());
 }

@@ -8,7 +8,7 @@ use super::FeatureMap;
 use crate::error::{Error, Result, check_dim};
 use crate::linalg::{Factor, Tile, TileMut, Workspace, cis, cos_offset, cos_sin};
 use crate::preprocess::LengthScale;
-use crate::projection::{Projection, panels, wide};
+use crate::projection::{Parts, Projection, panels, wide};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::{Real, Scalar};
 use ndarray::Array2;
@@ -116,7 +116,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
         let mut unit = vec![R::ZERO; d * d];
         unit.iter_mut().step_by(d + 1).for_each(|v| *v = R::ONE);
         let mut out = Array2::zeros((self.len(), d));
-        self.for_each_row(Tile::new(&unit, d, d), &mut Workspace::new(), |i, columns, projected, factor| {
+        self.for_each_row(Tile::new(&unit, d, d), &mut Workspace::new(), &mut |i, columns, projected, factor| {
             for (k, (j, value)) in columns.zip(projected).enumerate() {
                 let factor = match factor {
                     Factor::Same(factor) => factor,
@@ -157,7 +157,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
         &self,
         rows: Tile<'_, R>,
         work: &mut Workspace<R>,
-        mut visit: impl FnMut(usize, std::ops::Range<usize>, &[R], Factor<'_, R>),
+        visit: &mut dyn FnMut(usize, std::ops::Range<usize>, &[R], Factor<'_, R>),
     ) {
         let (n, d) = (rows.rows(), rows.cols());
         let mut scaled = Vec::new();
@@ -186,6 +186,14 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
         if self.inverse.is_some() {
             work.give(scaled);
         }
+    }
+
+    /// Writes `scale` times the cosines and sines of all phases.
+    pub(super) fn cos_sin(&self, rows: Tile<'_, R>, scale: R, mut out: Parts<'_, R>, work: &mut Workspace<R>) {
+        self.for_each_row(rows, work, &mut |i, columns, projected, factor| {
+            let (cos, sin) = (&mut out.re.row_mut(i)[columns.clone()], &mut out.im.row_mut(i)[columns]);
+            cos_sin(projected, factor, scale, cos, sin);
+        });
     }
 
     /// Rows whose projections onto one panel fit into a quarter of a second-level cache of half a megabyte, or as many as
@@ -276,13 +284,10 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Fourier<P> {
     fn map_tile(&self, rows: Tile<'_, R>, mut out: TileMut<'_, R>, work: &mut Workspace<R>) {
         match &self.offsets {
             None => {
-                let (mut cos, mut sin) = out.split_columns_at(self.frequencies.len());
-                self.frequencies.for_each_row(rows, work, |i, columns, projected, factor| {
-                    let (cos, sin) = (&mut cos.row_mut(i)[columns.clone()], &mut sin.row_mut(i)[columns]);
-                    cos_sin(projected, factor, self.scale, cos, sin);
-                });
+                let (cos, sin) = out.split_columns_at(self.frequencies.len());
+                self.frequencies.cos_sin(rows, self.scale, Parts::new(cos, sin), work);
             }
-            Some(offsets) => self.frequencies.for_each_row(rows, work, |i, columns, projected, factor| {
+            Some(offsets) => self.frequencies.for_each_row(rows, work, &mut |i, columns, projected, factor| {
                 let offsets = &offsets[columns.clone()];
                 cos_offset(projected, factor, offsets, self.scale, &mut out.row_mut(i)[columns]);
             }),
@@ -341,22 +346,13 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for ComplexFourier
     }
 
     fn map_tile(&self, rows: Tile<'_, R>, mut out: TileMut<'_, R::Complex>, work: &mut Workspace<R>) {
-        self.frequencies.for_each_row(rows, work, |i, columns, projected, factor| {
+        self.frequencies.for_each_row(rows, work, &mut |i, columns, projected, factor| {
             cis(projected, factor, self.scale, &mut out.row_mut(i)[columns]);
         });
     }
 
-    fn map_tile_split(
-        &self,
-        rows: Tile<'_, R>,
-        mut re: TileMut<'_, R>,
-        mut im: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
-        self.frequencies.for_each_row(rows, work, |i, columns, projected, factor| {
-            let (re, im) = (&mut re.row_mut(i)[columns.clone()], &mut im.row_mut(i)[columns]);
-            cos_sin(projected, factor, self.scale, re, im);
-        });
+    fn map_tile_split(&self, rows: Tile<'_, R>, out: Parts<'_, R>, work: &mut Workspace<R>) {
+        self.frequencies.cos_sin(rows, self.scale, out, work);
     }
 
     fn tile_rows(&self) -> usize {

@@ -1,15 +1,15 @@
 use super::{ComplexFourier, Fourier, Frequencies};
 use crate::error::{Error, Result, check_count, check_positive};
-use crate::feature::spec::{Candidate, MapKind};
+use crate::feature::spec::Candidate;
 use crate::feature::{ComplexToReal, Describe, DynComplexMap, DynMap, Prediction};
 use crate::kernel::AnyKernel;
 use crate::kernel::{Gaussian, Kernel, Laplacian, Matern, Scaled, kernel_matrix};
-use crate::parameter::{Domain, Entry, description, words};
+use crate::parameter::{Domain, description, words};
 use crate::preprocess::LengthScale;
 use crate::projection::{self, Given, HadamardChain, Orthogonal, Projection};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Real;
-use crate::variance::{EqualLengths, Form, MixedLengths, fourier, fourier_orthogonal};
+use crate::variance::{EqualLengths, Form, MixedLengths, at_multiples, fourier, fourier_orthogonal};
 use ndarray::{Array2, ArrayView2, Zip};
 use std::sync::Arc;
 
@@ -115,10 +115,8 @@ description! {
         /// Pairs of cosine and sine, a cosine with a random offset, or complex exponentials (complex output).
         form: Form = Form::CosSin, Domain::Word(Form::CHOICES), Draw;
     }
-    besides {
-        /// Where the draws start from.
-        seed: u64 = 0;
-    }
+    map "fourier" for ["gaussian", "laplacian", "matern"], "Fourier features":
+        "Cosines and sines of projections on frequencies drawn from the kernel's spectrum.";
 }
 
 /// Label of the seed's child from which radii are drawn: orthogonal projections use the radius role of the seed itself.
@@ -227,9 +225,7 @@ impl FourierSpec {
     ) -> Result<Array2<f64>> {
         let m = self.frequencies()? as f64;
         let (x, y) = (self.at_unit_scale(x)?, self.at_unit_scale(y)?);
-        let kernel = self.kernel_at(1.0)?;
-        let mut k = kernel_matrix(&*kernel, x.view(), y.view())?;
-        let double = kernel_matrix(&*kernel, (2.0 * &x).view(), (2.0 * &y).view())?;
+        let [mut k, double] = at_multiples(&*self.kernel_at(1.0)?, [1.0, 2.0], x.view(), y.view())?;
         // `build` gives the complex form as pairs, but its variance is asked for as that of complex features.
         Zip::from(&mut k).and(&double).for_each(|k, &k_double| {
             *k = (fourier(self.form, *k, k_double) / m + extra(*k)).max(0.0);
@@ -261,7 +257,7 @@ macro_rules! with_projection {
             })?),
             Directions::Sorf => spec.$finish(HadamardChain::<R>::new(seed, d, m)?),
             Directions::Orthogonal => spec.$finish(Orthogonal::<R>::new(seed, d, m)?),
-            Directions::Gaussian | Directions::Auto => spec.$finish(projection::Gaussian::<R>::new(seed, d, m)?),
+            Directions::Gaussian | Directions::Auto => spec.$finish(projection::DenseGaussian::<R>::new(seed, d, m)?),
         }
     }};
 }
@@ -285,16 +281,21 @@ impl FourierSpec {
     }
 }
 
-impl MapKind for FourierSpec {
-    const ENTRY: Entry = Entry {
-        name: "fourier",
-        aliases: &[],
-        title: "Fourier features",
-        about: "Cosines and sines of projections on frequencies drawn from the kernel's spectrum.",
-        parameters: Self::PARAMETERS,
-    };
-    const KERNELS: &'static [&'static str] = &["gaussian", "laplacian", "matern"];
+impl FourierSpec {
+    /// Ways to draw the frequencies of the kernel.
+    pub(crate) fn ways(&self) -> &'static [(&'static str, Directions)] {
+        match self.coordinatewise() {
+            true => &[("Fourier", Directions::Gaussian)],
+            false => &[
+                ("Fourier, dense", Directions::Gaussian),
+                ("Fourier, orthogonal", Directions::Orthogonal),
+                ("Fourier, SORF", Directions::Sorf),
+            ],
+        }
+    }
+}
 
+impl Describe for FourierSpec {
     fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
         let spec = FourierSpec::default();
         let base = match kernel {
@@ -312,23 +313,7 @@ impl MapKind for FourierSpec {
         let named = |&(name, projection): &_| Candidate::new(name, FourierSpec { projection, ..base.clone() });
         Ok(base.ways().iter().map(named).collect())
     }
-}
 
-impl FourierSpec {
-    /// Ways to draw the frequencies of the kernel.
-    pub(crate) fn ways(&self) -> &'static [(&'static str, Directions)] {
-        match self.coordinatewise() {
-            true => &[("Fourier", Directions::Gaussian)],
-            false => &[
-                ("Fourier, dense", Directions::Gaussian),
-                ("Fourier, orthogonal", Directions::Orthogonal),
-                ("Fourier, SORF", Directions::Sorf),
-            ],
-        }
-    }
-}
-
-impl Describe for FourierSpec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
         let length_scale = self.length_scale.resolve(sample, Seed::new(self.seed))?;
         Ok(FourierSpec { length_scale, ..self.settle(sample.ncols())? })
@@ -353,11 +338,7 @@ impl Describe for FourierSpec {
     }
 
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {
-        match &self.length_scale {
-            LengthScale::Same(scale) => self.kernel_at(*scale),
-            LengthScale::PerInput(scales) => Ok(Arc::new(Scaled::new(self.kernel_at(1.0)?, scales)?)),
-            LengthScale::Median => self.length_scale.check(0).and_then(|()| self.kernel_at(1.0)),
-        }
+        Scaled::by(&self.length_scale, |scale| self.kernel_at(scale))
     }
 
     /// Variance of the estimate; of complex features for the complex form (its real parts have the variance of pairs).
@@ -394,10 +375,8 @@ impl Describe for FourierSpec {
     /// Hadamard chains behave like uniformly random orthogonal directions in the padded dimension, all of the same length
     /// ([`EqualLengths`]), times the radii of the kernel ([`MixedLengths`]).
     fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
-        let directions = self.directions(x.ncols())?;
-        if directions != Directions::Sorf {
-            let closed_form = directions != Directions::Orthogonal || self.kernel == FourierKernel::Gaussian;
-            let variance = if closed_form { self.variance(x, y)? } else { self.variance_iid(x, y)? };
+        if self.directions(x.ncols())? != Directions::Sorf {
+            let (variance, closed_form) = self.known_variance(x, y)?;
             return Ok(Prediction { bias: None, variance, closed_form });
         }
         Directions::check_chain(x.ncols())?;

@@ -19,119 +19,76 @@ pub use optimized::{Allocation, Cost, Curve, allocate};
 pub use random::DegreeMeasure;
 pub use spec::{AllocationRule, MaclaurinKernel, MaclaurinSpec, Statistics};
 
-use super::{FeatureMap, ProductSketch, TensorSketch};
+use super::FeatureMap;
+use super::product_sketch::DynSketch;
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::linalg::{Tile, TileMut, Workspace};
-use crate::projection::{Projection, split_tile};
+use crate::projection::{Parts, Sink};
 use crate::scalar::{Real, Scalar};
-use std::fmt::Debug;
-use std::sync::Arc;
 
 /// A sketch of `⟨x, y⟩ⁿ` whose first factor may see other rows than the rest.
-trait Power<O: Scalar>: Debug + Send + Sync {
-    fn input_dim(&self) -> usize;
-    fn draws(&self) -> usize;
+#[derive(Debug, Clone)]
+enum Power<O: Scalar> {
+    Draws(DynSketch<O>),
+    /// Columns of a real sketch two by two, as the real and imaginary parts of half as many draws; an odd one is spare. What
+    /// real sketches are in a map whose others are complex-to-real.
+    Pairs(DynSketch<O::Real>),
+}
+
+impl<O: Scalar> Power<O> {
+    fn input_dim(&self) -> usize {
+        match self {
+            Power::Draws(sketch) => sketch.input_dim(),
+            Power::Pairs(sketch) => sketch.input_dim(),
+        }
+    }
+
+    fn draws(&self) -> usize {
+        match self {
+            Power::Draws(sketch) => sketch.output_dim(),
+            Power::Pairs(sketch) => sketch.output_dim() / 2,
+        }
+    }
+
     /// Real columns beside the draws, where the output is split into parts.
     fn spare(&self) -> usize {
-        0
+        match self {
+            Power::Draws(_) => 0,
+            Power::Pairs(sketch) => sketch.output_dim() % 2,
+        }
     }
-    fn tile_rows(&self) -> usize;
+
+    fn tile_rows(&self) -> usize {
+        match self {
+            Power::Draws(sketch) => sketch.tile_rows(),
+            Power::Pairs(sketch) => sketch.tile_rows(),
+        }
+    }
+
     /// `rows` holds one tile per factor.
-    fn write(&self, rows: &[Tile<'_, O::Real>], out: TileMut<'_, O>, work: &mut Workspace<O::Real>);
-    fn write_split(
-        &self,
-        rows: &[Tile<'_, O::Real>],
-        mut re: TileMut<'_, O::Real>,
-        mut im: TileMut<'_, O::Real>,
-        _spare: TileMut<'_, O::Real>,
-        work: &mut Workspace<O::Real>,
-    ) {
-        let (n, m) = (re.rows(), re.cols());
-        let mut both = O::lend(work, n * m);
-        self.write(rows, TileMut::new(&mut both, n, m), work);
-        split_tile(&both, &mut re, &mut im);
-        O::give_back(work, both);
-    }
-}
-
-const FITS: &str = "factors and windows have the shapes they were made with";
-
-impl<P: Projection> Power<P::Output> for ProductSketch<P> {
-    fn input_dim(&self) -> usize {
-        FeatureMap::input_dim(self)
-    }
-    fn draws(&self) -> usize {
-        self.output_dim()
-    }
-    fn tile_rows(&self) -> usize {
-        FeatureMap::tile_rows(self)
-    }
-    fn write(&self, rows: &[Tile<'_, P::Real>], out: TileMut<'_, P::Output>, work: &mut Workspace<P::Real>) {
-        self.sketch_factors(rows, out, work).expect(FITS);
-    }
-    fn write_split(
-        &self,
-        rows: &[Tile<'_, P::Real>],
-        re: TileMut<'_, P::Real>,
-        im: TileMut<'_, P::Real>,
-        _spare: TileMut<'_, P::Real>,
-        work: &mut Workspace<P::Real>,
-    ) {
-        self.sketch_factors_split(rows, re, im, work);
-    }
-}
-
-impl<O: Scalar> Power<O> for TensorSketch<O> {
-    fn input_dim(&self) -> usize {
-        FeatureMap::input_dim(self)
-    }
-    fn draws(&self) -> usize {
-        self.output_dim()
-    }
-    fn tile_rows(&self) -> usize {
-        FeatureMap::tile_rows(self)
-    }
     fn write(&self, rows: &[Tile<'_, O::Real>], out: TileMut<'_, O>, work: &mut Workspace<O::Real>) {
-        self.sketch_factors(rows, out, work).expect(FITS);
+        match self {
+            Power::Draws(sketch) => sketch.sketch(rows, out, work),
+            Power::Pairs(_) => unreachable!("real columns are parts of real output only"),
+        }
     }
-}
 
-/// Columns of a real sketch two by two, as the real and imaginary parts of half as many; an odd one is spare.
-///
-/// What real sketches are in a map whose others are complex-to-real.
-#[derive(Debug)]
-struct Pairs<R: Scalar>(Arc<dyn Power<R>>);
-
-impl<O: Scalar> Power<O> for Pairs<O::Real> {
-    fn input_dim(&self) -> usize {
-        self.0.input_dim()
-    }
-    fn draws(&self) -> usize {
-        self.0.draws() / 2
-    }
-    fn spare(&self) -> usize {
-        self.0.draws() % 2
-    }
-    fn tile_rows(&self) -> usize {
-        self.0.tile_rows()
-    }
-    fn write(&self, _: &[Tile<'_, O::Real>], _: TileMut<'_, O>, _: &mut Workspace<O::Real>) {
-        unreachable!("real columns are parts of real output only");
-    }
     fn write_split(
         &self,
         rows: &[Tile<'_, O::Real>],
-        mut re: TileMut<'_, O::Real>,
-        mut im: TileMut<'_, O::Real>,
+        mut out: Parts<'_, O::Real>,
         mut spare: TileMut<'_, O::Real>,
         work: &mut Workspace<O::Real>,
     ) {
-        let (n, m, all) = (re.rows(), re.cols(), self.0.draws());
+        let sketch = match self {
+            Power::Draws(sketch) => return sketch.sketch_split(rows, out, work),
+            Power::Pairs(sketch) => sketch,
+        };
+        let (n, m, all) = (out.re.rows(), out.re.cols(), sketch.output_dim());
         let mut columns = work.take(n * all);
-        self.0.write(rows, TileMut::new(&mut columns, n, all), work);
+        sketch.sketch(rows, TileMut::new(&mut columns, n, all), work);
         for (i, row) in columns.chunks_exact(all).enumerate() {
-            re.row_mut(i).copy_from_slice(&row[..m]);
-            im.row_mut(i).copy_from_slice(&row[m..2 * m]);
+            out.write(i, 0, &row[..m], &row[m..2 * m]);
             spare.row_mut(i).copy_from_slice(&row[2 * m..]);
         }
         work.give(columns);
@@ -144,7 +101,7 @@ struct Part<O: Scalar> {
     degree: u32,
     /// `ln` of the factor of its features.
     ln_weight: f64,
-    sketch: Arc<dyn Power<O>>,
+    sketch: Power<O>,
 }
 
 /// In eight strands: one comparison would wait for the one before it.
@@ -272,7 +229,7 @@ impl<O: Scalar> Maclaurin<O> {
         rows: Tile<'_, O::Real>,
         work: &mut Workspace<O::Real>,
         mut constant: impl FnMut(usize, O::Real),
-        mut write: impl FnMut(usize, &[Tile<'_, O::Real>], &dyn Power<O>, &mut Workspace<O::Real>),
+        mut write: impl FnMut(usize, &[Tile<'_, O::Real>], &Power<O>, &mut Workspace<O::Real>),
     ) {
         let (n, d) = (rows.rows(), rows.cols());
         let (mut units, mut first) = (work.take(n * d), work.take(n * d));
@@ -293,7 +250,7 @@ impl<O: Scalar> Maclaurin<O> {
             }
             let mut tiles = vec![unit; part.degree as usize];
             tiles[0] = Tile::new(&first, n, d);
-            write(start, &tiles, &*part.sketch, work);
+            write(start, &tiles, &part.sketch, work);
             start += part.sketch.draws();
         }
         work.give(units);
@@ -364,7 +321,8 @@ impl<R: Real> FeatureMap for RealParts<R> {
     fn map_tile(&self, rows: Tile<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let (mut constants, parts) = out.split_columns_at(self.inner.constants);
         let (mut spare, parts) = parts.split_columns_at(self.spare());
-        let (mut re, mut im) = parts.split_columns_at(self.inner.draws);
+        let (re, im) = parts.split_columns_at(self.inner.draws);
+        let mut parts = Parts::new(re, im);
         let mut next = 0;
         self.inner.each_part(
             rows,
@@ -374,7 +332,7 @@ impl<R: Real> FeatureMap for RealParts<R> {
                 let columns = start..start + sketch.draws();
                 let own = spare.columns_mut(next..next + sketch.spare());
                 next += sketch.spare();
-                sketch.write_split(tiles, re.columns_mut(columns.clone()), im.columns_mut(columns), own, work);
+                sketch.write_split(tiles, parts.columns_mut(columns), own, work);
             },
         );
     }

@@ -8,8 +8,7 @@
 
 use super::Input;
 use super::optimized::PairMeans;
-use super::pairwise::{Excess, Law, SERIES_REACH, Scaled, Sums};
-use super::spec::Series;
+use super::pairwise::{Excess, Law, Question, SERIES_REACH, Scaled, Sums};
 use crate::error::{Error, Result};
 use crate::linalg::hadamard::{fwht_lanes, rows_to_lanes};
 use crate::linalg::vectors::{VectorKernel, Vectors};
@@ -249,20 +248,9 @@ fn estimate(values: impl Iterator<Item = f64> + Clone) -> Estimate {
 }
 
 /// Statistics of pairs from one pass over the rows; as [`pairwise::pair_means`](super::pairwise::pair_means).
-pub(super) fn pair_means<T: Real>(
-    rows: ArrayView2<'_, T>,
-    input: &Input,
-    series: &Series,
-    law: Law,
-    most: usize,
-    seed: Seed,
-) -> Result<PairMeans> {
-    let m = rows.nrows();
-    if m < 2 {
-        return Err(Error::parameter("number of rows", "at least 2 for statistics of pairs", m));
-    }
+pub(super) fn pair_means<T: Real>(rows: ArrayView2<'_, T>, question: Question<'_>, seed: Seed) -> Result<PairMeans> {
     // Rows of the Gaussian kernel beyond the reach of the series have lost their features whatever the allocation is.
-    let scaled = Scaled::new(rows, input, series, most, SERIES_REACH)?;
+    let scaled = Scaled::new(rows, question, SERIES_REACH)?;
     if !scaled.complete {
         return Err(Error::Unsupported {
             what: "statistics \"one_pass\"",
@@ -273,21 +261,19 @@ pub(super) fn pair_means<T: Real>(
         });
     }
     let sums = if scaled.small() {
-        totals::<T, f32>(rows, input, &scaled, law, most, seed)
+        totals::<T, f32>(rows, &scaled, question, seed)
     } else {
-        totals::<T, f64>(rows, input, &scaled, law, most, seed)
+        totals::<T, f64>(rows, &scaled, question, seed)
     };
-    let found = Moments::new(&sums, &scaled, input, law, most, rows.ncols());
-    Ok(scaled.means(&found.statistics(&scaled, law, most, rows.ncols()), law, rows.ncols(), most, 1.0))
+    let found = Moments::new(&sums, &scaled, question, rows.ncols());
+    Ok(scaled.means(&found.statistics(&scaled, question, rows.ncols()), question, rows.ncols(), 1.0))
 }
 
 /// `KINDS` sums for each draw of each degree of each round.
 fn totals<T: Real, R: Real>(
     rows: ArrayView2<'_, T>,
-    input: &Input,
     scaled: &Scaled,
-    law: Law,
-    most: usize,
+    Question { input, law, most, .. }: Question<'_>,
     seed: Seed,
 ) -> Vec<f64> {
     let factors = Factors::<R>::draw(rows.ncols(), law, most, seed);
@@ -313,7 +299,8 @@ struct Moments {
 }
 
 impl Moments {
-    fn new(sums: &[f64], scaled: &Scaled, input: &Input, law: Law, most: usize, dim: usize) -> Self {
+    fn new(sums: &[f64], scaled: &Scaled, question: Question<'_>, dim: usize) -> Self {
+        let Question { input, law, most, .. } = question;
         let m = scaled.lengths_sq.len();
         let pairs = m as f64 * (m as f64 - 1.0);
         let weights = || (0..m).map(|i| scaled.weight(input, i));
@@ -360,7 +347,7 @@ impl Moments {
     }
 
     /// Sums over pairs, as means.
-    fn statistics(&self, scaled: &Scaled, law: Law, most: usize, dim: usize) -> Sums {
+    fn statistics(&self, scaled: &Scaled, Question { law, most, .. }: Question<'_>, dim: usize) -> Sums {
         let (first, second, factor) = law.excesses();
         let block = law.block(dim);
         let mut sums = Sums::new(most);

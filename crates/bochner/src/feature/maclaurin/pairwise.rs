@@ -78,6 +78,15 @@ impl Law {
     }
 }
 
+/// What statistics are asked for: of which sketch of which series, in degrees up to `most`, and what becomes of rows before.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Question<'a> {
+    pub(super) input: &'a Input,
+    pub(super) series: &'a Series,
+    pub(super) law: Law,
+    pub(super) most: usize,
+}
+
 /// A row as [`Input`] makes it: along a slice where there is one, since other iterators go number by number.
 fn scale<T: Real>(input: &Input, row: ndarray::ArrayView1<'_, T>, out: &mut [f64]) {
     match row.as_slice() {
@@ -102,13 +111,13 @@ pub(super) struct Scaled {
 const LONGEST_SQ: f64 = 1400.0;
 
 impl Scaled {
-    pub(super) fn new<T: Real>(
-        rows: ArrayView2<'_, T>,
-        input: &Input,
-        series: &Series,
-        most: usize,
-        cap: f64,
-    ) -> Result<Self> {
+    /// # Errors
+    /// Fewer than two rows, and rows at which the kernel leaves the range of numbers.
+    pub(super) fn new<T: Real>(rows: ArrayView2<'_, T>, question: Question<'_>, cap: f64) -> Result<Self> {
+        let Question { input, series, most, .. } = question;
+        if rows.nrows() < 2 {
+            return Err(Error::parameter("number of rows", "at least 2 for statistics of pairs", rows.nrows()));
+        }
         let lengths_sq: Vec<f64> = (0..rows.nrows()).in_parallel().map_init(
             || vec![0.0; rows.ncols()],
             |scaled, i| {
@@ -182,7 +191,13 @@ impl Scaled {
     }
 
     /// From sums over pairs (of rows of length 1, with weights) to costs and biases.
-    pub(super) fn means(&self, sums: &Sums, law: Law, dim: usize, most: usize, pairs: f64) -> PairMeans {
+    pub(super) fn means(
+        &self,
+        sums: &Sums,
+        Question { law, most, .. }: Question<'_>,
+        dim: usize,
+        pairs: f64,
+    ) -> PairMeans {
         let block = law.block(dim);
         let active = (1..=most).filter(|&n| self.ln_terms[n] > f64::NEG_INFINITY);
         let cost = |n: usize| {
@@ -233,27 +248,14 @@ impl Sums {
 /// Statistics over all pairs `i ≠ j` of `rows`, for truncation degrees up to `most`.
 ///
 /// # Errors
-/// Fewer than two rows, and rows at which the kernel leaves the range of numbers.
-pub(super) fn pair_means<T: Real>(
-    rows: ArrayView2<'_, T>,
-    input: &Input,
-    series: &Series,
-    law: Law,
-    most: usize,
-) -> Result<PairMeans> {
+/// As [`Scaled::new`].
+pub(super) fn pair_means<T: Real>(rows: ArrayView2<'_, T>, question: Question<'_>) -> Result<PairMeans> {
     let (m, dim) = rows.dim();
-    if m < 2 {
-        return Err(Error::parameter("number of rows", "at least 2 for statistics of pairs", m));
-    }
-    let scaled = Scaled::new(rows, input, series, most, LONGEST_SQ)?;
+    let scaled = Scaled::new(rows, question, LONGEST_SQ)?;
     let single = (m * m) as f64 * dim as f64 >= LARGE && scaled.small();
-    let sums = if single {
-        sums::<T, f32>(rows, input, &scaled, law, most)?
-    } else {
-        sums::<T, f64>(rows, input, &scaled, law, most)?
-    };
+    let sums = if single { sums::<T, f32>(rows, &scaled, question)? } else { sums::<T, f64>(rows, &scaled, question)? };
     let pairs = 0.5 * m as f64 * (m as f64 - 1.0);
-    Ok(scaled.means(&sums, law, dim, most, pairs))
+    Ok(scaled.means(&sums, question, dim, pairs))
 }
 
 /// Rows with which `S = Σ xᵢ²yᵢ²` is an inner product of a left and a right vector.
@@ -345,10 +347,8 @@ struct Sample<'a, R> {
 
 pub(super) fn sums<T: Real, R: Real>(
     rows: ArrayView2<'_, T>,
-    input: &Input,
     scaled: &Scaled,
-    law: Law,
-    most: usize,
+    Question { input, law, most, .. }: Question<'_>,
 ) -> Result<Sums> {
     let (m, dim) = rows.dim();
     let mut x = vec![R::ZERO; m * dim];

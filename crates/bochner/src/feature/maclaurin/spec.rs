@@ -1,26 +1,23 @@
 use super::optimized::{PairMeans, optimize};
-use super::pairwise::{Law, pair_means};
+use super::pairwise::{Law, Question, pair_means};
 use super::random::DegreeMeasure;
-use super::{Allocation, Input, Maclaurin, Pairs, Part, Power, RealParts, one_pass};
+use super::{Allocation, Input, Length, Maclaurin, Part, Power, RealParts, one_pass};
 use crate::error::{Error, Result, check_count, check_dim};
-use crate::feature::spec::{Candidate, MapKind, scaled_pattern};
-use crate::feature::{
-    Describe, DynComplexMap, DynMap, MAX_DEGREE, Prediction, ProductSketch, SketchKind, TensorSketch,
-};
+use crate::feature::product_sketch::DynSketch;
+use crate::feature::spec::{Candidate, scaled_pattern};
+use crate::feature::{Describe, DynComplexMap, DynMap, Lift, MAX_DEGREE, Prediction, SketchKind};
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, DotProductKernel, Kernel, PowerSeries, Scaled};
 use crate::parallel::Parallel;
-use crate::parameter::{Domain, Entry, Word, description, words};
+use crate::parameter::{Domain, Value, Word, description, words};
 use crate::preprocess::{ColumnStatistics, LengthScale};
-use crate::projection::{Gaussian, Rademacher, Sampling, Srht};
+use crate::projection::Sampling;
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::{Real, Scalar};
 use crate::special::ln_gamma;
 use crate::variance::{Kind, PairStats, Sketch, Weights, map_pairs, random_maclaurin};
 use ndarray::{Array2, ArrayView2, Axis};
-use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt;
 use std::sync::Arc;
 
 /// Kernels with Maclaurin features; written as a name, or as the list of coefficients `a₀, a₁, …`.
@@ -63,32 +60,18 @@ impl Serialize for MaclaurinKernel {
 
 impl<'de> Deserialize<'de> for MaclaurinKernel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct Written;
-        impl<'de> Visitor<'de> for Written {
-            type Value = MaclaurinKernel;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("one of `gaussian`, `exponential`, `polynomial` or a list of coefficients")
+        let expected = "one of `gaussian`, `exponential`, `polynomial` or a list of coefficients";
+        Value::read(deserializer, expected, |value| match value {
+            Value::Word(word) => match NAMES.iter().position(|name| name == word)? {
+                0 => Some(MaclaurinKernel::Gaussian),
+                1 => Some(MaclaurinKernel::Exponential),
+                _ => Some(MaclaurinKernel::Polynomial),
+            },
+            Value::List(list) => {
+                list.iter().map(Value::number).collect::<Option<_>>().map(MaclaurinKernel::Coefficients)
             }
-
-            fn visit_str<E: de::Error>(self, value: &str) -> std::result::Result<MaclaurinKernel, E> {
-                match value {
-                    "gaussian" => Ok(MaclaurinKernel::Gaussian),
-                    "exponential" => Ok(MaclaurinKernel::Exponential),
-                    "polynomial" => Ok(MaclaurinKernel::Polynomial),
-                    _ => Err(E::invalid_value(de::Unexpected::Str(value), &self)),
-                }
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<MaclaurinKernel, A::Error> {
-                let mut coefficients = Vec::new();
-                while let Some(coefficient) = seq.next_element()? {
-                    coefficients.push(coefficient);
-                }
-                Ok(MaclaurinKernel::Coefficients(coefficients))
-            }
-        }
-        deserializer.deserialize_any(Written)
+            _ => None,
+        })
     }
 }
 
@@ -219,11 +202,11 @@ description! {
         /// Degree at which the series is cut for random degrees: such a map is biased. Without it nothing is cut.
         cut: Option<u32> = None, Domain::Optional(&Domain::COUNT), Draw, only for allocation = ["random"];
     }
+    map "maclaurin" for ["gaussian", "exponential", "polynomial"], "Maclaurin features":
+        "One sketch for each degree of a power series in the inner product.";
     besides {
         /// What data have decided.
         resolved: Option<Allocation> = None;
-        /// Where the draws start from.
-        seed: u64 = 0;
     }
 }
 
@@ -321,14 +304,7 @@ impl MaclaurinSpec {
     }
 
     fn kind(&self) -> Kind {
-        match (self.sketch, self.srht) {
-            (SketchKind::Rademacher, _) => Kind::Rademacher,
-            (SketchKind::Gaussian, _) => Kind::Gaussian,
-            (SketchKind::TensorSketch, _) => Kind::TensorSketch,
-            (SketchKind::TensorSrht, Sampling::Stacked) => Kind::SrhtStacked,
-            (SketchKind::TensorSrht, Sampling::Upsampled) => Kind::SrhtUpsampled,
-            (SketchKind::TensorSrht, Sampling::Tuple) => Kind::SrhtTuple { replacement: false },
-        }
+        self.sketch.law(self.srht)
     }
 
     pub(super) fn input(&self, dim: usize, centre: Option<Vec<f64>>) -> Result<Input> {
@@ -411,10 +387,10 @@ impl MaclaurinSpec {
 
     pub(super) fn means<T: Real>(&self, rows: ArrayView2<'_, T>, input: &Input, series: &Series) -> Result<PairMeans> {
         let law = Law { kind: self.kind(), weights: self.weights };
-        let most = series.highest(self.max_degree);
+        let question = Question { input, series, law, most: series.highest(self.max_degree) };
         match self.statistics {
-            Statistics::Pairwise => pair_means(rows, input, series, law, most),
-            Statistics::OnePass => one_pass::pair_means(rows, input, series, law, most, Seed::new(self.seed)),
+            Statistics::Pairwise => pair_means(rows, question),
+            Statistics::OnePass => one_pass::pair_means(rows, question, Seed::new(self.seed)),
         }
     }
 
@@ -600,32 +576,17 @@ impl MaclaurinSpec {
         Sketch::new(self.kind(), term.weights, term.degree, term.draws, dim)
     }
 
-    fn power<O: Scalar>(&self, dim: usize, term: &Term) -> Result<Arc<dyn Power<O>>> {
-        match (self.drawn(), term.weights) {
-            (Weights::Ctr, Weights::Real) => Ok(Arc::new(Pairs(self.sketch_of::<O::Real>(dim, term)?))),
-            _ => self.sketch_of(dim, term),
-        }
+    fn power<O: Scalar>(&self, dim: usize, term: &Term) -> Result<Power<O>> {
+        Ok(match (self.drawn(), term.weights) {
+            (Weights::Ctr, Weights::Real) => Power::Pairs(self.sketch_of(dim, term)?),
+            _ => Power::Draws(self.sketch_of(dim, term)?),
+        })
     }
 
-    fn sketch_of<O: Scalar>(&self, dim: usize, term: &Term) -> Result<Arc<dyn Power<O>>> {
+    fn sketch_of<O: Scalar>(&self, dim: usize, term: &Term) -> Result<DynSketch<O>> {
         let Term { degree, draws, beside, .. } = *term;
         let seed = Seed::new(self.seed).child(u64::from(degree) + if beside { BESIDE } else { 0 });
-        let seeds = (0..degree).map(|i| seed.child(u64::from(i)));
-        Ok(match self.sketch {
-            SketchKind::TensorSrht => {
-                let factors = Srht::<O::Real, O>::factors(seed, &vec![dim; degree as usize], draws, self.srht)?;
-                Arc::new(ProductSketch::new(factors)?)
-            }
-            SketchKind::Rademacher => {
-                let draw = |seed| Rademacher::<O::Real, O>::new(seed, dim, draws);
-                Arc::new(ProductSketch::new(seeds.map(draw).collect::<Result<Vec<_>>>()?)?)
-            }
-            SketchKind::Gaussian => {
-                let draw = |seed| Gaussian::<O::Real, O>::new(seed, dim, draws);
-                Arc::new(ProductSketch::new(seeds.map(draw).collect::<Result<Vec<_>>>()?)?)
-            }
-            SketchKind::TensorSketch => Arc::new(TensorSketch::<O>::draw(dim, degree, draws, seed)?),
-        })
+        self.sketch.draw(self.srht, seed, degree, draws, Lift::IDENTITY, dim)
     }
 
     fn assemble<O: Scalar>(&self, input_dim: usize) -> Result<Maclaurin<O>> {
@@ -685,40 +646,23 @@ impl MaclaurinSpec {
         Ok(exact - mean)
     }
 
-    /// `Σₙ f(n, stats of unit rows) · factor²` over degrees, for every pair.
-    fn over_degrees(
+    /// `f` of every pair of rows: statistics of their directions, and both lengths. Zero rows have the direction 0.
+    fn map_unit_pairs(
         &self,
         x: ArrayView2<'_, f64>,
         y: ArrayView2<'_, f64>,
-        parts: &[(u32, f64)],
-        variance: impl Fn(usize, &PairStats) -> f64 + Sync,
+        f: impl Fn(&PairStats, Length, Length) -> f64 + Sync,
     ) -> Result<Array2<f64>> {
         let ((input, x), (_, y)) = (self.scaled(x)?, self.scaled(y)?);
         map_pairs(x.view(), y.view(), |stats| {
             let (u, v) = (stats.x_norm_sq.sqrt(), stats.y_norm_sq.sqrt());
-            if u == 0.0 || v == 0.0 {
-                return 0.0;
-            }
-            let unit = stats.scaled(1.0 / u, 1.0 / v);
-            let (u, v) = (input.length(u), input.length(v));
-            let term = |(place, &(n, ln)): (usize, &(u32, f64))| {
-                variance(place, &unit) * libm::exp(2.0 * (ln + u.ln_factor(n) + v.ln_factor(n)))
-            };
-            parts.iter().enumerate().map(term).sum()
+            let unit = if u > 0.0 && v > 0.0 { stats.scaled(1.0 / u, 1.0 / v) } else { stats.scaled(0.0, 0.0) };
+            f(&unit, input.length(u), input.length(v))
         })
     }
 }
 
-impl MapKind for MaclaurinSpec {
-    const ENTRY: Entry = Entry {
-        name: "maclaurin",
-        aliases: &[],
-        title: "Maclaurin features",
-        about: "One sketch for each degree of a power series in the inner product.",
-        parameters: Self::PARAMETERS,
-    };
-    const KERNELS: &'static [&'static str] = &["gaussian", "exponential", "polynomial"];
-
+impl Describe for MaclaurinSpec {
     /// Degrees with columns for the least error, found from pairs of rows or from moments, and degrees drawn at random.
     fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
         let spec = MaclaurinSpec::default();
@@ -745,9 +689,7 @@ impl MapKind for MaclaurinSpec {
             ),
         ])
     }
-}
 
-impl Describe for MaclaurinSpec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
         self.resolve_any(sample)
     }
@@ -782,18 +724,11 @@ impl Describe for MaclaurinSpec {
         Ok(match &self.kernel {
             MaclaurinKernel::Polynomial => Arc::new(self.polynomial()?),
             MaclaurinKernel::Coefficients(coefficients) => Arc::new(PowerSeries::new(coefficients.clone())?),
-            _ => {
-                let at = |scale: f64| -> Result<Arc<dyn Kernel>> {
-                    Ok(match self.kernel {
-                        MaclaurinKernel::Gaussian => Arc::new(kernel::Gaussian::new(scale)?),
-                        _ => Arc::new(kernel::Exponential::new(scale)?),
-                    })
-                };
-                match &self.length_scale {
-                    LengthScale::Same(scale) => at(*scale)?,
-                    LengthScale::PerInput(scales) => Arc::new(Scaled::new(at(1.0)?, scales)?),
-                    LengthScale::Median => self.length_scale.check(0).and_then(|()| at(1.0))?,
-                }
+            MaclaurinKernel::Gaussian => {
+                Scaled::by(&self.length_scale, |scale| Ok(Arc::new(kernel::Gaussian::new(scale)?)))?
+            }
+            MaclaurinKernel::Exponential => {
+                Scaled::by(&self.length_scale, |scale| Ok(Arc::new(kernel::Exponential::new(scale)?)))?
             }
         })
     }
@@ -819,9 +754,14 @@ impl Describe for MaclaurinSpec {
         }
         let parts = self.plan(x.ncols())?.parts;
         let sketches = parts.iter().map(|term| self.law(x.ncols(), term)).collect::<Result<Vec<_>>>()?;
-        // A feature's factor is √aₙ, the estimate's aₙ.
-        let factors: Vec<(u32, f64)> = parts.iter().map(|term| (term.degree, 2.0 * term.ln_weight)).collect();
-        self.over_degrees(x, y, &factors, |place, stats| sketches[place].variance(stats))
+        self.map_unit_pairs(x, y, |unit, u, v| {
+            let term = |(term, sketch): (&Term, &Sketch)| {
+                // A feature's factor is √aₙ, the estimate's aₙ.
+                let ln = 2.0 * term.ln_weight + u.ln_factor(term.degree) + v.ln_factor(term.degree);
+                sketch.variance(unit) * libm::exp(2.0 * ln)
+            };
+            parts.iter().zip(&sketches).map(term).sum()
+        })
     }
 
     fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
@@ -836,11 +776,7 @@ impl Describe for MaclaurinSpec {
     }
     /// The variance with the bias of degrees that were left out.
     fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
-        let (variance, closed_form) = match self.variance(x, y) {
-            Ok(variance) => (variance, true),
-            Err(Error::Unsupported { .. }) => (self.variance_iid(x, y)?, false),
-            Err(error) => return Err(error),
-        };
+        let (variance, closed_form) = self.known_variance(x, y)?;
         Ok(Prediction { bias: Some(self.bias(x, y)?), variance, closed_form })
     }
 }
@@ -855,14 +791,10 @@ impl MaclaurinSpec {
     ) -> Result<Array2<f64>> {
         let (measure, exact) = self.measure(series)?;
         let total = self.draws_beside(usize::from(exact && series.coefficient(0) > 0.0))? as f64;
-        let ((input, x), (_, y)) = (self.scaled(x)?, self.scaled(y)?);
         let drawn = measure.degrees();
         let coefficients: Vec<f64> = drawn.iter().map(|d| series.ln_coefficient(d.degree as usize)).collect();
-        map_pairs(x.view(), y.view(), |stats| {
+        self.map_unit_pairs(x, y, |unit, u, v| {
             // Every degree with the weights of both rows in its coefficient, at unit rows.
-            let (u, v) = (stats.x_norm_sq.sqrt(), stats.y_norm_sq.sqrt());
-            let unit = if u > 0.0 && v > 0.0 { stats.scaled(1.0 / u, 1.0 / v) } else { stats.scaled(0.0, 0.0) };
-            let (u, v) = (input.length(u), input.length(v));
             let mut mean = 0.0;
             let degrees: Vec<_> = drawn
                 .iter()
@@ -873,7 +805,7 @@ impl MaclaurinSpec {
                     crate::variance::Degree { coefficient, ..d }
                 })
                 .collect();
-            random_maclaurin(kind, self.weights, &degrees, mean, &unit).expect("independent draws") / total
+            random_maclaurin(kind, self.weights, &degrees, mean, unit).expect("independent draws") / total
         })
     }
 }

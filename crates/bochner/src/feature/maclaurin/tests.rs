@@ -1,4 +1,4 @@
-use super::pairwise::{Law, Scaled, pair_means, sums};
+use super::pairwise::{Law, Question, Scaled, pair_means, sums};
 use super::spec::Series;
 use super::*;
 use crate::feature::{Describe, SketchKind};
@@ -57,7 +57,9 @@ fn statistics_of_pairs_are_the_means_of_their_closed_forms() {
             let divided = rows.mapv(|v| v / scale);
             for kind in [Kind::SrhtStacked, Kind::Rademacher, Kind::Gaussian] {
                 for weights in [Weights::Real, Weights::Complex, Weights::Ctr] {
-                    let found = pair_means(rows.view(), &input, &series, Law { kind, weights }, 4).unwrap();
+                    let law = Law { kind, weights };
+                    let question = Question { input: &input, series: &series, law, most: 4 };
+                    let found = pair_means(rows.view(), question).unwrap();
                     for cost in &found.costs {
                         let a = series.ln_coefficient(cost.degree as usize).exp();
                         // Degree 1 of complex-to-real blocks is made of real columns, others of halves of draws.
@@ -137,9 +139,10 @@ fn single_precision_and_projected_squares_leave_statistics_as_they_are() {
     let input = Input { dim: d, centre: None, length_scales: vec![1.0], gaussian: true };
     let series = series_of(&MaclaurinSpec::default());
     let law = Law { kind: Kind::SrhtStacked, weights: Weights::Ctr };
-    let scaled = Scaled::new(rows.view(), &input, &series, 5, 1400.0).unwrap();
-    let sums = sums::<f64, f32>(rows.view(), &input, &scaled, law, 5).unwrap();
-    let found = scaled.means(&sums, law, d, 5, (m * (m - 1) / 2) as f64);
+    let question = Question { input: &input, series: &series, law, most: 5 };
+    let scaled = Scaled::new(rows.view(), question, 1400.0).unwrap();
+    let sums = sums::<f64, f32>(rows.view(), &scaled, question).unwrap();
+    let found = scaled.means(&sums, question, d, (m * (m - 1) / 2) as f64);
     let weight = |x: &[f64]| (-x.iter().map(|v| v * v).sum::<f64>()).exp();
     for cost in &found.costs {
         let a = series.ln_coefficient(cost.degree as usize).exp();
@@ -168,7 +171,7 @@ fn long_rows_have_the_bias_of_the_exact_kernel() {
     let input = Input { dim: 2, centre: None, length_scales: vec![1.0], gaussian: true };
     let series = series_of(&MaclaurinSpec::default());
     let law = Law { kind: Kind::Rademacher, weights: Weights::Real };
-    let found = pair_means(rows.view(), &input, &series, law, 5).unwrap();
+    let found = pair_means(rows.view(), Question { input: &input, series: &series, law, most: 5 }).unwrap();
     for (p, &bias) in found.bias.iter().enumerate() {
         let expected = pair_mean(rows.view(), |x, y| {
             let dot = crate::kernel::dot(x, y);

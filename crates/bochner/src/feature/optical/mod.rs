@@ -38,17 +38,17 @@ use ndarray::{Array2, ArrayView2};
 /// Saade et al. 2016 (`m = 1`); Ohana et al. 2020, section 2 (even `m`); thesis 6.2.
 ///
 /// ```
-/// use bochner::feature::{FeatureMap, Optical};
-/// use bochner::projection::Gaussian;
+/// use bochner::feature::{FeatureMap, OpticalFeatures};
+/// use bochner::projection::DenseGaussian;
 /// use bochner::{Complex, random::Seed};
-/// let map = Optical::new(Gaussian::<f64, Complex<f64>>::new(Seed::new(7), 2, 20_000)?, 2.0)?;
+/// let map = OpticalFeatures::new(DenseGaussian::<f64, Complex<f64>>::new(Seed::new(7), 2, 20_000)?, 2.0)?;
 /// let z = map.transform(ndarray::array![[1.0, 2.0], [3.0, 0.0]].view())?;
 /// let estimate = z.row(0).dot(&z.row(1));
 /// assert!((estimate / 54.0 - 1.0).abs() < 0.1);
 /// # Ok::<(), bochner::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Optical<D: Device> {
+pub struct OpticalFeatures<D: Device> {
     device: D,
     exponent: f64,
     weight: f64,
@@ -57,17 +57,21 @@ pub struct Optical<D: Device> {
     input_dim: usize,
 }
 
-impl<R: Real, P: Projection<Real = R, Output = R::Complex>> Optical<Simulator<P>> {
+/// The name of [`OpticalFeatures`] up to version 0.1.
+#[deprecated(since = "0.2.0", note = "there is a kernel of this name: `OpticalFeatures`")]
+pub type Optical<D> = OpticalFeatures<D>;
+
+impl<R: Real, P: Projection<Real = R, Output = R::Complex>> OpticalFeatures<Simulator<P>> {
     /// Features `|Ux|^exponent / √D` of the projection `U`, without noise or camera.
     ///
     /// # Errors
     /// An exponent that is not a positive finite number.
     pub fn new(projection: P, exponent: f64) -> Result<Self> {
-        Optical::over(Simulator::new(projection), exponent)
+        OpticalFeatures::over(Simulator::new(projection), exponent)
     }
 }
 
-impl<D: Device> Optical<D> {
+impl<D: Device> OpticalFeatures<D> {
     /// Features `I^(exponent/2) / √D` of the intensities `I` of a device.
     ///
     /// # Errors
@@ -75,7 +79,7 @@ impl<D: Device> Optical<D> {
     pub fn over(device: D, exponent: f64) -> Result<Self> {
         check_positive("exponent", exponent)?;
         let input_dim = device.input_dim();
-        Ok(Optical { device, exponent, weight: 1.0, encoding: None, lift: Lift::IDENTITY, input_dim })
+        Ok(OpticalFeatures { device, exponent, weight: 1.0, encoding: None, lift: Lift::IDENTITY, input_dim })
     }
 
     /// The same features with the coordinate `√bias` appended to every (encoded) row: the device's last input is that
@@ -85,7 +89,7 @@ impl<D: Device> Optical<D> {
     /// A negative bias, or a device without room for the coordinate.
     pub fn with_bias(self, bias: f64) -> Result<Self> {
         crate::error::check_non_negative("bias", bias)?;
-        Optical { lift: Lift::new(1.0, bias)?, ..self }.settle()
+        OpticalFeatures { lift: Lift::new(1.0, bias)?, ..self }.settle()
     }
 
     /// The same features of encoded rows.
@@ -93,12 +97,12 @@ impl<D: Device> Optical<D> {
     /// # Errors
     /// An encoding out of range, or one that does not fill the device's inputs.
     pub fn with_encoding(self, encoding: Encoding) -> Result<Self> {
-        Optical { encoding: Some(encoding), ..self }.settle()
+        OpticalFeatures { encoding: Some(encoding), ..self }.settle()
     }
 
     /// All features times `weight`: a correction of the projection's moments.
     pub(crate) fn with_weight(self, weight: f64) -> Self {
-        Optical { weight, ..self }
+        OpticalFeatures { weight, ..self }
     }
 
     fn settle(mut self) -> Result<Self> {
@@ -130,7 +134,7 @@ impl<D: Device> Optical<D> {
     }
 }
 
-impl<D: Device> FeatureMap for Optical<D> {
+impl<D: Device> FeatureMap for OpticalFeatures<D> {
     type Real = D::Real;
     type Output = D::Real;
 
@@ -194,7 +198,7 @@ fn tile_rows<R: Real>(panel: usize, output_dim: usize) -> usize {
 /// optical features. Source: thesis 6.2, where the appended value must be the squared norm.
 #[derive(Debug, Clone)]
 pub struct DotSquare<D: Device> {
-    features: Optical<D>,
+    features: OpticalFeatures<D>,
 }
 
 impl<D: Device> DotSquare<D> {
@@ -202,7 +206,7 @@ impl<D: Device> DotSquare<D> {
     ///
     /// # Errors
     /// Features of another exponent than 2.
-    pub fn new(features: Optical<D>) -> Result<Self> {
+    pub fn new(features: OpticalFeatures<D>) -> Result<Self> {
         if features.exponent != 2.0 {
             return Err(Error::parameter("exponent", "2 for an estimate of the squared product", features.exponent));
         }

@@ -1,11 +1,11 @@
-use super::{Camera, Encoding, Optical, Simulator};
+use super::{Camera, Encoding, OpticalFeatures, Simulator};
 use crate::error::{Error, Result, check_count, check_non_negative, check_positive};
-use crate::feature::spec::{Candidate, MapKind, unit_pattern};
+use crate::feature::spec::{Candidate, unit_pattern};
 use crate::feature::{Describe, DynMap};
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, Kernel};
-use crate::parameter::{Domain, Entry, Value, description, words};
-use crate::projection::{Gaussian, HadamardChain, MatrixFree, Projection};
+use crate::parameter::{Domain, Value, description, words};
+use crate::projection::{DenseGaussian, HadamardChain, MatrixFree, Projection};
 use crate::random::Seed;
 use crate::scalar::Real;
 use crate::special::ln_gamma;
@@ -99,10 +99,8 @@ description! {
         /// The quantile of intensities that becomes the highest grey level, where the gain is found from rows.
         quantile: f64 = 0.999, Domain::Above(0.0, 1.0), Draw;
     }
-    besides {
-        /// Where the draws start from.
-        seed: u64 = 0;
-    }
+    map "optical" for ["optical"], "optical features":
+        "Moduli of complex random projections, as an optical processing unit computes them.";
 }
 
 /// Rows and pixels a camera is calibrated on, at most: a million intensities place a quantile of 0.999 within 0.1%.
@@ -178,7 +176,7 @@ impl OpticalSpec {
         weight: f64,
     ) -> Result<DynMap<R>> {
         let device = Simulator::new(projection).with_camera(self.camera()?);
-        let mut map = Optical::over(device, self.exponent)?.with_weight(weight);
+        let mut map = OpticalFeatures::over(device, self.exponent)?.with_weight(weight);
         if self.bias > 0.0 {
             map = map.with_bias(self.bias)?;
         }
@@ -252,15 +250,7 @@ impl Kernel for Encoded {
     }
 }
 
-impl MapKind for OpticalSpec {
-    const ENTRY: Entry = Entry {
-        name: "optical",
-        aliases: &[],
-        title: "optical features",
-        about: "Moduli of complex random projections, as an optical processing unit computes them.",
-        parameters: Self::PARAMETERS,
-    };
-    const KERNELS: &'static [&'static str] = &["optical"];
+impl Describe for OpticalSpec {
     const LOWER_DEGREES: &'static [(&'static str, Value)] = &[("bias", Value::Real(1.0))];
 
     fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
@@ -272,9 +262,7 @@ impl MapKind for OpticalSpec {
         };
         Ok([OpticalProjection::Dense, OpticalProjection::Structured].map(named).into())
     }
-}
 
-impl Describe for OpticalSpec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
         let encoding = self.encoding.as_ref().map(|encoding| encoding.resolve(sample)).transpose()?;
         let mut spec = OpticalSpec { encoding, ..self.clone() }.settle(sample.ncols())?;
@@ -308,7 +296,7 @@ impl Describe for OpticalSpec {
             }
             OpticalProjection::MatrixFree => self.finish(MatrixFree::<R, R::Complex>::new(seed, dim, count)?, 1.0),
             OpticalProjection::Dense | OpticalProjection::Auto => {
-                self.finish(Gaussian::<R, R::Complex>::new(seed, dim, count)?, 1.0)
+                self.finish(DenseGaussian::<R, R::Complex>::new(seed, dim, count)?, 1.0)
             }
         }
     }

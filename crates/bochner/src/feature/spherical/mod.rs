@@ -7,11 +7,11 @@ pub use radial::{Bias, RadialDensity, RadialFit};
 use super::{Describe, Directions, DynMap, FeatureMap, Fourier, Frequencies, Prediction};
 use crate::error::{Error, Result, check_count};
 use crate::feature::MAX_DEGREE;
-use crate::feature::spec::{Candidate, MapKind};
+use crate::feature::spec::Candidate;
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, Kernel, Normalized, kernel_matrix, normalize};
 use crate::linalg::{Tile, TileMut, Workspace};
-use crate::parameter::{Domain, Entry, description};
+use crate::parameter::{Domain, description};
 use crate::projection::{Given, HadamardChain, Orthogonal, Projection};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Real;
@@ -120,10 +120,8 @@ description! {
         #[serde(alias = "fit")]
         radial_fit: RadialFit = RadialFit::Convex, Domain::Word(RadialFit::CHOICES), Draw;
     }
-    besides {
-        /// Where the draws start from.
-        seed: u64 = 0;
-    }
+    map "spherical" for ["spherical"], "spherical features":
+        "Fourier features of polynomial kernels of rows divided by their lengths.";
 }
 
 /// Label of the seed's child from which radii are drawn.
@@ -202,16 +200,7 @@ fn unit_rows(rows: ArrayView2<'_, f64>) -> Array2<f64> {
 /// Distance from 1 up to which rows count as rows of length 1.
 const UNIT: f64 = 1e-6;
 
-impl MapKind for SphericalSpec {
-    const ENTRY: Entry = Entry {
-        name: "spherical",
-        aliases: &[],
-        title: "spherical features",
-        about: "Fourier features of polynomial kernels of rows divided by their lengths.",
-        parameters: Self::PARAMETERS,
-    };
-    const KERNELS: &'static [&'static str] = &["spherical"];
-
+impl Describe for SphericalSpec {
     /// On unit rows `(γ⟨x, y⟩ + ν)ᵖ` is `(γ + ν)ᵖ` times the spherical kernel with `a² = 2(γ + ν)/γ`. Homogeneous kernels
     /// (`A = √2`) have no density of radii worth trying.
     fn candidates(kernel: &AnyKernel, rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
@@ -233,9 +222,7 @@ impl MapKind for SphericalSpec {
         };
         Ok(ways.map(named).into())
     }
-}
 
-impl Describe for SphericalSpec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
         self.settle(sample.ncols())
     }

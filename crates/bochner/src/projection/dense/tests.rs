@@ -42,8 +42,8 @@ fn check_bits<P: Projection>(projection: &P) {
         assert!(bits(&pool(threads).install(|| project(projection, &rows))) == whole, "{threads} threads");
     }
     let (mut re, mut im) = (vec![P::Real::ZERO; 130 * m], vec![P::Real::ZERO; 130 * m]);
-    let windows = (TileMut::new(&mut re, 130, m), TileMut::new(&mut im, 130, m));
-    projection.project_tile_split(Tile::new(&rows, 130, d), 0..m, windows.0, windows.1, &mut Workspace::new());
+    let out = Parts::new(TileMut::new(&mut re, 130, m), TileMut::new(&mut im, 130, m));
+    projection.project_tile_split(Tile::new(&rows, 130, d), 0..m, out, &mut Workspace::new());
     let split: Vec<_> = re.iter().zip(&im).map(|(re, im)| P::Output::from_parts(*re, *im)).collect();
     assert!(bits(&split) == whole, "{projection:?} in parts");
 }
@@ -52,8 +52,8 @@ fn check_bits<P: Projection>(projection: &P) {
 fn bits_do_not_depend_on_tiles_panels_threads_nor_on_whether_parts_are_split() {
     let seed = Seed::new(5);
     for (d, m) in [(3, 17), (300, 530)] {
-        check_bits(&Gaussian::<f32>::new(seed, d, m).unwrap());
-        check_bits(&Gaussian::<f64, Complex<f64>>::new(seed, d, m).unwrap());
+        check_bits(&DenseGaussian::<f32>::new(seed, d, m).unwrap());
+        check_bits(&DenseGaussian::<f64, Complex<f64>>::new(seed, d, m).unwrap());
         check_bits(&Rademacher::<f64>::new(seed, d, m).unwrap());
         check_bits(&Rademacher::<f32, Complex<f32>>::new(seed, d, m).unwrap());
         check_bits(&MatrixFree::<f64>::new(seed, d, m).unwrap());
@@ -67,7 +67,7 @@ fn matrix_free_outputs_are_the_outputs_of_stored_weights_in_either_precision() {
     fn check<R: Real, O: Scalar<Real = R>>() {
         for (d, m) in [(1, 1), (3, 17), (520, 300)] {
             let rows = numbers::<R>(70 * d);
-            let stored = project(&Gaussian::<R, O>::new(Seed::new(6), d, m).unwrap(), &rows);
+            let stored = project(&DenseGaussian::<R, O>::new(Seed::new(6), d, m).unwrap(), &rows);
             let free = project(&MatrixFree::<R, O>::new(Seed::new(6), d, m).unwrap(), &rows);
             assert!(bits(&stored) == bits(&free), "{} {d} {m}", R::NAME);
         }
@@ -95,10 +95,10 @@ fn weights_are_the_documented_draws_rounded_once() {
         Stream::new(seed, Role::Direction, index as u64).normals_from(0, &mut normals);
         normals
     };
-    for (j, w) in directions(&Gaussian::<f32>::new(seed, d, m).unwrap()).iter().enumerate() {
+    for (j, w) in directions(&DenseGaussian::<f32>::new(seed, d, m).unwrap()).iter().enumerate() {
         assert!(w.iter().zip(draws(j)).all(|(w, g)| *w == g as f32));
     }
-    for (j, w) in directions(&Gaussian::<f32, Complex<f32>>::new(seed, d, m).unwrap()).iter().enumerate() {
+    for (j, w) in directions(&DenseGaussian::<f32, Complex<f32>>::new(seed, d, m).unwrap()).iter().enumerate() {
         let (re, im) = (draws(2 * j), draws(2 * j + 1));
         for i in 0..d {
             assert_eq!(w[i], Complex::new((re[i] * FRAC_1_SQRT_2) as f32, (im[i] * FRAC_1_SQRT_2) as f32));
@@ -126,14 +126,14 @@ fn products_of_factors_are_products_of_their_outputs() {
             P::product_tile(&factors, &rows, TileMut::new(&mut out, 9, m), &mut Workspace::new());
             assert!(bits(&out) == bits(&expected), "degree {degree}");
             let (mut re, mut im) = (vec![P::Real::ZERO; 9 * m], vec![P::Real::ZERO; 9 * m]);
-            let windows = (TileMut::new(&mut re, 9, m), TileMut::new(&mut im, 9, m));
-            P::product_tile_split(&factors, &rows, windows.0, windows.1, &mut Workspace::new());
+            let out = Parts::new(TileMut::new(&mut re, 9, m), TileMut::new(&mut im, 9, m));
+            P::product_tile_split(&factors, &rows, out, &mut Workspace::new());
             let split: Vec<_> = re.iter().zip(&im).map(|(re, im)| P::Output::from_parts(*re, *im)).collect();
             assert!(bits(&split) == bits(&expected), "degree {degree} in parts");
         }
     }
     check(|seed, d| Rademacher::<f32>::new(seed, d, 1100).unwrap());
-    check(|seed, d| Gaussian::<f64>::new(seed, d, 17).unwrap());
+    check(|seed, d| DenseGaussian::<f64>::new(seed, d, 17).unwrap());
     check(|seed, d| Rademacher::<f32, Complex<f32>>::new(seed, d, 530).unwrap());
     check(|seed, d| MatrixFree::<f64, Complex<f64>>::new(seed, d, 270).unwrap());
 }
@@ -201,8 +201,8 @@ fn inner_products_have_the_mean_and_the_variance_of_the_closed_forms() {
     let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(a, b)| a * b).sum::<f64>();
     let (norms, t) = (dot(&x, &x) * dot(&y, &y), dot(&x, &y).powi(2));
     let a = t - x.iter().zip(&y).map(|(x, y)| (x * y).powi(2)).sum::<f64>();
-    check_moments("gaussian", norms + t, &x, &y, |s| Gaussian::<f64>::new(s, 4, 64).unwrap());
-    check_moments("complex gaussian", norms, &x, &y, |s| Gaussian::<f64, Complex<f64>>::new(s, 4, 64).unwrap());
+    check_moments("gaussian", norms + t, &x, &y, |s| DenseGaussian::<f64>::new(s, 4, 64).unwrap());
+    check_moments("complex gaussian", norms, &x, &y, |s| DenseGaussian::<f64, Complex<f64>>::new(s, 4, 64).unwrap());
     check_moments("rademacher", norms + 2.0 * a - t, &x, &y, |s| Rademacher::<f64>::new(s, 4, 64).unwrap());
     check_moments("complex rademacher", norms + a - t, &x, &y, |s| {
         Rademacher::<f64, Complex<f64>>::new(s, 4, 64).unwrap()
@@ -276,7 +276,7 @@ fn orthogonal_bits_do_not_depend_on_threads() {
 fn tiny_shapes_work() {
     for (d, m) in [(1, 1), (1, 5), (3, 1)] {
         let row = numbers::<f32>(d);
-        assert_eq!(project(&Gaussian::<f32>::new(Seed::new(1), d, m).unwrap(), &row).len(), m);
+        assert_eq!(project(&DenseGaussian::<f32>::new(Seed::new(1), d, m).unwrap(), &row).len(), m);
         assert_eq!(project(&MatrixFree::<f32, Complex<f32>>::new(Seed::new(1), d, m).unwrap(), &row).len(), m);
         let signs = project(&Rademacher::<f32>::new(Seed::new(1), d, m).unwrap(), &row);
         let bound = row.iter().map(|x| x.abs()).sum::<f32>() * (1.0 + f32::EPSILON);

@@ -6,50 +6,14 @@
 use super::Srht;
 use crate::linalg::hadamard::{gather_lanes, signed_lanes};
 use crate::linalg::vectors::{Packed, SLACK, VectorKernel, Vectors, aligned};
-use crate::linalg::{Tile, TileMut, Workspace};
+use crate::linalg::{Tile, Workspace};
+use crate::projection::Sink;
 use crate::random::fourth_root;
 use crate::scalar::{Real, Scalar};
 use std::ops::Range;
 
 /// Columns that are collected before they are written row by row.
 const CHUNK: usize = 64;
-
-/// Where products go; `row` and `column` count from the window's corner, and real products have no `im`.
-pub(super) trait Sink<R> {
-    fn write(&mut self, row: usize, column: usize, re: &[R], im: &[R]);
-}
-
-/// Numbers of one type.
-pub(super) struct Together<'a, O>(pub(super) TileMut<'a, O>);
-
-impl<O: Scalar> Sink<O::Real> for Together<'_, O> {
-    #[inline(always)]
-    fn write(&mut self, row: usize, column: usize, re: &[O::Real], im: &[O::Real]) {
-        let out = &mut self.0.row_mut(row)[column..][..re.len()];
-        if O::IS_COMPLEX {
-            for ((out, &re), &im) in out.iter_mut().zip(re).zip(im) {
-                *out = O::from_parts(re, im);
-            }
-        } else {
-            for (out, &re) in out.iter_mut().zip(re) {
-                *out = O::from_parts(re, O::Real::ZERO);
-            }
-        }
-    }
-}
-
-/// Real and imaginary parts in windows of their own.
-pub(super) struct Apart<'a, R>(pub(super) TileMut<'a, R>, pub(super) TileMut<'a, R>);
-
-impl<R: Real> Sink<R> for Apart<'_, R> {
-    #[inline(always)]
-    fn write(&mut self, row: usize, column: usize, re: &[R], im: &[R]) {
-        self.0.row_mut(row)[column..][..re.len()].copy_from_slice(re);
-        if !im.is_empty() {
-            self.1.row_mut(row)[column..][..re.len()].copy_from_slice(im);
-        }
-    }
-}
 
 /// Writes columns `columns` of `∏ᵢ factors[i](rows[i])`.
 pub(super) fn product<O: Scalar, K: Sink<O::Real>>(

@@ -2,7 +2,7 @@
 
 mod kernel;
 
-use super::Projection;
+use super::{Parts, Projection};
 use crate::error::{Error, Result, check_count};
 use crate::linalg::hadamard::LONGEST;
 use crate::linalg::{Tile, TileMut, Workspace};
@@ -212,13 +212,7 @@ impl<O: Scalar> Projection for Srht<O::Real, O> {
     type Real = O::Real;
     type Output = O;
 
-    fn input_dim(&self) -> usize {
-        self.input_dim
-    }
-
-    fn output_dim(&self) -> usize {
-        self.output_dim
-    }
+    dims!();
 
     fn panel(&self) -> usize {
         self.block
@@ -240,31 +234,29 @@ impl<O: Scalar> Projection for Srht<O::Real, O> {
         out: TileMut<'_, O>,
         work: &mut Workspace<O::Real>,
     ) {
-        kernel::product(std::slice::from_ref(self), &[rows], columns, kernel::Together(out), work);
+        kernel::product(std::slice::from_ref(self), &[rows], columns, out, work);
     }
 
     fn project_tile_split(
         &self,
         rows: Tile<'_, O::Real>,
         columns: Range<usize>,
-        re: TileMut<'_, O::Real>,
-        im: TileMut<'_, O::Real>,
+        out: Parts<'_, O::Real>,
         work: &mut Workspace<O::Real>,
     ) {
-        kernel::product(std::slice::from_ref(self), &[rows], columns, kernel::Apart(re, im), work);
+        kernel::product(std::slice::from_ref(self), &[rows], columns, out, work);
     }
 
     fn product_tile(factors: &[Self], rows: &[Tile<'_, O::Real>], out: TileMut<'_, O>, work: &mut Workspace<O::Real>) {
-        kernel::product(factors, rows, 0..out.cols(), kernel::Together(out), work);
+        kernel::product(factors, rows, 0..out.cols(), out, work);
     }
 
     fn product_tile_split(
         factors: &[Self],
         rows: &[Tile<'_, O::Real>],
-        re: TileMut<'_, O::Real>,
-        im: TileMut<'_, O::Real>,
+        out: Parts<'_, O::Real>,
         work: &mut Workspace<O::Real>,
     ) {
-        kernel::product(factors, rows, 0..re.cols(), kernel::Apart(re, im), work);
+        kernel::product(factors, rows, 0..out.re.cols(), out, work);
     }
 }
