@@ -1,5 +1,5 @@
 use super::{Describe, Directions, DynMap, FeatureMap, FourierKernel, FourierSpec};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_dim};
 use crate::kernel::{AnyKernel, OperatorKernel};
 use crate::linalg::gemm::matmul_nt;
 use crate::linalg::{Lower, Tile, TileMut};
@@ -174,6 +174,47 @@ impl<R: Real> OperatorFeatures<R> {
     /// Number of parameters `2Mp'`.
     pub fn dim(&self) -> usize {
         self.map.output_dim() * self.spread.inner()
+    }
+
+    /// `Φ(xᵢ)ᵀθ` for every row: one row per row, one column per output.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    pub fn apply(&self, rows: ArrayView2<'_, R>, theta: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        check_dim("number of parameters", self.dim(), theta.nrows())?;
+        check_dim("number of columns of parameters", 1, theta.ncols())?;
+        let coefficients = self.spread.scatter(theta);
+        let mut out = Array2::zeros((rows.nrows(), self.output_dim()));
+        self.for_each_block(rows, |range, features| {
+            out.slice_mut(s![range, ..]).assign(&features.dot(&coefficients));
+        })?;
+        Ok(out)
+    }
+
+    /// `Σᵢ Φ(xᵢ) rᵢ` for rows `rᵢ` of `residuals`: the adjoint of [`apply`](Self::apply), one column of parameters.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    pub fn apply_adjoint(&self, rows: ArrayView2<'_, R>, residuals: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        check_dim("number of rows of residuals", rows.nrows(), residuals.nrows())?;
+        check_dim("number of columns of residuals", self.output_dim(), residuals.ncols())?;
+        let mut sums = Array2::zeros((self.map.output_dim(), self.output_dim()));
+        self.for_each_block(rows, |range, features| sums += &features.t().dot(&residuals.slice(s![range, ..])))?;
+        Ok(self.spread.gather(sums.view()))
+    }
+
+    fn for_each_block(
+        &self,
+        rows: ArrayView2<'_, R>,
+        mut visit: impl FnMut(std::ops::Range<usize>, &Array2<f64>),
+    ) -> Result<()> {
+        const ROWS: usize = 1024;
+        for start in (0..rows.nrows()).step_by(ROWS) {
+            let range = start..(start + ROWS).min(rows.nrows());
+            let features = self.map.transform(rows.slice(s![range.clone(), ..])).map_err(|e| e.rows_from(start))?;
+            visit(range, &features.mapv(Real::to_f64));
+        }
+        Ok(())
     }
 
     /// `Φ(x)ᵀΦ(z)` for all pairs of rows: what [`OperatorKernel::matrix`] is without estimation.

@@ -1,7 +1,7 @@
 use super::moments::{gaussian_excess, non_negative, rademacher_excess};
 use super::{Kind, PairStats, Sketch, Weights};
 use crate::error::{Error, Result};
-use crate::kernel::powu;
+use crate::kernel::{DotProductKernel, powu};
 
 /// One degree of a random Maclaurin map: `aₙ` and the probability with which the degree is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,6 +53,49 @@ pub fn random_maclaurin(
     Ok(non_negative(active.map(term).sum::<f64>() - kernel * kernel))
 }
 
+/// [`random_maclaurin`] for degrees drawn from `μ(n) = (c−1)c^(−n−1)` on all `n ≥ 0`.
+///
+/// Finite where `c` times the second moment of a factor is below the squared radius of convergence; always for
+/// polynomial and exponential kernels.
+///
+/// # Errors
+/// `ratio` not above 1, structured sketches, or a series that does not converge within 10,000 terms.
+pub fn random_maclaurin_geometric(
+    kind: Kind,
+    weights: Weights,
+    kernel: &dyn DotProductKernel,
+    ratio: f64,
+    stats: &PairStats,
+) -> Result<f64> {
+    const MOST: u32 = 10_000;
+    check_independent(kind)?;
+    if !(ratio > 1.0 && ratio.is_finite()) {
+        return Err(Error::parameter("ratio", "a finite number above 1", ratio));
+    }
+    let value = kernel
+        .of_products(stats.dot, stats.x_norm_sq, stats.y_norm_sq)
+        .ok_or_else(|| Error::Unsupported { what: "kernel", reason: "it is not a function of products".into() })?;
+    let (mut sum, mut quiet, mut largest) = (0.0, 0, 0.0f64);
+    for n in 0..MOST {
+        let coefficient = kernel.coefficient(n);
+        let inverse = powu(ratio, n) * ratio / (ratio - 1.0);
+        let term = if coefficient > 0.0 {
+            // The coefficient on both sides of the large powers keeps products in range.
+            (coefficient * second_moment(kind, weights, stats, n)) * (coefficient * inverse)
+        } else {
+            0.0
+        };
+        sum += term;
+        largest = largest.max(term);
+        // Degrees may be missing: only a long silence is an end.
+        quiet = if term <= 1e-18 * largest { quiet + 1 } else { 0 };
+        if quiet == 64 {
+            return Ok(non_negative(sum - value * value));
+        }
+    }
+    Err(Error::NotConverged { iterations: MOST as usize, residual: f64::NAN, tolerance: 1e-18 })
+}
+
 /// Variance of a Maclaurin map with a fixed number of draws per degree: `Σ aₙ² Varₙ`, independent sketches per degree.
 pub fn maclaurin(parts: &[(f64, Sketch)], stats: &PairStats) -> f64 {
     parts.iter().map(|(coefficient, sketch)| coefficient * coefficient * sketch.variance(stats)).sum()
@@ -61,7 +104,7 @@ pub fn maclaurin(parts: &[(f64, Sketch)], stats: &PairStats) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{DotProductKernel, Kernel, Polynomial};
+    use crate::kernel::{Exponential, Kernel, Polynomial};
     use num_complex::Complex;
 
     const X: [f64; 2] = [1.0, -0.5];
@@ -102,9 +145,33 @@ mod tests {
     }
 
     #[test]
-    fn structured_sketches_of_random_degrees_are_refused() {
+    fn geometric_degrees_are_the_sum_over_all_degrees() {
         let stats = PairStats::new(&X, &Y);
-        assert!(random_maclaurin(Kind::SrhtStacked, Weights::Real, &[], 1.0, &stats).is_err());
+        for ratio in [1.5, 2.0, 4.0] {
+            let polynomial = Polynomial::new(3, 0.5, 0.7).unwrap();
+            let exponential = Exponential::new(1.2).unwrap();
+            let kernels: [&dyn DotProductKernel; 2] = [&polynomial, &exponential];
+            for kernel in kernels {
+                let degrees: Vec<Degree> = (0..60)
+                    .map(|n| Degree {
+                        degree: n,
+                        coefficient: kernel.coefficient(n),
+                        probability: (ratio - 1.0) * f64::powi(ratio, -(n as i32) - 1),
+                    })
+                    .collect();
+                for kind in [Kind::Rademacher, Kind::Gaussian] {
+                    for weights in [Weights::Real, Weights::Ctr] {
+                        let value = kernel.evaluate(&X, &Y);
+                        let listed = random_maclaurin(kind, weights, &degrees, value, &stats).unwrap();
+                        close(random_maclaurin_geometric(kind, weights, kernel, ratio, &stats).unwrap(), listed);
+                    }
+                }
+            }
+        }
+        let kernel = Exponential::new(1.0).unwrap();
+        let bad = |kind, ratio| random_maclaurin_geometric(kind, Weights::Real, &kernel, ratio, &stats);
+        assert!(bad(Kind::Rademacher, 1.0).is_err());
+        assert!(bad(Kind::SrhtStacked, 2.0).is_err());
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub use fourier::{
     optical, optical_matrix, orthoprojected_dot, orthoprojected_norm, softmax, softmax_matrix,
     softmax_orthogonal_matrix,
 };
-pub use maclaurin::{Degree, maclaurin, random_maclaurin};
+pub use maclaurin::{Degree, maclaurin, random_maclaurin, random_maclaurin_geometric};
 #[allow(deprecated)]
 pub use moments::Moments;
 pub use moments::{Variances, gaussian, powdiff, rademacher};

@@ -113,6 +113,22 @@ impl Sketch {
         }
     }
 
+    /// Covariance of two distinct draws in one block of a stacked TensorSRHT, at a single draw each:
+    /// `(t − X₁/(d'−1))ᵖ − tᵖ`; 0 for sketches of independent draws.
+    ///
+    /// CtR takes the mean of the two complex values, so that `V + (d'−1) Cov` is again a block's variance.
+    pub fn block_covariance(&self, stats: &PairStats) -> f64 {
+        if self.kind != Kind::SrhtStacked || self.padded_dim == 1 {
+            return 0.0;
+        }
+        let covariance = |excess: f64| powdiff(stats.t, -excess / (self.padded_dim - 1) as f64, self.degree);
+        let (v, p) = self.excess(stats);
+        match self.weights {
+            Weights::Ctr => 0.5 * (covariance(v) + covariance(p)),
+            _ => covariance(v),
+        }
+    }
+
     /// `μ₂ − t` and `π₂ − t` of one factor of signs.
     #[inline(always)]
     fn excess(&self, stats: &PairStats) -> (f64, f64) {
@@ -179,27 +195,4 @@ fn structured(t: f64, x: f64, p: u32, draws: f64, m: f64, deficit: f64) -> f64 {
         e = t * e + f;
     }
     x / draws * (e + deficit / m * power_sum(t, t - delta, p))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    impl Sketch {
-        /// Covariance of two distinct draws in one block of a stacked TensorSRHT, at a single draw each:
-        /// `(t − X₁/(d'−1))ᵖ − tᵖ`; 0 for sketches of independent draws.
-        ///
-        /// CtR takes the mean of the two complex values, so that `V + (d'−1) Cov` is again a block's variance.
-        pub(crate) fn block_covariance(&self, stats: &PairStats) -> f64 {
-            if self.kind != Kind::SrhtStacked || self.padded_dim == 1 {
-                return 0.0;
-            }
-            let covariance = |excess: f64| powdiff(stats.t, -excess / (self.padded_dim - 1) as f64, self.degree);
-            let (v, p) = self.excess(stats);
-            match self.weights {
-                Weights::Ctr => 0.5 * (covariance(v) + covariance(p)),
-                _ => covariance(v),
-            }
-        }
-    }
 }

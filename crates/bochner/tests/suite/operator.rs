@@ -2,7 +2,7 @@
 
 use crate::statistics::normal_quantile;
 use bochner::Context;
-use bochner::feature::{Describe, Directions, FeatureMap, OperatorFeatures, OperatorSpec, Real};
+use bochner::feature::{Describe, Directions, FeatureMap, OperatorFeatures, OperatorSpec};
 use bochner::kernel::{Gaussian, Matern, OperatorKernel, OutputMatrix};
 use bochner::model::{
     ExactOperatorRidge, Fit, Fitted, Model, OperatorRidge, OperatorRidgeClassifier, OperatorRidgeModel, OperatorSolver,
@@ -12,7 +12,7 @@ use bochner::persist::Stored;
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::{Coding, InMemory, Lagged};
 use bochner::solve::{ConjugateGradients, StochasticGradient};
-use ndarray::{Array2, Array4, ArrayView2, Axis, array, concatenate, s};
+use ndarray::{Array2, Array4, Axis, array, concatenate, s};
 
 const ALPHA: f64 = 1e-6;
 
@@ -68,7 +68,7 @@ fn explicit(features: &OperatorFeatures<f64>, rows: &Array2<f64>) -> Array2<f64>
     for j in 0..features.dim() {
         let mut unit = Array2::zeros((features.dim(), 1));
         unit[[j, 0]] = 1.0;
-        let image = apply(features, rows.view(), unit.view());
+        let image = features.apply(rows.view(), unit.view()).unwrap();
         out.column_mut(j).assign(&image.into_iter().collect::<ndarray::Array1<_>>());
     }
     out
@@ -169,23 +169,13 @@ fn structured_projections_estimate_the_same_kernel() {
     }
 }
 
-/// `Φ(xᵢ)ᵀθ` for every row.
-fn apply<R: Real>(features: &OperatorFeatures<R>, x: ArrayView2<'_, R>, theta: ArrayView2<'_, f64>) -> Array2<f64> {
-    features.map().transform(x).unwrap().mapv(Real::to_f64).dot(&features.spread().scatter(theta))
-}
-
-/// `Σᵢ Φ(xᵢ) rᵢ`.
-fn apply_adjoint(features: &OperatorFeatures<f64>, x: ArrayView2<'_, f64>, r: ArrayView2<'_, f64>) -> Array2<f64> {
-    features.spread().gather(features.map().transform(x).unwrap().t().dot(&r).view())
-}
-
 #[test]
 fn single_precision_features_are_the_rounded_double_ones() {
     let spec = spec(OperatorKernel::curl_free(1.0).unwrap(), 64, 5);
     let x = normals(20, 3, 1);
     let theta = normals(64, 1, 2);
-    let double = apply(&spec.build::<f64>(3).unwrap(), x.view(), theta.view());
-    let single = apply(&spec.build::<f32>(3).unwrap(), x.mapv(|v| v as f32).view(), theta.view());
+    let double = spec.build::<f64>(3).unwrap().apply(x.view(), theta.view()).unwrap();
+    let single = spec.build::<f32>(3).unwrap().apply(x.mapv(|v| v as f32).view(), theta.view()).unwrap();
     close(&single, &double, 1e-5);
 }
 
@@ -197,16 +187,16 @@ fn products_with_features_and_their_adjoint_agree() {
     {
         let features = spec(kernel, 20, 1).build::<f64>(3).unwrap();
         let (theta, r) = (normals(features.dim(), 1, 2), normals(7, 3, 3));
-        let forward = (&apply(&features, x.view(), theta.view()) * &r).sum();
-        let back = (&apply_adjoint(&features, x.view(), r.view()) * &theta).sum();
+        let forward = (&features.apply(x.view(), theta.view()).unwrap() * &r).sum();
+        let back = (&features.apply_adjoint(x.view(), r.view()).unwrap() * &theta).sum();
         assert!((forward - back).abs() < 1e-12 * forward.abs().max(1.0));
         // The gradient of |Φᵀθ - y|²/2 is ΦΦᵀθ - Φy: against differences of the loss.
         let loss = |theta: &Array2<f64>| {
-            let error = apply(&features, x.view(), theta.view()) - &r;
+            let error = features.apply(x.view(), theta.view()).unwrap() - &r;
             0.5 * error.iter().map(|e| e * e).sum::<f64>()
         };
-        let error = apply(&features, x.view(), theta.view()) - &r;
-        let gradient = apply_adjoint(&features, x.view(), error.view());
+        let error = features.apply(x.view(), theta.view()).unwrap() - &r;
+        let gradient = features.apply_adjoint(x.view(), error.view()).unwrap();
         for j in [0, features.dim() / 2, features.dim() - 1] {
             let step = |h: f64| {
                 let mut moved = theta.clone();
@@ -216,6 +206,8 @@ fn products_with_features_and_their_adjoint_agree() {
             let slope = (step(1e-5) - step(-1e-5)) / 2e-5;
             assert!((slope - gradient[[j, 0]]).abs() < 1e-7 * (1.0 + slope.abs()), "{slope}");
         }
+        assert!(features.apply(x.view(), theta.slice(s![1.., ..])).is_err());
+        assert!(features.apply_adjoint(x.view(), r.slice(s![1.., ..])).is_err());
     }
 }
 
@@ -235,7 +227,7 @@ fn every_solver_finds_the_solution_of_the_vectorised_problem() {
         let side = Array2::from_shape_vec((n * d, 1), y.iter().copied().collect()).unwrap();
         let normal = phi.t().dot(&phi) + penalty * Array2::<f64>::eye(features.dim());
         let theta = solve(normal, phi.t().dot(&side));
-        let expected = apply(&features, x.view(), theta.view());
+        let expected = features.apply(x.view(), theta.view()).unwrap();
         let tight = ConjugateGradients { tolerance: Some(1e-12), ..ConjugateGradients::default() };
         let mut solvers = vec![
             (OperatorSolver::Auto, 1e-10, None),
