@@ -1,8 +1,8 @@
 //! Numpy arrays and sparse matrices as the core sees them, and back.
 
-use bochner::scalar::{Real, Scalar};
+use bochner::scalar::Real;
 use bochner::{Error, Result};
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array, Array2, ArrayView2, Dimension, s};
 use numpy::prelude::*;
 use numpy::{
     Element, PyArray, PyArray1, PyArray2, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
@@ -41,20 +41,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Rows<'py> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(array) = object.cast::<PyArray2<f32>>() {
-            return Ok(Rows::Single(Table::Dense(readable(&array)?)));
+        if let Some(table) = Table::of(&object)? {
+            return Ok(Rows::Single(table));
         }
-        if let Ok(array) = object.cast::<PyArray2<f64>>() {
-            return Ok(Rows::Double(Table::Dense(readable(&array)?)));
-        }
-        if object.hasattr("indptr")? {
-            let values = object.getattr("data")?;
-            if let Ok(values) = values.cast::<PyArray1<f32>>() {
-                return Ok(Rows::Single(compressed(&object, values)?));
-            }
-            if let Ok(values) = values.cast::<PyArray1<f64>>() {
-                return Ok(Rows::Double(compressed(&object, values)?));
-            }
+        if let Some(table) = Table::of(&object)? {
+            return Ok(Rows::Double(table));
         }
         let found = match object.cast::<PyUntypedArray>() {
             Ok(array) => format!("an array of {} dimensions and dtype {}", array.ndim(), array.dtype()),
@@ -65,25 +56,29 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Rows<'py> {
 }
 
 /// The array itself, or a copy where its memory is not laid out in whole numbers (fields of packed records).
-fn readable<'py, T: Element, D: ndarray::Dimension>(
-    array: &Bound<'py, PyArray<T, D>>,
-) -> PyResult<PyReadonlyArray<'py, T, D>> {
+fn readable<'py, T: Element, D: Dimension>(array: &Bound<'py, PyArray<T, D>>) -> PyResult<PyReadonlyArray<'py, T, D>> {
     let whole = array.is_aligned() && array.strides().iter().all(|stride| stride % size_of::<T>() as isize == 0);
     let array = if whole { array.clone() } else { array.call_method0("copy")?.cast_into()? };
     Ok(array.try_readonly()?)
 }
 
-fn compressed<'py, R: Element>(
-    matrix: &Bound<'py, PyAny>,
-    values: &Bound<'py, PyArray1<R>>,
-) -> PyResult<Table<'py, R>> {
-    let (_, width): (usize, usize) = matrix.getattr("shape")?.extract()?;
-    Ok(Table::Sparse {
-        values: readable(values)?,
-        columns: readable(matrix.getattr("indices")?.call_method1("astype", ("int32",))?.cast()?)?,
-        starts: readable(matrix.getattr("indptr")?.call_method1("astype", ("int64",))?.cast()?)?,
-        width,
-    })
+impl<'py, R: Precision> Table<'py, R> {
+    /// An array or a sparse matrix of this precision; None where it is neither.
+    fn of(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+        if let Ok(array) = object.cast::<PyArray2<R>>() {
+            return Ok(Some(Table::Dense(readable(array)?)));
+        }
+        if !object.hasattr("indptr")? {
+            return Ok(None);
+        }
+        let values = object.getattr("data")?;
+        let Ok(values) = values.cast::<PyArray1<R>>() else { return Ok(None) };
+        let (_, width): (usize, usize) = object.getattr("shape")?.extract()?;
+        let columns = object.getattr("indices")?.call_method1("astype", ("int32",))?;
+        let starts = object.getattr("indptr")?.call_method1("astype", ("int64",))?;
+        let (columns, starts) = (readable(columns.cast()?)?, readable(starts.cast()?)?);
+        Ok(Some(Table::Sparse { values: readable(values)?, columns, starts, width }))
+    }
 }
 
 /// A vector of either precision.
@@ -216,6 +211,6 @@ pub(crate) fn is_single(dtype: &str) -> PyResult<bool> {
 }
 
 /// Hands an array to numpy without copying it.
-pub(crate) fn to_numpy<T: Scalar + Element>(py: Python<'_>, array: Array2<T>) -> Bound<'_, PyAny> {
-    PyArray2::from_owned_array(py, array).into_any()
+pub(crate) fn to_numpy<T: Element, D: Dimension>(py: Python<'_>, array: Array<T, D>) -> Bound<'_, PyAny> {
+    PyArray::from_owned_array(py, array).into_any()
 }

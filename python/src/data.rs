@@ -1,7 +1,7 @@
 //! Rows, targets and weights as a source of blocks.
 
 use crate::arrays::{Precision, Rows, Table, Vector, View};
-use crate::features::Drawable;
+use crate::features::{Drawn, Map};
 use bochner::Result;
 use bochner::rows::{RowBlock, RowSource};
 use bochner::scalar::Real;
@@ -9,19 +9,25 @@ use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use std::sync::OnceLock;
 
 /// Rows between two looks for signals; accumulators collect as many anyway.
 const BLOCK_ROWS: usize = 1024;
 
-/// A precision that models are fitted in.
-pub(crate) trait Modelled: Drawable {
+/// A precision that maps are drawn in and models fitted.
+pub(crate) trait Modelled: Precision {
+    /// Where a map keeps its weights of this precision.
+    fn place(map: &Map) -> &OnceLock<Drawn<Self>>;
     fn table<'a, 'py>(rows: &'a Rows<'py>) -> Option<&'a Table<'py, Self>>;
     fn vector<'a, 'py>(vector: &'a Vector<'py>) -> Option<&'a PyReadonlyArray1<'py, Self>>;
 }
 
 macro_rules! modelled {
-    ($real:ident, $variant:ident) => {
+    ($real:ident, $variant:ident, $place:ident) => {
         impl Modelled for $real {
+            fn place(map: &Map) -> &OnceLock<Drawn<$real>> {
+                &map.$place
+            }
             fn table<'a, 'py>(rows: &'a Rows<'py>) -> Option<&'a Table<'py, $real>> {
                 if let Rows::$variant(table) = rows { Some(table) } else { None }
             }
@@ -31,8 +37,16 @@ macro_rules! modelled {
         }
     };
 }
-modelled!(f32, Single);
-modelled!(f64, Double);
+modelled!(f32, Single, single);
+modelled!(f64, Double, double);
+
+impl Rows<'_> {
+    /// The rows in a precision that others have; `what` are all of them.
+    pub(crate) fn alike<R: Modelled>(&self, what: &str) -> PyResult<View<'_, R>> {
+        let table = R::table(self).ok_or_else(|| PyTypeError::new_err(format!("{what} must have one dtype")))?;
+        table.view()
+    }
+}
 
 /// Rows, targets and weights in one precision; a source of blocks.
 #[derive(Debug, Clone, Copy)]

@@ -36,20 +36,18 @@ pub(crate) fn to_python(error: Error) -> PyErr {
 
 /// JSON that Python has written.
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(json: &str) -> PyResult<T> {
-    serde_json::from_str(json).map_err(|error| not_understood(json, &error))
+    serde_json::from_str(json).map_err(|error| {
+        // The sentence of `Error::Parameter`.
+        PyValueError::new_err(match field(json, &error) {
+            Some((name, expected, found)) => format!("{name} must be {expected}, got {found}"),
+            None => plain(&error),
+        })
+    })
 }
 
 /// JSON that Python is to read.
 pub(crate) fn json<T: serde::Serialize>(value: &T) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
-}
-
-/// The sentence of [`Error::Parameter`] for JSON that serde has refused.
-pub(crate) fn not_understood(json: &str, error: &serde_json::Error) -> PyErr {
-    PyValueError::new_err(match field(json, error) {
-        Some((name, expected, found)) => format!("{name} must be {expected}, got {found}"),
-        None => plain(error),
-    })
 }
 
 fn plain(error: &serde_json::Error) -> String {
@@ -81,11 +79,4 @@ fn in_words(expected: &str) -> String {
         "f64" => "a number".into(),
         other => other.replace('`', "\""),
     }
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = module.py();
-    module.add("NonFiniteError", py.get_type::<NonFiniteError>())?;
-    module.add("NotPositiveDefiniteError", py.get_type::<NotPositiveDefiniteError>())?;
-    module.add("NotConvergedError", py.get_type::<NotConvergedError>())
 }

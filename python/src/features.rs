@@ -1,17 +1,16 @@
 //! The one map class: a description, and the map drawn from it in the precision of the data.
 
 use crate::arrays::{Precision, Rows, View, in_precision, is_single, to_numpy};
-use crate::detached::{Watch, blockwise, detached};
-use crate::errors::{not_understood, to_python};
+use crate::data::Modelled;
+use crate::detached::{blockwise, detached};
+use crate::errors::{json, parse, to_python};
 use crate::kernels;
+use bochner::Result;
 use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, Spec};
 use bochner::linalg::zeroed;
-use bochner::scalar::Scalar;
-use bochner::{Complex, Result};
-use ndarray::{Array2, ArrayViewMut2};
-use numpy::prelude::*;
-use numpy::{Element, PyArray2};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use numpy::Element;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
 
@@ -31,24 +30,6 @@ impl<R: Precision> Drawn<R> {
     }
 }
 
-/// A precision that a [`Map`] can be drawn in.
-pub(crate) trait Drawable: Precision {
-    /// Where a map keeps its weights of this precision.
-    fn place(map: &Map) -> &OnceLock<Drawn<Self>>;
-}
-
-impl Drawable for f32 {
-    fn place(map: &Map) -> &OnceLock<Drawn<f32>> {
-        &map.single
-    }
-}
-
-impl Drawable for f64 {
-    fn place(map: &Map) -> &OnceLock<Drawn<f64>> {
-        &map.double
-    }
-}
-
 /// A feature map: drawn from a description, in the precision of the rows it meets.
 #[pyclass(frozen, module = "bochner._bochner")]
 #[derive(Debug)]
@@ -57,8 +38,8 @@ pub(crate) struct Map {
     input_dim: usize,
     output_dim: usize,
     complex: bool,
-    single: OnceLock<Drawn<f32>>,
-    double: OnceLock<Drawn<f64>>,
+    pub(crate) single: OnceLock<Drawn<f32>>,
+    pub(crate) double: OnceLock<Drawn<f64>>,
 }
 
 impl Map {
@@ -69,7 +50,7 @@ impl Map {
     }
 
     /// A map that has been drawn already.
-    pub(crate) fn of<R: Drawable>(spec: Spec, drawn: Drawn<R>) -> Self {
+    pub(crate) fn of<R: Modelled>(spec: Spec, drawn: Drawn<R>) -> Self {
         let (input_dim, complex) = match &drawn {
             Drawn::Real(map) => (map.input_dim(), false),
             Drawn::Complex(map) => (map.input_dim(), true),
@@ -81,7 +62,7 @@ impl Map {
     }
 
     /// The map in one precision, drawn on first use. Two threads may both draw it: the bits are the same.
-    pub(crate) fn drawn<R: Drawable>(&self) -> Result<&Drawn<R>> {
+    pub(crate) fn drawn<R: Modelled>(&self) -> Result<&Drawn<R>> {
         let place = R::place(self);
         if let Some(map) = place.get() {
             return Ok(map);
@@ -95,7 +76,7 @@ impl Map {
     }
 
     /// The map with real output, complex features side by side.
-    pub(crate) fn real<R: Drawable>(&self) -> Result<DynMap<R>> {
+    pub(crate) fn real<R: Modelled>(&self) -> Result<DynMap<R>> {
         match self.drawn::<R>()? {
             Drawn::Real(map) => Ok(map.clone()),
             Drawn::Complex(_) => self.spec.build(self.input_dim),
@@ -103,20 +84,12 @@ impl Map {
     }
 
     /// [`drawn`](Self::drawn), without the interpreter lock while drawing.
-    pub(crate) fn ready<R: Drawable>(&self, py: Python<'_>, n_jobs: Option<i64>) -> PyResult<&Drawn<R>> {
+    pub(crate) fn ready<R: Modelled>(&self, py: Python<'_>, n_jobs: Option<i64>) -> PyResult<&Drawn<R>> {
         match R::place(self).get() {
             Some(map) => Ok(map),
             None => detached(py, n_jobs, None, |_| self.drawn::<R>()),
         }
     }
-}
-
-fn parse(json: &str) -> PyResult<Spec> {
-    serde_json::from_str(json).map_err(|error| not_understood(json, &error))
-}
-
-fn write(spec: &Spec) -> PyResult<String> {
-    serde_json::to_string(spec).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 #[pymethods]
@@ -144,28 +117,29 @@ impl Map {
     #[staticmethod]
     #[pyo3(signature = (spec, sample, n_jobs=None))]
     fn resolve(py: Python<'_>, spec: &str, sample: Rows<'_>, n_jobs: Option<i64>) -> PyResult<String> {
-        let spec = parse(spec)?;
-        let resolved =
-            in_precision!(sample, |rows: R| detached(py, n_jobs, None, |_| { spec.resolve(rows.wide()?.view()) }))?;
-        write(&resolved)
+        let spec: Spec = parse(spec)?;
+        json(&in_precision!(sample, |rows: R| detached(py, n_jobs, None, |_| spec.resolve(rows.wide()?.view())))?)
     }
 
     /// Description of the map, as JSON.
     #[getter]
     fn spec(&self) -> PyResult<String> {
-        write(&self.spec)
-    }
-
-    /// Length of an input row.
-    #[getter]
-    pub(crate) fn input_dim(&self) -> usize {
-        self.input_dim
+        json(&self.spec)
     }
 
     /// Number of features.
     #[getter]
-    pub(crate) fn output_dim(&self) -> usize {
+    fn output_dim(&self) -> usize {
         self.output_dim
+    }
+
+    /// Largest and root mean squared difference between the kernel and the mean of spherical features.
+    fn bias(&self, py: Python<'_>) -> PyResult<(f64, f64)> {
+        let Spec::Spherical(spec) = &self.spec else {
+            return Err(PyValueError::new_err("only spherical features have a bias that is known"));
+        };
+        let bias = py.detach(|| spec.bias(self.input_dim)).map_err(to_python)?;
+        Ok((bias.sup, bias.rms))
     }
 
     /// Whether features are complex numbers.
@@ -178,17 +152,8 @@ impl Map {
     #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
     fn transform<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         in_precision!(x, |rows: R| match self.ready::<R>(py, n_jobs)? {
-            Drawn::Real(map) => fresh_features(py, map.as_ref(), rows, n_jobs),
-            Drawn::Complex(map) => fresh_features(py, map.as_ref(), rows, n_jobs),
-        })
-    }
-
-    /// Writes the features of the rows of `X` to `out`.
-    #[pyo3(signature = (x, out, n_jobs=None), text_signature = "($self, X, out, n_jobs=None)")]
-    fn transform_into(&self, py: Python<'_>, x: Rows<'_>, out: &Bound<'_, PyAny>, n_jobs: Option<i64>) -> PyResult<()> {
-        in_precision!(x, |rows: R| match self.ready::<R>(py, n_jobs)? {
-            Drawn::Real(map) => features_into::<_, R>(py, map.as_ref(), rows, out, n_jobs),
-            Drawn::Complex(map) => features_into::<_, Complex<R>>(py, map.as_ref(), rows, out, n_jobs),
+            Drawn::Real(map) => features(py, map.as_ref(), rows, n_jobs),
+            Drawn::Complex(map) => features(py, map.as_ref(), rows, n_jobs),
         })
     }
 
@@ -226,7 +191,7 @@ impl Map {
     }
 }
 
-fn fresh_features<'py, M>(
+fn features<'py, M>(
     py: Python<'py>,
     map: &M,
     rows: View<'_, M::Real>,
@@ -238,39 +203,9 @@ where
     let features = detached(py, n_jobs, None, |watch| {
         let shape = (rows.nrows(), map.output_dim());
         let mut out = Array2::from_shape_vec(shape, zeroed(shape.0 * shape.1)).expect("as many zeros as entries");
-        features_of(map, rows, out.view_mut(), watch)?;
+        let fill = |rows: ArrayView2<'_, M::Real>, out: ArrayViewMut2<'_, M::Output>| map.transform_into(rows, out);
+        blockwise(rows, out.view_mut(), map.tile_rows(), shape.1, watch, fill)?;
         Ok(out)
     })?;
     Ok(to_numpy(py, features))
-}
-
-fn features_into<M, T>(
-    py: Python<'_>,
-    map: &M,
-    rows: View<'_, M::Real>,
-    out: &Bound<'_, PyAny>,
-    n_jobs: Option<i64>,
-) -> PyResult<()>
-where
-    T: Scalar + Element,
-    M: FeatureMap<Real: Precision, Output = T> + ?Sized,
-{
-    let out = out.cast::<PyArray2<T>>().map_err(|_| {
-        PyTypeError::new_err(format!("out must be a 2-D array of {}, the dtype of the features", T::get_dtype(py)))
-    })?;
-    if !out.is_aligned() {
-        return Err(PyValueError::new_err("out must be aligned in memory"));
-    }
-    let mut out = out.try_readwrite()?;
-    let view = out.as_array_mut();
-    detached(py, n_jobs, None, |watch| features_of(map, rows, view, watch))
-}
-
-fn features_of<M: FeatureMap<Real: Precision> + ?Sized>(
-    map: &M,
-    rows: View<'_, M::Real>,
-    out: ArrayViewMut2<'_, M::Output>,
-    watch: &Watch,
-) -> Result<()> {
-    blockwise(rows, out, map.tile_rows(), map.output_dim(), watch, |rows, out| map.transform_into(rows, out))
 }

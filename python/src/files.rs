@@ -10,14 +10,18 @@ use pyo3::prelude::*;
 
 /// A column of a table: numbers, NaN for gaps, or words, None for gaps.
 #[derive(FromPyObject)]
-enum Column<'py> {
+pub(crate) enum Column<'py> {
     Numbers(PyReadonlyArray1<'py, f64>),
     Words(Vec<Option<String>>),
 }
 
 /// Rows as a model takes them, from the columns that its file asks for; `pipeline` is its `preprocessing`.
 #[pyfunction]
-fn prepare<'py>(py: Python<'py>, pipeline: &str, columns: Vec<Column<'py>>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+pub(crate) fn prepare<'py>(
+    py: Python<'py>,
+    pipeline: &str,
+    columns: Vec<Column<'py>>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let pipeline: Pipeline = parse(pipeline)?;
     let cells: Vec<Cells> = columns
         .iter()
@@ -32,8 +36,4 @@ fn prepare<'py>(py: Python<'py>, pipeline: &str, columns: Vec<Column<'py>>) -> P
         other => to_python(other),
     })?;
     Ok(PyArray2::from_owned_array(py, rows))
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(prepare, module)?)
 }

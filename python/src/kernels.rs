@@ -1,10 +1,9 @@
 //! Exact kernels between rows.
 
-use crate::arrays::{Precision, Rows, View, to_numpy};
+use crate::arrays::{Rows, in_precision, to_numpy};
 use crate::detached::detached;
-use crate::errors::not_understood;
+use crate::errors::parse;
 use bochner::kernel::{AnyKernel, Kernel, kernel_matrix};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 /// An exact kernel on rows.
@@ -17,7 +16,7 @@ pub(crate) struct PyKernel {
 impl PyKernel {
     /// The kernel that JSON describes.
     pub(crate) fn parse(spec: &str) -> PyResult<AnyKernel> {
-        serde_json::from_str(spec).map_err(|error| not_understood(spec, &error))
+        parse(spec)
     }
 }
 
@@ -50,22 +49,12 @@ pub(crate) fn matrix<'py>(
     y: &Rows<'py>,
     n_jobs: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    fn between<'py, R: Precision>(
-        py: Python<'py>,
-        kernel: &dyn Kernel,
-        x: View<'_, R>,
-        y: View<'_, R>,
-        n_jobs: Option<i64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    in_precision!(*x, |x: R| {
+        let y = y.alike::<R>("X and Y")?;
         let matrix = detached(py, n_jobs, None, |_| {
             let (mut x_buffer, mut y_buffer) = (Vec::new(), Vec::new());
             kernel_matrix(kernel, x.rows(0..x.nrows(), &mut x_buffer)?, y.rows(0..y.nrows(), &mut y_buffer)?)
         })?;
         Ok(to_numpy(py, matrix))
-    }
-    match (x, y) {
-        (Rows::Single(x), Rows::Single(y)) => between(py, kernel, x.view()?, y.view()?, n_jobs),
-        (Rows::Double(x), Rows::Double(y)) => between(py, kernel, x.view()?, y.view()?, n_jobs),
-        _ => Err(PyTypeError::new_err("X and Y must have the same dtype")),
-    }
+    })
 }

@@ -17,22 +17,34 @@ mod planner;
 mod search;
 mod sums;
 
-use pyo3::prelude::*;
+#[pyo3::pymodule]
+mod _bochner {
+    #[pymodule_export]
+    use crate::attention::attention;
+    #[pymodule_export]
+    use crate::catalogue::{catalogue, check};
+    #[pymodule_export]
+    use crate::errors::{NonFiniteError, NotConvergedError, NotPositiveDefiniteError};
+    #[pymodule_export]
+    use crate::features::Map;
+    #[pymodule_export]
+    use crate::files::prepare;
+    #[pymodule_export]
+    use crate::kernels::PyKernel;
+    #[pymodule_export]
+    use crate::metrics::{gaussian_kl, mean_negative_log_likelihood, mmd2, relative_frobenius_error};
+    #[pymodule_export]
+    use crate::operator::{PyOperatorKernel, py_graph_outputs, py_lagged_rows, py_simplex_codes};
+    #[pymodule_export]
+    use crate::planner::plan;
+    #[pymodule_export]
+    use crate::sums::Sums;
+    use pyo3::prelude::*;
 
-#[pymodule]
-fn _bochner(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_function(wrap_pyfunction!(catalogue::catalogue, module)?)?;
-    module.add_function(wrap_pyfunction!(catalogue::check, module)?)?;
-    errors::register(module)?;
-    files::register(module)?;
-    module.add_class::<features::Map>()?;
-    fit::register(module)?;
-    module.add_class::<sums::Sums>()?;
-    module.add_class::<kernels::PyKernel>()?;
-    operator::register(module)?;
-    attention::register(module)?;
-    planner::register(module)?;
-    search::register(module)?;
-    metrics::register(module)
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        crate::fit::register(module)?;
+        crate::search::register(module)
+    }
 }

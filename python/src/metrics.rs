@@ -1,9 +1,10 @@
 //! How far an estimate is from what it estimates.
 
 use crate::arrays::{Precision, Rows, View, in_precision};
+use crate::data::Modelled;
 use crate::detached::{Watch, detached};
 use crate::errors::to_python;
-use crate::features::{Drawable, Drawn, Map};
+use crate::features::{Drawn, Map};
 use crate::kernels::PyKernel;
 use bochner::Result;
 use bochner::feature::FeatureMap;
@@ -14,13 +15,16 @@ use pyo3::prelude::*;
 /// `‖K − K̂‖ / ‖K‖` in Frobenius norms.
 #[pyfunction]
 #[pyo3(text_signature = "(K, K_hat)")]
-fn relative_frobenius_error(k: PyReadonlyArray2<'_, f64>, k_hat: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
+pub(crate) fn relative_frobenius_error(
+    k: PyReadonlyArray2<'_, f64>,
+    k_hat: PyReadonlyArray2<'_, f64>,
+) -> PyResult<f64> {
     metrics::relative_frobenius_error(k.as_array(), k_hat.as_array()).map_err(to_python)
 }
 
 /// Kullback-Leibler divergence of normal distributions from exact ones.
 #[pyfunction]
-fn gaussian_kl(
+pub(crate) fn gaussian_kl(
     mean_approx: PyReadonlyArray2<'_, f64>,
     var_approx: PyReadonlyArray2<'_, f64>,
     mean_exact: PyReadonlyArray2<'_, f64>,
@@ -32,7 +36,7 @@ fn gaussian_kl(
 
 /// Mean negative log-likelihood of targets under normal distributions.
 #[pyfunction]
-fn mean_negative_log_likelihood(
+pub(crate) fn mean_negative_log_likelihood(
     y: PyReadonlyArray1<'_, f64>,
     mean: PyReadonlyArray1<'_, f64>,
     var: PyReadonlyArray1<'_, f64>,
@@ -40,33 +44,36 @@ fn mean_negative_log_likelihood(
     metrics::mean_negative_log_likelihood(y.as_array(), mean.as_array(), var.as_array()).map_err(to_python)
 }
 
-/// Unbiased squared maximum mean discrepancy between the rows of `X` and of `Y`.
-#[pyfunction]
-#[pyo3(signature = (kernel, x, y, n_jobs=None), text_signature = "(kernel, X, Y, n_jobs=None)")]
-fn mmd2(py: Python<'_>, kernel: &Bound<'_, PyKernel>, x: Rows<'_>, y: Rows<'_>, n_jobs: Option<i64>) -> PyResult<f64> {
-    let kernel = &kernel.get().kernel;
-    in_precision!(x, |x: R| in_precision!(y, |y: R| detached(py, n_jobs, None, |_| {
-        metrics::mmd2(kernel, x.wide()?.view(), y.wide()?.view())
-    })))
+/// What a discrepancy is taken under.
+#[derive(FromPyObject)]
+pub(crate) enum Under<'py> {
+    Kernel(Bound<'py, PyKernel>),
+    Map(Bound<'py, Map>),
 }
 
-/// The discrepancy estimated from features: `O(n)` and nothing stored but sums.
+/// Unbiased squared maximum mean discrepancy between the rows of `X` and of `Y`: exact, or estimated from features in `O(n)`
+/// with nothing stored but sums.
 #[pyfunction]
-#[pyo3(signature = (map, x, y, n_jobs=None), text_signature = "(map, X, Y, n_jobs=None)")]
-fn mmd2_from_features(
-    py: Python<'_>,
-    map: &Bound<'_, Map>,
-    x: Rows<'_>,
-    y: Rows<'_>,
-    n_jobs: Option<i64>,
-) -> PyResult<f64> {
-    let map = map.get();
-    let x = in_precision!(x, |rows: R| detached(py, n_jobs, None, |watch| sums::<R>(map, rows, watch)))?;
-    let y = in_precision!(y, |rows: R| detached(py, n_jobs, None, |watch| sums::<R>(map, rows, watch)))?;
-    metrics::mmd2_from_features(&x, &y).map_err(to_python)
+#[pyo3(signature = (under, x, y, n_jobs=None), text_signature = "(under, X, Y, n_jobs=None)")]
+pub(crate) fn mmd2(py: Python<'_>, under: Under<'_>, x: Rows<'_>, y: Rows<'_>, n_jobs: Option<i64>) -> PyResult<f64> {
+    in_precision!(x, |x: R| {
+        let y = y.alike::<R>("X and Y")?;
+        match &under {
+            Under::Kernel(kernel) => {
+                let kernel = &kernel.get().kernel;
+                detached(py, n_jobs, None, |_| metrics::mmd2(kernel, x.wide()?.view(), y.wide()?.view()))
+            }
+            Under::Map(map) => {
+                let map = map.get();
+                detached(py, n_jobs, None, |watch| {
+                    metrics::mmd2_from_features(&sums::<R>(map, x, watch)?, &sums::<R>(map, y, watch)?)
+                })
+            }
+        }
+    })
 }
 
-fn sums<R: Drawable>(map: &Map, rows: View<'_, R>, watch: &Watch) -> Result<FeatureSums> {
+fn sums<R: Modelled>(map: &Map, rows: View<'_, R>, watch: &Watch) -> Result<FeatureSums> {
     match map.drawn::<R>()? {
         Drawn::Real(map) => sums_of(map.as_ref(), rows, watch),
         Drawn::Complex(map) => sums_of(map.as_ref(), rows, watch),
@@ -90,12 +97,4 @@ fn sums_of<M: FeatureMap<Real: Precision> + ?Sized>(
         sums.add(map.transform(block)?.view())?;
     }
     Ok(sums)
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(relative_frobenius_error, module)?)?;
-    module.add_function(wrap_pyfunction!(gaussian_kl, module)?)?;
-    module.add_function(wrap_pyfunction!(mean_negative_log_likelihood, module)?)?;
-    module.add_function(wrap_pyfunction!(mmd2, module)?)?;
-    module.add_function(wrap_pyfunction!(mmd2_from_features, module)?)
 }

@@ -1,6 +1,6 @@
 //! The one model class: any kind, in any precision.
 
-use crate::arrays::{Rows, in_precision, to_numpy};
+use crate::arrays::{Precision, Rows, in_precision, to_numpy};
 use crate::detached::{blockwise, detached};
 use crate::errors::{json, parse, to_python};
 use crate::features::{Drawn, Map};
@@ -13,11 +13,11 @@ use bochner::model::{
 };
 use bochner::random::Seed;
 use bochner::scalar::Real;
-use bochner::solve::SolveReport;
 use bochner::{Error, Result};
-use ndarray::{Array1, Array2, Array3, ArrayView2, Axis, Dimension, concatenate, s};
-use numpy::PyArray;
-use pyo3::exceptions::PyAttributeError;
+use ndarray::{Array2, ArrayD, ArrayView2, Axis, Ix2, concatenate};
+use numpy::ToPyArray;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::any::Any;
@@ -26,54 +26,65 @@ use std::path::PathBuf;
 /// Rows of any precision.
 type Seen<'a> = ArrayView2<'a, f64>;
 
-/// Writes a trait of answers that some kinds of models have and others have not, and a macro that gives them to a kind.
-macro_rules! answers {
-    ($d:tt $($(#[$about:meta])* $name:ident($($arg:ident: $type:ty),*) -> $found:ty;)*) => {
-        /// What some kinds of models have beyond what all have; rows and numbers are doubles.
-        trait Own {
-            $($(#[$about])* fn $name(&self $(, _: $type)*) -> Option<$found> { None })*
-        }
-        macro_rules! method {
-            $(($name |$d model:ident $d(, $d arg:ident)*| $d answer:expr) => {
-                method! { @ $name $d model ($d($d arg),*) ($($type),*) ($found) $d answer }
-            };)*
-            (@ $d name:ident $d model:ident ($d($d arg:ident),*) ($d($d type:ty),*) ($d found:ty) $d answer:expr) => {
-                fn $d name(&self $d(, $d arg: $d type)*) -> Option<$d found> {
-                    let $d model = self;
-                    $d answer.into()
-                }
-            };
-        }
-    };
-}
-answers! { $
-    map() -> Map;
-    /// One row per feature, row or support vector, one column per output.
-    coefficients() -> Array2<f64>;
-    intercept() -> Array1<f64>;
-    report() -> &SolveReport;
-    /// One report per problem.
-    reports() -> serde_json::Value;
-    log_marginal_likelihood() -> f64;
-    observation_variances() -> Vec<f64>;
-    /// Means and variances, one column per target or class.
-    spread(rows: Seen<'_>) -> Result<(Array2<f64>, Array2<f64>)>;
-    covariance(rows: Seen<'_>, target: usize) -> Result<Array2<f64>>;
-    sample(rows: Seen<'_>, samples: usize, seed: Seed) -> Result<Array3<f64>>;
-    jacobian(rows: Seen<'_>) -> Result<Array3<f64>>;
-    machine() -> &KernelSvmModel<AnyKernel>;
-    centroids() -> Seen<'_>;
+/// What only some kinds of models answer about rows.
+#[derive(Debug, Clone, Copy)]
+enum Question {
+    /// Means and then variances, one column per target or class.
+    Spread,
+    /// Covariances between all pairs of rows, for one target.
+    Covariance(usize),
+    /// Functions drawn from the posterior: axes are rows, targets, samples.
+    Sample(usize, Seed),
+    /// Derivatives of outputs by inputs: axes are rows, outputs, inputs.
+    Jacobian,
+    /// One column per pair of classes, positive for its first.
+    Decide,
 }
 
-/// Gives a kind of model the answers that it has.
+/// What some kinds of models have beyond what all have.
+trait Own {
+    /// Something that was learned, by its name.
+    fn learned<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>>;
+    fn answer(&self, question: Question, rows: Seen<'_>) -> Result<Option<ArrayD<f64>>>;
+}
+
+/// Gives kinds of models what they have: things learned by name, answers to questions.
 macro_rules! own {
-    ($([$($generic:tt)*] $kind:ty { $($name:ident |$model:ident $(, $arg:ident)*| $answer:expr;)* })*) => {
-        $(impl<$($generic)*> Own for $kind { $(method! { $name |$model $(, $arg)*| $answer })* })*
-    };
+    ($([$($generic:tt)*] $kind:ty |$model:ident, $py:ident, $rows:ident| {
+        $($name:literal => $found:expr,)* $(Question::$question:ident $(($($part:ident),*))? => $answer:expr,)*
+    })*) => {$(
+        #[allow(unused_variables)]
+        impl<$($generic)*> Own for $kind {
+            fn learned<'py>(&self, $py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+                let $model = self;
+                $(if name == $name {
+                    return $found.into_bound_py_any($py).map(Some);
+                })*
+                Ok(None)
+            }
+
+            fn answer(&self, question: Question, $rows: Seen<'_>) -> Result<Option<ArrayD<f64>>> {
+                let $model = self;
+                $(if let Question::$question $(($($part),*))? = question {
+                    return Ok(Some($answer?.into_dyn()));
+                })*
+                Ok(None)
+            }
+        }
+    )*};
 }
 
-fn narrow<R: Real>(rows: ArrayView2<'_, f64>) -> Array2<R> {
+fn narrow<R: Real>(rows: Seen<'_>) -> Array2<R> {
     rows.mapv(R::from_f64)
+}
+
+fn wide<R: Real, D: ndarray::Dimension>(values: ndarray::Array<R, D>) -> ndarray::Array<f64, D> {
+    values.mapv(Real::to_f64)
+}
+
+/// Means and variances side by side.
+fn beside<R: Real>((mean, variance): (Array2<R>, Array2<R>)) -> Array2<f64> {
+    wide(concatenate![Axis(1), mean, variance])
 }
 
 /// The map of a model, as Python has it.
@@ -92,72 +103,77 @@ fn held<M: FeatureMap + Any>(map: &M) -> Option<Map> {
 }
 
 own! {
-    [R: Real] RidgeModel<DynMap<R>> {
-        map |m| held(m.map());
-        coefficients |m| m.coefficients().mapv(Real::to_f64);
-        intercept |m| m.intercept().mapv(Real::to_f64);
-        report |m| m.report();
+    [R: Precision] RidgeModel<DynMap<R>> |m, py, rows| {
+        "map" => held(m.map()),
+        "coefficients" => m.coefficients().to_pyarray(py),
+        "intercept" => m.intercept().to_pyarray(py),
+        "report" => json(m.report())?,
     }
-    [R: Real] OperatorRidgeModel<R> {
-        coefficients |m| m.scalar().coefficients().mapv(Real::to_f64);
-        intercept |m| m.scalar().intercept().mapv(Real::to_f64);
-        report |m| m.report();
-        jacobian |m, rows| m.jacobian(narrow(rows).view());
+    [R: Precision] OperatorRidgeModel<R> |m, py, rows| {
+        "coefficients" => m.scalar().coefficients().to_pyarray(py),
+        "intercept" => m.scalar().intercept().to_pyarray(py),
+        "report" => json(m.report())?,
+        Question::Jacobian => m.jacobian(narrow(rows).view()),
     }
-    [R: Real] SvmModel<DynMap<R>> {
-        map |m| held(m.map());
-        coefficients |m| m.coefficients().mapv(Real::to_f64);
-        intercept |m| m.intercept().mapv(Real::to_f64);
-        reports |m| serde_json::json!(m.reports());
+    [R: Precision] SvmModel<DynMap<R>> |m, py, rows| {
+        "map" => held(m.map()),
+        "coefficients" => m.coefficients().to_pyarray(py),
+        "intercept" => m.intercept().to_pyarray(py),
+        "reports" => json(&m.reports())?,
     }
-    [M: FeatureMap + Any] GpRegressorModel<M> {
-        map |m| held(m.map());
-        report |m| m.report();
-        log_marginal_likelihood |m| m.log_marginal_likelihood();
-        observation_variances |m| m.observation_variances();
-        spread |m, rows| m.predict_with_variance(narrow(rows).view()).map(|(a, b)| (a.mapv(Real::to_f64), b.mapv(Real::to_f64)));
-        covariance |m, rows, target| m.covariance(narrow(rows).view(), target);
-        sample |m, rows, samples, seed| m.sample(narrow(rows).view(), samples, seed).map(|found| found.mapv(Real::to_f64));
+    [M: FeatureMap + Any] GpRegressorModel<M> |m, py, rows| {
+        "map" => held(m.map()),
+        "report" => json(m.report())?,
+        "log_marginal_likelihood" => m.log_marginal_likelihood(),
+        "observation_variances" => m.observation_variances(),
+        Question::Spread => m.predict_with_variance(narrow(rows).view()).map(beside),
+        Question::Covariance(target) => m.covariance(narrow(rows).view(), target),
+        Question::Sample(samples, seed) => m.sample(narrow(rows).view(), samples, seed).map(wide),
     }
-    [M: FeatureMap + Any] GpClassifierModel<M> {
-        map |m| held(m.map());
-        log_marginal_likelihood |m| m.log_marginal_likelihood();
-        spread |m, rows| m.latents(narrow(rows).view());
+    [M: FeatureMap + Any] GpClassifierModel<M> |m, py, rows| {
+        "map" => held(m.map()),
+        "log_marginal_likelihood" => m.log_marginal_likelihood(),
+        Question::Spread => m.latents(narrow(rows).view()).map(beside),
     }
-    [R: Real] SviClassifierModel<DynMap<R>> {
-        map |m| held(m.map());
-        log_marginal_likelihood |m| m.bound();
-        spread |m, rows| m.latents(narrow(rows).view());
+    [R: Real] SviClassifierModel<DynMap<R>> |m, py, rows| {
+        "map" => held(m.map()),
+        "log_marginal_likelihood" => m.bound(),
+        Question::Spread => m.latents(narrow(rows).view()).map(beside),
     }
-    [] LocalGpModel {
-        spread |m, rows| m.predict_with_variance(rows).map(|(mean, variance)| {
+    [] LocalGpModel |m, py, rows| {
+        "centroids" => m.centroids().to_pyarray(py),
+        Question::Spread => m.predict_with_variance(rows).map(|(mean, variance)| {
             let all = Array2::from_shape_fn(mean.dim(), |(i, _)| variance[i]);
-            (mean, all)
-        });
-        centroids |m| m.centroids();
+            beside((mean, all))
+        }),
     }
-    [] KernelRidgeModel {
-        coefficients |m| m.coefficients().to_owned();
-        report |m| m.report();
+    [] KernelRidgeModel |m, py, rows| {
+        "coefficients" => m.coefficients().to_pyarray(py),
+        "report" => json(m.report())?,
     }
-    [] ExactOperatorRidgeModel {
-        coefficients |m| m.dual().to_owned();
-        report |m| m.report();
+    [] ExactOperatorRidgeModel |m, py, rows| {
+        "coefficients" => m.dual().to_pyarray(py),
+        "report" => json(m.report())?,
     }
-    [] ExactGpRegressorModel {
-        report |m| m.report();
-        log_marginal_likelihood |m| m.log_marginal_likelihood();
-        observation_variances |m| m.observation_variances();
-        spread |m, rows| m.predict_with_variance(rows);
-        covariance |m, rows, target| m.covariance(rows, target);
+    [] ExactGpRegressorModel |m, py, rows| {
+        "report" => json(m.report())?,
+        "log_marginal_likelihood" => m.log_marginal_likelihood(),
+        "observation_variances" => m.observation_variances(),
+        Question::Spread => m.predict_with_variance(rows).map(beside),
+        Question::Covariance(target) => m.covariance(rows, target),
     }
-    [] ExactGpClassifierModel { spread |m, rows| m.latents(rows); }
-    [] KernelSvmModel<AnyKernel> {
-        coefficients |m| m.coefficients().to_owned();
-        reports |m| serde_json::json!(m.reports().collect::<Vec<_>>());
-        machine |m| m;
+    [] ExactGpClassifierModel |m, py, rows| {
+        Question::Spread => m.latents(rows).map(beside),
     }
-    [] Nothing {}
+    [] KernelSvmModel<AnyKernel> |m, py, rows| {
+        "coefficients" => m.coefficients().to_pyarray(py),
+        "reports" => json(&m.reports().collect::<Vec<_>>())?,
+        "support" => m.support(),
+        "support_vectors" => m.support_vectors().to_pyarray(py),
+        "pairs" => m.pairs().collect::<Vec<_>>(),
+        Question::Decide => m.decide(rows),
+    }
+    [] Nothing |m, py, rows| {}
 }
 
 /// A kind without anything of its own, such as one that is newer than this list.
@@ -189,7 +205,7 @@ fn own(model: &Model) -> &dyn Own {
     &Nothing
 }
 
-/// A fitted model of any kind; what only some kinds have is an `AttributeError` of the others.
+/// A fitted model of any kind.
 #[pyclass(frozen, name = "Model", module = "bochner._bochner")]
 #[derive(Debug)]
 pub(crate) struct PyModel {
@@ -206,16 +222,8 @@ impl From<Model> for PyModel {
 const TILE_ROWS: usize = 64;
 
 impl PyModel {
-    fn without(&self, what: &str) -> PyErr {
-        PyAttributeError::new_err(format!("{} has no {what}", self.model.kind().entry.title))
-    }
-
-    /// Numbers in the precision of the model.
-    fn numbers<'py, D: Dimension>(&self, py: Python<'py>, array: ndarray::Array<f64, D>) -> Bound<'py, PyAny> {
-        match self.model.precision() {
-            "f32" => PyArray::from_owned_array(py, array.mapv(|v| v as f32)).into_any(),
-            _ => PyArray::from_owned_array(py, array).into_any(),
-        }
+    fn single(&self) -> bool {
+        self.model.precision() == "f32"
     }
 
     /// About how many features there are.
@@ -227,42 +235,30 @@ impl PyModel {
         }
     }
 
+    /// What only some kinds answer.
+    fn answer(&self, question: Question, rows: Seen<'_>) -> Result<ArrayD<f64>> {
+        let found = own(&self.model).answer(question, rows)?;
+        let reason = || format!("{} has no answer to {question:?}", self.model.kind().entry.title);
+        found.ok_or_else(|| Error::Unsupported { what: "question", reason: reason() })
+    }
+
     /// `columns` numbers for every row, filled in block by block; `work` is the number of multiplications per input.
-    fn answers(
+    fn by_blocks(
         &self,
         py: Python<'_>,
         x: &Rows<'_>,
         n_jobs: Option<i64>,
         (columns, work): (usize, usize),
-        answer: impl Fn(&Model, ArrayView2<'_, f64>) -> Result<Array2<f64>> + Send + Sync,
-    ) -> PyResult<Array2<f64>> {
+        answer: impl Fn(Seen<'_>) -> Result<Array2<f64>> + Send + Sync,
+    ) -> PyResult<ArrayD<f64>> {
         in_precision!(*x, |rows: R| detached(py, n_jobs, None, |watch| {
             let mut out = Array2::zeros((rows.nrows(), columns));
             blockwise(rows, out.view_mut(), TILE_ROWS, work, watch, |rows, mut out| {
-                out.assign(&answer(&self.model, rows.mapv(Real::to_f64).view())?);
+                out.assign(&answer(rows.mapv(Real::to_f64).view())?);
                 Ok(())
             })?;
-            Ok(out)
+            Ok(out.into_dyn())
         }))
-    }
-
-    /// Something about all rows at once that only some kinds know.
-    fn ask<T: Send>(
-        &self,
-        py: Python<'_>,
-        x: &Rows<'_>,
-        n_jobs: Option<i64>,
-        what: &'static str,
-        question: impl FnOnce(&dyn Own, ArrayView2<'_, f64>) -> Option<Result<T>> + Send,
-    ) -> PyResult<T> {
-        let found = in_precision!(*x, |rows: R| detached(py, n_jobs, None, |_| {
-            question(own(&self.model), rows.wide()?.view()).transpose()
-        }))?;
-        found.ok_or_else(|| self.without(what))
-    }
-
-    fn machine(&self, what: &str) -> PyResult<&KernelSvmModel<AnyKernel>> {
-        own(&self.model).machine().ok_or_else(|| self.without(what))
     }
 }
 
@@ -286,13 +282,10 @@ impl PyModel {
         Ok(detached(py, None, None, |_| Model::from_bytes(bytes))?.into())
     }
 
-    /// The bytes of its file.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &py.detach(|| self.model.to_bytes()).map_err(to_python)?))
-    }
-
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py())?,)))
+        let model = &slf.get().model;
+        let bytes = slf.py().detach(|| model.to_bytes()).map_err(to_python)?;
+        Ok((slf.get_type().getattr("from_bytes")?, (PyBytes::new(slf.py(), &bytes),)))
     }
 
     /// What its file says about it, as JSON.
@@ -313,206 +306,65 @@ impl PyModel {
         Ok(model.into())
     }
 
-    /// What the file keeps under a name, as JSON, or None.
-    fn attachment(&self, name: &str) -> PyResult<Option<String>> {
-        let found: Option<serde_json::Value> = self.model.attachment(name).map_err(to_python)?;
-        Ok(found.map(|value| value.to_string()))
-    }
-
     /// The name of its kind in files and in the catalogue.
     #[getter]
     fn kind(&self) -> &'static str {
         self.model.kind().entry.name
     }
 
-    /// Its map, its features or its kernel, as JSON.
-    #[getter]
-    fn description(&self) -> PyResult<String> {
-        json(&self.model.description())
-    }
-
-    /// Sentences about what it is made of, and what it has learned.
-    fn in_words(&self) -> Vec<String> {
-        let made = self.model.description().map(Description::in_words);
-        made.into_iter().chain(self.model.in_words()).collect()
-    }
-
-    /// Names of the classes as JSON, of a classifier; else null.
-    #[getter]
-    fn classes(&self) -> PyResult<String> {
-        json(&self.model.classes())
-    }
-
     /// Precision of the model.
     #[getter]
     fn dtype(&self) -> &'static str {
-        if self.model.precision() == "f32" { "float32" } else { "float64" }
+        if self.single() { "float32" } else { "float64" }
     }
 
-    /// Length of an input row.
-    #[getter]
-    fn input_dim(&self) -> usize {
-        self.model.input_dim()
+    /// Something that only some kinds have learned, by its name: `map`, `coefficients`, `intercept`, `report` and `reports` of
+    /// solvers (JSON), `log_marginal_likelihood`, `observation_variances`, `centroids`, `support`, `support_vectors`, `pairs`
+    /// of classes. None of other kinds.
+    fn learned<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        own(&self.model).learned(py, name)
     }
 
-    /// Number of targets or classes.
-    #[getter]
-    fn output_dim(&self) -> usize {
-        self.model.output_dim()
-    }
-
-    /// One column per target, or per class, of which the first largest wins.
-    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
-    fn predict<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        let shape = (self.model.output_dim(), self.features());
-        Ok(self.numbers(py, self.answers(py, &x, n_jobs, shape, Model::predict)?))
-    }
-
-    /// Probabilities of classes at the rows of `X`, in float64.
-    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
-    fn probabilities<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        let shape = (self.model.output_dim(), self.features().pow(2));
-        Ok(to_numpy(py, self.answers(py, &x, n_jobs, shape, Model::probabilities)?))
-    }
-
-    /// Standard deviations at the rows of `X`, one column per target: of observations, or of the function without `noise`.
-    #[pyo3(signature = (x, noise=true, n_jobs=None), text_signature = "($self, X, noise=True, n_jobs=None)")]
-    fn deviations<'py>(
+    /// What is asked about the rows of `X`, in the precision of the model: `predict`, one column per target, or per class, of
+    /// which the first largest wins; `deviations` of observations; `spread`, means and then variances without noise; `sample`,
+    /// functions drawn from the posterior. In float64: `probabilities` of classes, `covariance` of a target, `jacobian`, and
+    /// `decide`, one column per pair of classes.
+    #[pyo3(signature = (question, x, target=0, n_samples=1, seed=0, n_jobs=None))]
+    #[pyo3(text_signature = "($self, question, X, target=0, n_samples=1, seed=0, n_jobs=None)")]
+    fn ask<'py>(
         &self,
         py: Python<'py>,
-        x: Rows<'py>,
-        noise: bool,
-        n_jobs: Option<i64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let answer = if noise { Model::deviations } else { Model::function_deviations };
-        let shape = (self.model.output_dim(), self.features().pow(2));
-        Ok(self.numbers(py, self.answers(py, &x, n_jobs, shape, answer)?))
-    }
-
-    /// Means and variances at the rows of `X`, without noise: of targets, or of the processes behind classes.
-    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
-    fn predict_with_variance<'py>(
-        &self,
-        py: Python<'py>,
-        x: Rows<'py>,
-        n_jobs: Option<i64>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let (columns, title) = (self.model.output_dim(), self.model.kind().entry.title);
-        let both = self.answers(py, &x, n_jobs, (2 * columns, self.features().pow(2)), |model, rows| {
-            let none = || Error::Unsupported { what: "variances", reason: format!("{title} has none") };
-            let (mean, variance) = own(model).spread(rows).ok_or_else(none)??;
-            Ok(concatenate![Axis(1), mean, variance])
-        })?;
-        let part = |columns| self.numbers(py, both.slice(columns).to_owned());
-        Ok((part(s![.., ..columns]), part(s![.., columns..])))
-    }
-
-    /// Covariances between all pairs of rows of `X`, for one target.
-    #[pyo3(signature = (x, target, n_jobs=None), text_signature = "($self, X, target, n_jobs=None)")]
-    fn covariance<'py>(
-        &self,
-        py: Python<'py>,
+        question: &str,
         x: Rows<'py>,
         target: usize,
-        n_jobs: Option<i64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let found = self.ask(py, &x, n_jobs, "covariance", |own, rows| own.covariance(rows, target))?;
-        Ok(to_numpy(py, found))
-    }
-
-    /// Functions drawn from the posterior at the rows of `X`: axes are rows, targets, samples.
-    #[pyo3(signature = (x, n_samples, seed, n_jobs=None), text_signature = "($self, X, n_samples, seed, n_jobs=None)")]
-    fn sample<'py>(
-        &self,
-        py: Python<'py>,
-        x: Rows<'py>,
         n_samples: usize,
         seed: u64,
         n_jobs: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let draw = |own: &dyn Own, rows: ArrayView2<'_, f64>| own.sample(rows, n_samples, Seed::new(seed));
-        Ok(self.numbers(py, self.ask(py, &x, n_jobs, "samples", draw)?))
-    }
-
-    /// Derivatives of outputs by inputs at the rows of `X`, of shape (rows, outputs, inputs).
-    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
-    fn jacobian<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        let found = self.ask(py, &x, n_jobs, "derivatives", |own, rows| own.jacobian(rows))?;
-        Ok(PyArray::from_owned_array(py, found).into_any())
-    }
-
-    /// Decision values of the rows of `X`, one column per pair of classes, positive for its first.
-    #[pyo3(signature = (x, n_jobs=None), text_signature = "($self, X, n_jobs=None)")]
-    fn decide<'py>(&self, py: Python<'py>, x: Rows<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        let decide = |own: &dyn Own, rows: ArrayView2<'_, f64>| own.machine().map(|machine| machine.decide(rows));
-        Ok(to_numpy(py, self.ask(py, &x, n_jobs, "pairs of classes", decide)?))
-    }
-
-    /// The map whose features the model is linear in.
-    #[getter]
-    fn map(&self) -> PyResult<Map> {
-        own(&self.model).map().ok_or_else(|| self.without("map"))
-    }
-
-    /// One row of coefficients per feature, row or support vector, one column per output.
-    #[getter]
-    fn coefficients<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let found = own(&self.model).coefficients().ok_or_else(|| self.without("coefficients"))?;
-        Ok(self.numbers(py, found))
-    }
-
-    /// One number per output.
-    #[getter]
-    fn intercept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(self.numbers(py, own(&self.model).intercept().ok_or_else(|| self.without("intercept"))?))
-    }
-
-    /// How the solution was found, as JSON.
-    #[getter]
-    fn report(&self) -> PyResult<String> {
-        json(own(&self.model).report().ok_or_else(|| self.without("report"))?)
-    }
-
-    /// How every problem was solved, as JSON.
-    #[getter]
-    fn reports(&self) -> PyResult<String> {
-        Ok(own(&self.model).reports().ok_or_else(|| self.without("reports"))?.to_string())
-    }
-
-    /// Log marginal likelihood of the training targets, or a lower bound of it.
-    #[getter]
-    fn log_marginal_likelihood(&self) -> PyResult<f64> {
-        own(&self.model).log_marginal_likelihood().ok_or_else(|| self.without("marginal likelihood"))
-    }
-
-    /// Variances of the noise of each target.
-    #[getter]
-    fn observation_variances(&self) -> PyResult<Vec<f64>> {
-        own(&self.model).observation_variances().ok_or_else(|| self.without("noise"))
-    }
-
-    /// The centroids, the mean of the rows first.
-    #[getter]
-    fn centroids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let found = own(&self.model).centroids().ok_or_else(|| self.without("centroids"))?;
-        Ok(to_numpy(py, found.to_owned()))
-    }
-
-    /// Numbers of the support vectors among the rows of the fit.
-    #[getter]
-    fn support(&self) -> PyResult<Vec<usize>> {
-        Ok(self.machine("support vectors")?.support().to_vec())
-    }
-
-    /// The support vectors.
-    #[getter]
-    fn support_vectors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(to_numpy(py, self.machine("support vectors")?.support_vectors().to_owned()))
-    }
-
-    /// Numbers of the two classes of every pair.
-    #[getter]
-    fn pairs(&self) -> PyResult<Vec<(usize, usize)>> {
-        Ok(self.machine("pairs of classes")?.pairs().collect())
+        let (model, columns, features) = (&self.model, self.model.output_dim(), self.features());
+        let square = features.saturating_mul(features);
+        let at_once = |question| {
+            in_precision!(x, |rows: R| detached(py, n_jobs, None, |_| self.answer(question, rows.wide()?.view())))
+        };
+        let (found, narrow) = match question {
+            "predict" => (self.by_blocks(py, &x, n_jobs, (columns, features), |rows| model.predict(rows))?, true),
+            "deviations" => (self.by_blocks(py, &x, n_jobs, (columns, square), |rows| model.deviations(rows))?, true),
+            "probabilities" => {
+                (self.by_blocks(py, &x, n_jobs, (columns, square), |rows| model.probabilities(rows))?, false)
+            }
+            "spread" => {
+                let spread = |rows: Seen<'_>| {
+                    let both = self.answer(Question::Spread, rows)?;
+                    Ok(both.into_dimensionality::<Ix2>().expect("one row of means and variances per row"))
+                };
+                (self.by_blocks(py, &x, n_jobs, (2 * columns, square), spread)?, true)
+            }
+            "sample" => (at_once(Question::Sample(n_samples, Seed::new(seed)))?, true),
+            "covariance" => (at_once(Question::Covariance(target))?, false),
+            "jacobian" => (at_once(Question::Jacobian)?, false),
+            "decide" => (at_once(Question::Decide)?, false),
+            other => return Err(PyValueError::new_err(format!("there is no question {other}"))),
+        };
+        Ok(if narrow && self.single() { to_numpy(py, found.mapv(|v| v as f32)) } else { to_numpy(py, found) })
     }
 }

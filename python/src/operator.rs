@@ -41,13 +41,13 @@ impl PyOperatorKernel {
 
 /// Codes of classes as corners of a simplex, one row per class.
 #[pyfunction(name = "simplex_codes")]
-fn py_simplex_codes(py: Python<'_>, n_classes: usize) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn py_simplex_codes(py: Python<'_>, n_classes: usize) -> PyResult<Bound<'_, PyAny>> {
     Ok(to_numpy(py, simplex_codes(n_classes).map_err(to_python)?))
 }
 
 /// Rows and targets for autoregression of a series.
 #[pyfunction(name = "lagged_rows")]
-fn py_lagged_rows<'py>(
+pub(crate) fn py_lagged_rows<'py>(
     py: Python<'py>,
     series: PyReadonlyArray2<'py, f64>,
     n_lags: usize,
@@ -58,14 +58,10 @@ fn py_lagged_rows<'py>(
 
 /// The output matrix of a graph between outputs.
 #[pyfunction(name = "graph_outputs")]
-fn py_graph_outputs<'py>(py: Python<'py>, weights: PyReadonlyArray2<'py, f64>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn py_graph_outputs<'py>(
+    py: Python<'py>,
+    weights: PyReadonlyArray2<'py, f64>,
+) -> PyResult<Bound<'py, PyAny>> {
     let outputs = OutputMatrix::from_graph(weights.as_array()).map_err(to_python)?;
     Ok(to_numpy(py, outputs.matrix().to_owned()))
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyOperatorKernel>()?;
-    module.add_function(wrap_pyfunction!(py_simplex_codes, module)?)?;
-    module.add_function(wrap_pyfunction!(py_lagged_rows, module)?)?;
-    module.add_function(wrap_pyfunction!(py_graph_outputs, module)?)
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 #[pyfunction]
 #[pyo3(signature = (kernel, x, error, total_rows, most_features, draws, seed, n_jobs=None),
        text_signature = "(kernel, X, error, total_rows, most_features, draws, seed, n_jobs=None)")]
-fn plan(
+pub(crate) fn plan(
     py: Python<'_>,
     kernel: &Bound<'_, PyKernel>,
     x: Rows<'_>,
@@ -47,8 +47,4 @@ fn plan(
         "verified": plan.verified.map(|measured| measured.errors),
     });
     Ok(value.to_string())
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(plan, module)?)
 }

@@ -13,7 +13,9 @@ import bochner
 from bochner import FeatureRidge, FourierFeatures, MaclaurinFeatures, PolynomialSketch, kernels
 from bochner._catalogue import CATALOGUE, parameters
 from bochner._files import FEATURES, KERNELS
+from bochner._models import KINDS
 from bochner._parameters import MODELS
+from catalogue import ESTIMATORS
 
 MAPS = {entry["name"]: entry for entry in CATALOGUE["maps"]}
 ALL_KERNELS = CATALOGUE["kernels"] + CATALOGUE["operator_kernels"]
@@ -94,6 +96,30 @@ def test_every_map_goes_all_the_way(name, rows, tmp_path):
 
 
 @by_name
+def test_kernel_is_a_parameter_and_exact_kernel_the_matrix(name, rows):
+    fitted = FEATURES[name](random_state=0).fit(rows)
+    exact = fitted.exact_kernel
+    assert str(inspect.signature(exact)).startswith("(X: 'ArrayLike', Y: 'ArrayLike | None' = None)")
+    K = exact(rows)
+    assert K.shape == (200, 200)
+    np.testing.assert_allclose(exact(rows, rows[:50]), K[:, :50], rtol=1e-12, atol=1e-14)
+    given = [p["default"] for p in MAPS[name]["parameters"] if p["name"] == "kernel"]
+    assert [value for parameter, value in fitted.get_params().items() if parameter == "kernel"] == given
+    assert not given or (fitted.kernel == given[0] and type(fitted.get_params()["kernel"]) is type(given[0]))
+    # Version 0.1 had the matrix by this name; it goes in version 0.3.
+    with pytest.warns(FutureWarning, match="exact_kernel"):
+        assert np.array_equal(fitted.kernel(rows), K)
+    with pytest.warns(FutureWarning, match="exact_kernel"):
+        assert np.array_equal(fitted.kernel(rows, rows[:50]), exact(rows, rows[:50]))
+
+
+def test_every_model_of_the_catalogue_has_its_class():
+    assert set(KINDS) == {entry["name"] for entry in CATALOGUE["models"]}
+    assert all(getattr(bochner.exact if kind.__module__ == "bochner.exact" else bochner, kind.__name__) is kind for kind in KINDS.values())
+    assert {type(estimator) for estimator in ESTIMATORS} >= {*KINDS.values(), *FEATURES.values()}
+
+
+@by_name
 def test_domains_are_those_of_the_core(name, rows):
     entry = MAPS[name]
     for parameter in entry["parameters"]:
@@ -131,9 +157,8 @@ def test_old_names_work_with_a_warning(rows):
         assert kernels.DivFree is kernels.DivergenceFree
     with pytest.warns(FutureWarning, match="divergence_free"):
         bochner.OperatorRidge("div_free", n_components=16).fit(rows[:, :2], rows[:, 2:4])
-    for features in (FourierFeatures(16), MaclaurinFeatures(17, kernel=[1.0, 1.0]), PolynomialSketch(16)):
-        fitted = features.fit(rows)
-        with pytest.warns(FutureWarning, match="exact_kernel"):
-            assert np.array_equal(fitted.kernel(rows), fitted.exact_kernel(rows))
+    fitted = MaclaurinFeatures(17, kernel=[1.0, 1.0]).fit(rows)
+    with pytest.warns(FutureWarning, match="exact_kernel"):
+        assert np.array_equal(fitted.kernel(rows), fitted.exact_kernel(rows))
     with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
         FourierFeatures(nonsense=1)

@@ -357,10 +357,10 @@ def test_progress_counts_rows_and_steps(data):
     assert seen[-1] == 2 * 90  # rows of the kernel matrix, made and factorised
     plan = '{"C": 1.0, "tol": 0.001, "max_iter": null, "memory_budget": null}'
     machine = _bochner.fit("kernel_svm", gaussian, X, (y > 0).astype(float), None, plan, progress=see)
-    assert seen[-1] == sum(report["steps"] for report in json.loads(machine.reports)) > 0
+    assert seen[-1] == sum(report["steps"] for report in json.loads(machine.learned("reports"))) > 0
     local = _bochner.fit("local_gp", None, X, y, None, '{"n_components": 17, "noise": 0.1}', seed=1, progress=see)
     # Around every centroid all rows, and a factor with a row for every feature.
-    per_centroid, rest = divmod(seen[-1], len(local.centroids))
+    per_centroid, rest = divmod(seen[-1], len(local.learned("centroids")))
     assert rest == 0 and 90 < per_centroid <= 90 + 17
 
 

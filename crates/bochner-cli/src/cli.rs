@@ -151,28 +151,21 @@ mod tests {
     /// What an option says to a negative number: its own sentence, not that there is no such option.
     #[test]
     fn negative_numbers_reach_the_option_before_them() {
-        for arguments in [
-            &["fit", "x", "--features"][..],
-            &["fit", "x", "--checkpoint-every"],
-            &["fit", "x", "--budget"],
-            &["fit", "x", "--memory"],
-            &["fit", "x", "--alpha"],
-            &["transform", "x", "--features"],
-            &["plan", "x", "--draws"],
-            &["plan", "x", "--error"],
-            &["plan", "x", "--most-features"],
-            &["plan", "x", "--sparse", "--energy"],
-            &["compare", "x", "--features"],
-            &["compare", "x", "--rows"],
-            &["compare", "x", "--degree"],
-            &["reproduce", "x", "--draws"],
-            &["inspect", "x", "--seed"],
-            &["inspect", "x", "--threads"],
-        ] {
-            let option = arguments[arguments.len() - 1];
-            let given = ["bochner"].iter().chain(arguments).chain(&["-5"]).map(OsString::from);
-            let told = parse(given).unwrap_err().to_string();
-            assert!(told.starts_with(&format!("error: invalid value '-5' for '{option}")), "{told}");
+        let options = [
+            ("fit", "--features --checkpoint-every --budget --memory --alpha"),
+            ("transform", "--features"),
+            ("plan", "--draws --error --most-features --energy"),
+            ("compare", "--features --rows --degree"),
+            ("reproduce", "--draws"),
+            ("inspect", "--seed --threads"),
+        ];
+        for (command, options) in options {
+            for option in options.split(' ') {
+                let sparse = if option == "--energy" { vec!["--sparse"] } else { Vec::new() };
+                let given = [&["bochner", command, "x"], &sparse[..], &[option, "-5"]].concat();
+                let told = parse(given.into_iter().map(OsString::from)).unwrap_err().to_string();
+                assert!(told.starts_with(&format!("error: invalid value '-5' for '{option}")), "{told}");
+            }
         }
         for value in ["nan", "inf", "-0.5", "soon"] {
             let given = ["bochner", "fit", "x", "--checkpoint-every", value].map(OsString::from);

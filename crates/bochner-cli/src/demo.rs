@@ -1,23 +1,24 @@
 //! The main job on the embedded digits: how good is an approximate kernel, and what does it cost a classifier?
 
 use crate::cli::Context;
-use crate::digits::{self, Digits};
-use crate::progress::Bar;
-use bochner::feature::{Describe, Directions, FeatureMap, FourierSpec};
+use crate::commands::compare::{self, Entry};
+use crate::digits::Digits;
+use bochner::feature::{Candidate, Describe, Spec};
 use bochner::kernel::{Gaussian, kernel_matrix};
 use bochner::linalg::{Cholesky, Lower, TileMut};
-use bochner::metrics::{error_rate, relative_frobenius_error};
+use bochner::metrics::error_rate;
 use bochner::model::{Fit, Ridge, RidgeClassifier};
+use bochner::plan::{Measured, Reach, Request, Sample, Trial};
 use bochner::preprocess::median_distance;
 use bochner::random::{Role, Seed, Stream};
 use bochner::words;
 use bochner_report::Report;
-use bochner_report::plot::{Axis, Plot, Point, Series, Style};
+use bochner_report::plot::{Axis, Plot, Point, Series, Style, wrap};
 use bochner_report::table::{Cell, Table};
 use bochner_table::failure::{Failure, Outcome};
-use bochner_table::progress::Progress;
+use bochner_table::progress::{Progress, Watch};
 use bochner_table::score::winner;
-use ndarray::{Array2, ArrayView2, Axis as Dimension};
+use ndarray::{Array2, s};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -46,278 +47,115 @@ impl Size {
     /// A second or two: for tests.
     pub(crate) const SMALL: Size =
         Size { budgets: &[32, 128], error_draws: 4, fit_draws: 2, kernel_rows: 200, training_rows: 600 };
-
-    fn test_rows(&self) -> usize {
-        DIGITS - self.training_rows
-    }
-
-    fn ticks(&self) -> Vec<f64> {
-        self.budgets.iter().map(|&b| b as f64).collect()
-    }
-
-    fn largest(&self) -> usize {
-        self.budgets.iter().copied().max().unwrap_or(0)
-    }
 }
 
-/// All digits.
-const DIGITS: usize = 1797;
 /// Relative error a plan is made for.
 const WANTED_ERROR: f64 = 0.02;
 const PENALTIES: [f64; 6] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0];
 const CLASSES: usize = 10;
 
-/// A kind of map, in the order and colour of the plots.
-struct Kind {
-    name: &'static str,
-    key: &'static str,
-    directions: Directions,
-}
-
-const KINDS: [Kind; 3] = [
-    Kind { name: "dense", key: "gaussian", directions: Directions::Gaussian },
-    Kind { name: "orthogonal", key: "orthogonal", directions: Directions::Orthogonal },
-    Kind { name: "SORF", key: "sorf", directions: Directions::Sorf },
-];
-
-impl Kind {
-    fn spec(&self, n_components: usize, length_scale: f64, seed: Seed) -> FourierSpec {
-        FourierSpec {
-            n_components,
-            length_scale: length_scale.into(),
-            projection: self.directions,
-            seed: seed.number(),
-            ..FourierSpec::default()
-        }
-    }
-}
-
-/// Kernel error of a map with so many features.
-struct ErrorPoint {
-    kind: usize,
-    features: usize,
-    /// One per seed.
-    measured: Vec<f64>,
-    /// `√(Σ variances)/‖K‖`, where the variance has a closed form.
-    predicted: Option<f64>,
-    /// Median seconds of transforming all digits.
-    seconds: f64,
-}
-
-/// Accuracy of a classifier on so many features.
-struct AccuracyPoint {
-    kind: usize,
-    features: usize,
-    accuracies: Vec<f64>,
-    /// Median seconds of drawing the map, fitting and predicting.
-    seconds: f64,
-}
-
-/// How many features a wanted error takes, from variances alone, and the error measured there.
-struct Plan {
-    kind: usize,
-    features: usize,
-    predicted: f64,
-    measured: Vec<f64>,
-}
-
 /// Everything the demonstration has found.
 pub(crate) struct Results {
     size: &'static Size,
+    test_rows: usize,
     length_scale: f64,
     penalty: f64,
-    errors: Vec<ErrorPoint>,
-    plans: Vec<Plan>,
-    accuracies: Vec<AccuracyPoint>,
-    exact_accuracy: f64,
-    exact_seconds: f64,
-}
-
-/// Root of the mean of squares: what a predicted error predicts.
-fn root_mean_square(values: &[f64]) -> f64 {
-    (values.iter().map(|v| v * v).sum::<f64>() / values.len() as f64).sqrt()
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-fn deviation(values: &[f64]) -> f64 {
-    let mean = mean(values);
-    (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0).max(1.0)).sqrt()
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    /// Of the kernel matrix.
+    errors: Vec<Entry>,
+    /// The features that [`WANTED_ERROR`] takes.
+    plans: Vec<Entry>,
+    /// Shares of wrong digits, with the median seconds of drawing a map, fitting and predicting.
+    classifiers: Vec<Entry>,
+    exact: Measured,
 }
 
 pub(crate) fn measure(size: &'static Size, context: &Context) -> Outcome<Results> {
     let seed = Seed::new(context.global.seed);
-    let draws = size.budgets.len() * (size.error_draws + size.fit_draws) + size.error_draws;
-    let steps = KINDS.len() * draws + PENALTIES.len() + 1;
-    let progress = Bar::new(context, steps as u64);
-    progress.at("reading the digits".into())?;
-    let data = Shuffled::new(digits::load()?, seed);
-    let length_scale = median_distance(data.rows.view(), seed, data.rows.nrows())?;
+    let mut digits = Digits::load()?;
+    digits.images /= 16.0;
+    let order = Stream::new(seed, Role::Split, 0).permutation(digits.labels.len());
+    let order: Vec<usize> = order.into_iter().map(|i| i as usize).collect();
+    let (training, test) = order.split_at(size.training_rows);
+    let (training_digits, test_digits) = (digits.select(training), digits.select(test));
+    let rows = digits.select(&order).images;
+    let length_scale = median_distance(rows.view(), seed, rows.nrows())?;
     let kernel = Gaussian::new(length_scale)?;
+    let sample = Sample::new(&kernel.into(), rows.slice(s![..size.kernel_rows, ..]))?;
+    let mut maps = sample.candidates()?;
+    maps.retain(|map| matches!(map.spec, Spec::Fourier(_)));
 
-    let sample = data.rows.slice(ndarray::s![..size.kernel_rows, ..]);
-    let exact = kernel_matrix(&kernel, sample, sample)?;
-    let approximation = Approximation { size, sample, exact, length_scale };
-    let mut errors = Vec::new();
-    for (kind, description) in KINDS.iter().enumerate() {
-        for &features in size.budgets {
-            progress.at(format!("kernel error: {}, {} features", description.name, words::count(features)).into())?;
-            errors.push(approximation.measure(kind, features, seed, &data, &progress)?);
-        }
-    }
+    let draws = size.budgets.len() * (size.error_draws + size.fit_draws) + size.error_draws;
+    let progress = context.steps((maps.len() * draws + PENALTIES.len() + 1) as u64);
+    let (errors, _) = compare::measure(&sample, &maps, size.budgets, &|_| size.error_draws, seed, &*progress)?;
     let mut plans = Vec::new();
-    for (kind, description) in KINDS.iter().enumerate() {
-        progress.at(format!("planning: {}", description.name).into())?;
-        if let Some(features) = approximation.plan(kind)? {
-            let predicted = approximation.predict(kind, features)?.unwrap_or(f64::NAN);
-            let mut measured = Vec::new();
-            for i in 0..size.error_draws {
-                measured.push(approximation.error(kind, features, seed.child(1000 + i as u64))?);
-                progress.done(1)?;
-            }
-            plans.push(Plan { kind, features, predicted, measured });
-        }
+    for map in &maps {
+        progress.at(format!("planning: {}", map.name).into())?;
+        plans.extend(plan(&sample, map, size, seed.child(1000), &*progress)?);
     }
 
     progress.at("the exact kernel".into())?;
-    let penalty = choose_penalty(size, &data, &kernel, &progress)?;
-    let start = Instant::now();
-    let (train, test) = data.split(size);
-    let exact = exact_accuracy(&kernel, &train, &test, penalty)?;
-    let exact_seconds = start.elapsed().as_secs_f64();
-    progress.done(1)?;
-    let mut accuracies = Vec::new();
-    for (kind, description) in KINDS.iter().enumerate() {
+    // The penalty with the fewest errors of the exact kernel on a quarter of the training rows.
+    let (most, held_out) = training.split_at(size.training_rows * 3 / 4);
+    let (most, held_out) = (digits.select(most), digits.select(held_out));
+    let mut best = (f64::INFINITY, PENALTIES[0]);
+    for penalty in PENALTIES {
+        let error = exact_error(&kernel, &most, &held_out, penalty)?;
+        // Of equals the larger penalty, which is the smoother model.
+        if error <= best.0 {
+            best = (error, penalty);
+        }
+        progress.done(1)?;
+    }
+    let penalty = best.1;
+    let timed = |error: &mut dyn FnMut() -> Outcome<f64>| {
+        let start = Instant::now();
+        let error = error()?;
+        progress.done(1)?;
+        Ok::<_, Failure>((error, start.elapsed().as_secs_f64()))
+    };
+    let (error, seconds) = timed(&mut || exact_error(&kernel, &training_digits, &test_digits, penalty))?;
+    let exact = Measured { errors: vec![error], seconds };
+    let mut classifiers = Vec::new();
+    for Candidate { name, spec, .. } in &maps {
         for &features in size.budgets {
-            progress.at(format!("classifier: {}, {} features", description.name, words::count(features)).into())?;
-            let (mut found, mut times) = (Vec::new(), Vec::new());
-            for i in 0..size.fit_draws {
-                let start = Instant::now();
-                let spec = description.spec(features, length_scale, seed.child(i as u64));
-                found.push(feature_accuracy(&spec, &train, &test, penalty)?);
-                times.push(start.elapsed().as_secs_f64());
-                progress.done(1)?;
-            }
-            accuracies.push(AccuracyPoint { kind, features, accuracies: found, seconds: median(&mut times) });
+            progress.at(format!("classifier: {name}, {} features", words::count(features)).into())?;
+            let draw = |i: usize| {
+                let spec = spec.redrawn(features, seed.child(i as u64).number());
+                timed(&mut || feature_error(&spec, &training_digits, &test_digits, penalty))
+            };
+            let found: Vec<(f64, f64)> = (0..size.fit_draws).map(draw).collect::<Outcome<_>>()?;
+            let (errors, mut times): (Vec<f64>, Vec<f64>) = found.into_iter().unzip();
+            times.sort_by(f64::total_cmp);
+            let measured = Measured { errors, seconds: times[times.len() / 2] };
+            classifiers.push(Entry { name: name.clone(), features, measured, predicted: None });
         }
     }
-    Ok(Results { size, length_scale, penalty, errors, plans, accuracies, exact_accuracy: exact, exact_seconds })
+    let test_rows = test.len();
+    Ok(Results { size, test_rows, length_scale, penalty, errors, plans, classifiers, exact })
 }
 
-/// Digits in random order, pixels from 0 to 1.
-struct Shuffled {
-    rows: Array2<f64>,
-    labels: Vec<usize>,
-}
-
-/// Rows in single precision, as features are computed, with their labels.
-struct Part {
-    rows: Array2<f64>,
-    labels: Vec<usize>,
-}
-
-impl Shuffled {
-    fn new(digits: Digits, seed: Seed) -> Self {
-        let order = Stream::new(seed, Role::Split, 0).permutation(digits.labels.len());
-        let order: Vec<usize> = order.into_iter().map(|i| i as usize).collect();
-        let rows = digits.images.select(Dimension(0), &order) / 16.0;
-        Shuffled { rows, labels: order.iter().map(|&i| digits.labels[i]).collect() }
+/// How many features of a map the wanted error takes, from variances alone, and the error measured there.
+fn plan(
+    sample: &Sample<'_>,
+    map: &Candidate,
+    size: &Size,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> Outcome<Option<Entry>> {
+    let request = Request { error: WANTED_ERROR, seed: seed.number(), ..Request::default() };
+    let Reach { spec, features, expected, closed_form } = sample.reach(map, &request)?;
+    if expected > WANTED_ERROR {
+        return Ok(None);
     }
-
-    fn part(&self, range: std::ops::Range<usize>) -> Part {
-        Part { rows: self.rows.slice(ndarray::s![range.clone(), ..]).to_owned(), labels: self.labels[range].to_vec() }
-    }
-
-    fn split(&self, size: &Size) -> (Part, Part) {
-        (self.part(0..size.training_rows), self.part(size.training_rows..self.labels.len()))
-    }
-}
-
-/// A kernel matrix and estimates of it.
-struct Approximation<'a> {
-    size: &'static Size,
-    sample: ArrayView2<'a, f64>,
-    exact: Array2<f64>,
-    length_scale: f64,
-}
-
-impl Approximation<'_> {
-    /// Relative Frobenius error of one draw.
-    fn error(&self, kind: usize, features: usize, seed: Seed) -> Outcome<f64> {
-        let map = KINDS[kind].spec(features, self.length_scale, seed).build::<f32>(self.sample.ncols())?;
-        let features = map.transform(self.sample.mapv(|v| v as f32).view())?;
-        let estimate = features.dot(&features.t());
-        Ok(relative_frobenius_error(self.exact.view(), estimate.view())?)
-    }
-
-    /// Expected error from the variance of every entry; `None` where there is no closed form.
-    fn predict(&self, kind: usize, features: usize) -> Outcome<Option<f64>> {
-        let spec = KINDS[kind].spec(features, self.length_scale, Seed::new(0));
-        match spec.variance(self.sample, self.sample) {
-            Ok(variance) => {
-                let norm_sq: f64 = self.exact.iter().map(|k| k * k).sum();
-                Ok(Some((variance.sum() / norm_sq).sqrt()))
-            }
-            Err(bochner::Error::Unsupported { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn measure(
-        &self,
-        kind: usize,
-        features: usize,
-        seed: Seed,
-        data: &Shuffled,
-        progress: &dyn Progress,
-    ) -> Outcome<ErrorPoint> {
-        let mut measured = Vec::new();
-        let mut times = Vec::new();
-        let rows = data.rows.mapv(|v| v as f32);
-        for i in 0..self.size.error_draws {
-            measured.push(self.error(kind, features, seed.child(i as u64))?);
-            let map = KINDS[kind].spec(features, self.length_scale, seed).build::<f32>(rows.ncols())?;
-            let mut out = Array2::zeros((rows.nrows(), map.output_dim()));
-            let start = Instant::now();
-            map.transform_into(rows.view(), out.view_mut())?;
-            times.push(start.elapsed().as_secs_f64());
-            progress.done(1)?;
-        }
-        let predicted = self.predict(kind, features)?;
-        Ok(ErrorPoint { kind, features, measured, predicted, seconds: median(&mut times) })
-    }
-
-    /// The smallest even number of features whose predicted error is at most the wanted one.
-    fn plan(&self, kind: usize) -> Outcome<Option<usize>> {
-        let reaches = |features: usize| Ok::<_, Failure>(self.predict(kind, features)?.map(|e| e <= WANTED_ERROR));
-        let (mut low, mut high) = (1, 1);
-        loop {
-            match reaches(2 * high)? {
-                None => return Ok(None),
-                Some(true) => break,
-                Some(false) if high > 1 << 16 => return Ok(None),
-                Some(false) => (low, high) = (high + 1, 2 * high),
-            }
-        }
-        while low < high {
-            let middle = (low + high) / 2;
-            if reaches(2 * middle)? == Some(true) { high = middle } else { low = middle + 1 }
-        }
-        Ok(Some(2 * high))
-    }
+    let mut tick = || progress.done(1).map_err(|_| bochner::Error::Interrupted);
+    let measured = sample.measure(&spec, size.error_draws, seed, &mut tick)?;
+    Ok(Some(Entry { name: map.name.clone(), features, measured, predicted: Some((expected, closed_form)) }))
 }
 
 /// Kernel ridge regression on one-against-rest targets: `(K + αI) c = Y`, the largest of `k(x, ·) c` wins.
-fn exact_accuracy(kernel: &Gaussian, train: &Part, test: &Part, penalty: f64) -> Outcome<f64> {
+fn exact_error(kernel: &Gaussian, train: &Digits, test: &Digits, penalty: f64) -> Outcome<f64> {
     let n = train.labels.len();
-    let mut matrix = kernel_matrix(kernel, train.rows.view(), train.rows.view())?;
+    let mut matrix = kernel_matrix(kernel, train.images.view(), train.images.view())?;
     matrix.diag_mut().mapv_inplace(|v| v + penalty);
     let matrix = Lower::from_square(matrix.as_slice().unwrap_or(&[]), n)?;
     let factor =
@@ -325,82 +163,35 @@ fn exact_accuracy(kernel: &Gaussian, train: &Part, test: &Part, penalty: f64) ->
     let mut dual = Array2::from_elem((n, CLASSES), -1.0);
     train.labels.iter().enumerate().for_each(|(i, &label)| dual[[i, label]] = 1.0);
     factor.solve_in_place(TileMut::new(dual.as_slice_mut().unwrap_or(&mut []), n, CLASSES))?;
-    let values = kernel_matrix(kernel, test.rows.view(), train.rows.view())?.dot(&dual);
+    let values = kernel_matrix(kernel, test.images.view(), train.images.view())?.dot(&dual);
     let predicted: Vec<usize> = values.rows().into_iter().map(winner).collect();
-    Ok(1.0 - error_rate(&test.labels, &predicted)?)
+    Ok(error_rate(&test.labels, &predicted)?)
 }
 
-/// The penalty with the best accuracy of the exact kernel on a quarter of the training rows.
-fn choose_penalty(size: &Size, data: &Shuffled, kernel: &Gaussian, progress: &dyn Progress) -> Outcome<f64> {
-    let cut = size.training_rows * 3 / 4;
-    let (train, held_out) = (data.part(0..cut), data.part(cut..size.training_rows));
-    let mut best = (f64::NEG_INFINITY, PENALTIES[0]);
-    for penalty in PENALTIES {
-        let accuracy = exact_accuracy(kernel, &train, &held_out, penalty)?;
-        // Of equals the larger penalty, which is the smoother model.
-        if accuracy >= best.0 {
-            best = (accuracy, penalty);
-        }
-        progress.done(1)?;
-    }
-    Ok(best.1)
-}
-
-fn feature_accuracy(spec: &FourierSpec, train: &Part, test: &Part, penalty: f64) -> Outcome<f64> {
-    let rows = |part: &Part| part.rows.mapv(|v| v as f32);
+fn feature_error(spec: &Spec, train: &Digits, test: &Digits, penalty: f64) -> Outcome<f64> {
+    let rows = |digits: &Digits| digits.images.mapv(|v| v as f32);
     let labels = Array2::from_shape_fn((train.labels.len(), 1), |(i, _)| train.labels[i] as f32);
-    let map = spec.build::<f32>(train.rows.ncols())?;
-    let ridge = Ridge::new(map, penalty)?.with_intercept(false);
-    let rows_of_train = rows(train);
-    let classifier = RidgeClassifier::new(ridge).with_classes(CLASSES)?;
-    let model = classifier.fit(rows_of_train.view(), labels.view())?;
-    Ok(1.0 - error_rate(&test.labels, &model.predict_classes(rows(test).view())?)?)
+    let ridge = Ridge::new(spec.build::<f32>(train.images.ncols())?, penalty)?.with_intercept(false);
+    let model = RidgeClassifier::new(ridge).with_classes(CLASSES)?.fit(rows(train).view(), labels.view())?;
+    Ok(error_rate(&test.labels, &model.predict_classes(rows(test).view())?)?)
 }
 
 impl Results {
-    fn error_table(&self) -> Table {
-        let mut table = Table::new("Error of the approximate kernel matrix, relative to the exact one")
-            .words("map", "map")
-            .numbers("features", "features")
-            .numbers("measured_error", "measured error")
-            .numbers("spread", "spread")
-            .numbers("predicted_error", "predicted error")
-            .numbers("measured_over_predicted", "measured/predicted")
-            .numbers("transform_seconds", "time");
-        for (i, point) in self.errors.iter().enumerate() {
-            if i > 0 && self.errors[i - 1].kind != point.kind {
-                table.start_group();
-            }
-            let measured = root_mean_square(&point.measured);
-            table.push(vec![
-                Cell::text(KINDS[point.kind].name),
-                Cell::count(point.features),
-                Cell::percent(measured, 2),
-                Cell::percent(deviation(&point.measured), 2),
-                point.predicted.map_or(Cell::missing("no closed form"), |p| Cell::percent(p, 2)),
-                point.predicted.map_or(Cell::missing(""), |p| Cell::fixed(measured / p, 3)),
-                Cell::duration(point.seconds),
-            ]);
-        }
-        table
+    fn exact_accuracy(&self) -> f64 {
+        1.0 - self.exact.mean()
     }
 
-    fn plan_table(&self) -> Table {
-        let mut table =
-            Table::new(format!("Features for an error of {:.0} %, planned from variances alone", 100.0 * WANTED_ERROR))
-                .words("map", "map")
-                .numbers("features", "features")
-                .numbers("predicted_error", "predicted error")
-                .numbers("measured_error", "measured error");
-        for plan in &self.plans {
-            table.push(vec![
-                Cell::text(KINDS[plan.kind].name),
-                Cell::count(plan.features),
-                Cell::percent(plan.predicted, 2),
-                Cell::percent(root_mean_square(&plan.measured), 2),
-            ]);
-        }
-        table
+    /// Of the kernel matrix, of plans and of classifiers.
+    fn tables(&self) -> [Table; 3] {
+        let percent = 100.0 * WANTED_ERROR;
+        [
+            compare::table("Error of the approximate kernel matrix, relative to the exact one", &self.errors),
+            compare::table(
+                &format!("Features for an error of {percent:.0} %, planned from variances alone"),
+                &self.plans,
+            ),
+            self.accuracy_table(),
+        ]
     }
 
     fn accuracy_table(&self) -> Table {
@@ -415,116 +206,76 @@ impl Results {
         .numbers("spread", "spread")
         .numbers("below_exact", "below exact")
         .numbers("seconds", "time");
-        for (i, point) in self.accuracies.iter().enumerate() {
-            if i > 0 && self.accuracies[i - 1].kind != point.kind {
-                table.start_group();
+        for (_, entries) in compare::by_map(&self.classifiers) {
+            for Entry { name, features, measured, .. } in entries {
+                table.push(vec![
+                    Cell::text(&**name),
+                    Cell::count(*features),
+                    Cell::percent(1.0 - measured.mean(), 2),
+                    Cell::percent(measured.deviation(), 2),
+                    Cell::percent(measured.mean() - self.exact.mean(), 2),
+                    Cell::duration(measured.seconds),
+                ]);
             }
-            let accuracy = mean(&point.accuracies);
-            table.push(vec![
-                Cell::text(KINDS[point.kind].name),
-                Cell::count(point.features),
-                Cell::percent(accuracy, 2),
-                Cell::percent(deviation(&point.accuracies), 2),
-                Cell::percent(self.exact_accuracy - accuracy, 2),
-                Cell::duration(point.seconds),
-            ]);
+            table.start_group();
         }
-        table.start_group();
         table.push(vec![
             Cell::text("exact kernel"),
             Cell::missing("–"),
-            Cell::percent(self.exact_accuracy, 2),
+            Cell::percent(self.exact_accuracy(), 2),
             Cell::missing(""),
             Cell::missing(""),
-            Cell::duration(self.exact_seconds),
+            Cell::duration(self.exact.seconds),
         ]);
         table
     }
 
-    fn error_plot(&self) -> Plot {
-        let mut series = Vec::new();
-        for (kind, description) in KINDS.iter().enumerate() {
-            let points = || self.errors.iter().filter(move |p| p.kind == kind);
-            let mut predicted = Series::new(description.name, Style::Dashed, kind).unlabelled();
-            let mut measured = Series::new(description.name, Style::Scatter, kind);
-            for point in points() {
-                let features = point.features as f64;
-                let error = root_mean_square(&point.measured);
-                let least = point.measured.iter().copied().fold(f64::INFINITY, f64::min);
-                let most = point.measured.iter().copied().fold(0.0, f64::max);
-                let words = |what: &str, value: f64| {
-                    let percent = 100.0 * value;
-                    format!("{}, {} features\n{what} {percent:.2} %", description.name, words::count(point.features))
-                };
-                let mut tip = words("measured", error);
-                if let Some(p) = point.predicted {
-                    tip += &format!("\npredicted {:.2} %", 100.0 * p);
-                    predicted.push(Point::new(features, p), words("predicted", p));
-                }
-                measured.push(Point::new(features, error).with_range(least, most), tip);
-            }
-            series.extend([predicted, measured]);
-        }
-        Plot {
-            title: "The error is known before anything is trained".into(),
-            subtitle: format!(
-                "Gaussian kernel on {} digits. Marks: measured, bars from the least to the largest of {} draws. Dashed: \
-                 predicted from closed-form variances (SORF has none).",
-                words::count(self.size.kernel_rows),
-                self.size.error_draws
-            ),
-            x: Axis::log("number of random features").with_ticks(self.size.ticks()),
-            y: Axis::log("relative error of the kernel matrix").in_percent(),
-            series,
-        }
+    /// Plots with the names of their files.
+    pub(crate) fn plots(&self) -> [(&'static str, Plot); 2] {
+        let subtitle = format!(
+            "Gaussian kernel on {} digits. Marks: mean of {} draws with one standard deviation. Dashed: predicted from \
+             variances.",
+            words::count(self.size.kernel_rows),
+            self.size.error_draws
+        );
+        let title = "The error is known before anything is trained".into();
+        [
+            ("kernel-error", Plot { title, ..compare::by_features(&subtitle, &self.errors) }),
+            ("accuracy", self.accuracy_plot()),
+        ]
     }
 
     fn accuracy_plot(&self) -> Plot {
         let mut exact = Series::new("exact kernel", Style::Dashed, 6);
-        let words = format!("exact kernel ridge\n{:.2} %", 100.0 * self.exact_accuracy);
-        for features in [self.size.budgets[0], self.size.largest()] {
-            exact.push(Point::new(features as f64, self.exact_accuracy), words.clone());
+        let tip = format!("exact kernel ridge\n{:.2} %", 100.0 * self.exact_accuracy());
+        for features in [self.size.budgets.first(), self.size.budgets.last()].into_iter().flatten() {
+            exact.push(Point::new(*features as f64, self.exact_accuracy()), tip.clone());
         }
-        let mut series = vec![exact];
-        for (kind, description) in KINDS.iter().enumerate() {
-            let mut line = Series::new(description.name, Style::Marks, kind);
-            for point in self.accuracies.iter().filter(|p| p.kind == kind) {
-                let (mean, spread) = (mean(&point.accuracies), deviation(&point.accuracies));
-                let tip = format!(
-                    "{}, {} features\n{:.2} % ± {:.2} %\n{}",
-                    description.name,
-                    words::count(point.features),
-                    100.0 * mean,
-                    100.0 * spread,
-                    words::duration(point.seconds)
-                );
-                line.push(Point::new(point.features as f64, mean).with_range(mean - spread, mean + spread), tip);
-            }
-            series.push(line);
-        }
+        let mut series = compare::marks(Style::Marks, &self.classifiers, &|Entry { features, measured, .. }| {
+            let (accuracy, spread) = (1.0 - measured.mean(), measured.deviation());
+            Point::new(*features as f64, accuracy).with_range(accuracy - spread, accuracy + spread)
+        });
+        series.push(exact);
         Plot {
             title: "A linear model on the features approaches the exact kernel".into(),
             subtitle: format!(
                 "Accuracy on {} test digits of a ridge classifier. Bars: one standard deviation over {} draws.",
-                self.size.test_rows(),
-                self.size.fit_draws
+                self.test_rows, self.size.fit_draws
             ),
-            x: Axis::log("number of random features").with_ticks(self.size.ticks()),
+            x: compare::features_axis(&self.classifiers),
             y: Axis::linear("test accuracy").in_percent(),
             series,
         }
     }
 
-    /// Plots with the names of their files.
-    pub(crate) fn plots(&self) -> [(&'static str, Plot); 2] {
-        [("kernel-error", self.error_plot()), ("accuracy", self.accuracy_plot())]
-    }
-
     /// What the numbers say, in sentences.
     fn findings(&self) -> Vec<String> {
         let mut findings = Vec::new();
-        let ratios: Vec<f64> =
-            self.errors.iter().filter_map(|p| p.predicted.map(|q| root_mean_square(&p.measured) / q)).collect();
+        let ratio = |entry: &Entry| match entry.predicted {
+            Some((predicted, true)) => Some(entry.measured.root_mean_square() / predicted),
+            _ => None,
+        };
+        let ratios: Vec<f64> = self.errors.iter().filter_map(ratio).collect();
         if let Some(worst) = ratios.iter().map(|r| (r - 1.0).abs()).max_by(f64::total_cmp) {
             findings.push(format!(
                 "Predictions hold: over {} settings the measured error is within {:.1} % of the one predicted without \
@@ -533,25 +284,22 @@ impl Results {
                 100.0 * worst
             ));
         }
-        if let [first, .., last] = &self.plans[..] {
-            findings.push(format!(
-                "Planning: an error of {:.0} % takes {} {} features or {} {} ones.",
-                100.0 * WANTED_ERROR,
-                words::count(first.features),
-                KINDS[first.kind].name,
-                words::count(last.features),
-                KINDS[last.kind].name
-            ));
+        let plans: Vec<String> =
+            self.plans.iter().map(|plan| format!("{} ({})", words::count(plan.features), plan.name)).collect();
+        if !plans.is_empty() {
+            let percent = 100.0 * WANTED_ERROR;
+            findings
+                .push(format!("Planning: an error of {percent:.0} % takes this many features: {}.", plans.join(", ")));
         }
-        let largest = self.accuracies.iter().filter(|p| p.features == self.size.largest());
-        if let Some(best) = largest.max_by(|a, b| mean(&a.accuracies).total_cmp(&mean(&b.accuracies))) {
+        let largest = self.classifiers.iter().filter(|entry| Some(&entry.features) == self.size.budgets.last());
+        if let Some(best) = largest.min_by(|a, b| a.measured.mean().total_cmp(&b.measured.mean())) {
             findings.push(format!(
-                "Learning: with {} {} features the classifier is right on {:.2} % of unseen digits; the exact kernel, whose \
-                 cost grows with the cube of the rows, on {:.2} %.",
+                "Learning: with {} features ({}) the classifier is right on {:.2} % of unseen digits; the exact kernel, \
+                 whose cost grows with the cube of the rows, on {:.2} %.",
                 words::count(best.features),
-                KINDS[best.kind].name,
-                100.0 * mean(&best.accuracies),
-                100.0 * self.exact_accuracy
+                best.name,
+                100.0 * (1.0 - best.measured.mean()),
+                100.0 * self.exact_accuracy()
             ));
         }
         findings
@@ -559,19 +307,11 @@ impl Results {
 
     /// What the terminal shows.
     pub(crate) fn summary(&self, context: &Context) -> String {
-        let mut text = String::new();
-        for table in [self.error_table(), self.plan_table(), self.accuracy_table()] {
-            if !table.is_empty() {
-                text += &table.to_text(context.colour);
-                text += "\n";
-            }
-        }
+        let tables = self.tables();
+        let mut text: String =
+            tables.iter().filter(|t| !t.is_empty()).map(|t| t.to_text(context.colour) + "\n").collect();
         for finding in self.findings() {
-            for (i, line) in bochner_report::plot::wrap(&finding, 96).iter().enumerate() {
-                text += if i == 0 { "• " } else { "  " };
-                text += line;
-                text += "\n";
-            }
+            text += &format!("• {}\n", wrap(&finding, 96).join("\n  "));
         }
         text + "\n"
     }
@@ -586,22 +326,25 @@ impl Results {
         for finding in self.findings() {
             report.paragraph(&finding);
         }
+        let ([errors, plans, accuracies], [(_, error_plot), (_, accuracy_plot)]) = (self.tables(), self.plots());
         report
             .heading("The kernel matrix")
             .paragraph(&format!(
                 "Gaussian kernel exp(-|x - y|²/2ℓ²) with ℓ = {:.3}, the median distance of two digits. “Dense” maps draw \
                  independent frequencies, “orthogonal” ones draw them at right angles in blocks, SORF uses three rounds of \
                  random signs and Walsh–Hadamard transforms. The predicted error is √(Σ Var k̂(x, y)) / ‖K‖, a sum of \
-                 closed-form variances. Times are for transforming all 1,797 digits.",
-                self.length_scale
+                 closed-form variances, which SORF has to leading order only. Times are for transforming the {} digits of the \
+                 kernel matrix.",
+                self.length_scale,
+                words::count(self.size.kernel_rows)
             ))
-            .plot(&self.error_plot())
-            .table(&self.error_table());
-        if !self.plans.is_empty() {
+            .plot(&error_plot)
+            .table(&errors);
+        if !plans.is_empty() {
             report
                 .heading("Planning")
                 .paragraph("Turned around, the formula says how many features an error takes. Nothing is drawn for it.")
-                .table(&self.plan_table());
+                .table(&plans);
         }
         report
             .heading("Learning")
@@ -610,11 +353,11 @@ impl Results {
                  chosen for the exact kernel on a quarter of the training rows and is the same for all. Times cover drawing \
                  the map, fitting and predicting.",
                 words::count(self.size.training_rows),
-                self.size.test_rows(),
+                self.test_rows,
                 self.penalty
             ))
-            .plot(&self.accuracy_plot())
-            .table(&self.accuracy_table())
+            .plot(&accuracy_plot)
+            .table(&accuracies)
             .footer(&format!(
                 "bochner {} demo, seed {}, {} threads, {}. Digits: Optical Recognition of Handwritten Digits (test part), \
                  E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, CC BY 4.0.",
@@ -628,21 +371,20 @@ impl Results {
 
     /// The numbers.
     pub(crate) fn to_json(&self, context: &Context, seconds: f64) -> Value {
+        let [errors, plans, accuracies] = self.tables();
         json!({
             "program": concat!("bochner ", env!("CARGO_PKG_VERSION")),
             "seed": context.global.seed,
             "threads": context.threads(),
             "seconds": seconds,
             "kernel": { "name": "gaussian", "length_scale": self.length_scale, "rows": self.size.kernel_rows },
-            "maps": KINDS.iter().map(|k| json!({ "name": k.name, "projection": k.key })).collect::<Vec<_>>(),
-            "error_draws": self.size.error_draws,
-            "kernel_error": self.error_table().to_json(),
-            "plan": self.plan_table().to_json(),
+            "kernel_error": errors.to_json(),
+            "plan": plans.to_json(),
             "training_rows": self.size.training_rows,
             "penalty": self.penalty,
             "accuracy_draws": self.size.fit_draws,
-            "accuracy": self.accuracy_table().to_json(),
-            "exact_accuracy": self.exact_accuracy,
+            "accuracy": accuracies.to_json(),
+            "exact_accuracy": self.exact_accuracy(),
         })
     }
 }

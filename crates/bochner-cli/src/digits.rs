@@ -2,7 +2,7 @@
 
 use bochner_table::failure::{Failure, Outcome};
 use flate2::read::GzDecoder;
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
 use std::io::Read;
 
 const IMAGES: &[u8] = include_bytes!("../data/digits-images-idx3-ubyte.gz");
@@ -10,21 +10,29 @@ const LABELS: &[u8] = include_bytes!("../data/digits-labels-idx1-ubyte.gz");
 const ROWS: usize = 1797;
 const PIXELS: usize = 64;
 
-/// Pixel values 0 to 16 and labels 0 to 9.
+/// Images of pixels from 0 to 16 and labels from 0 to 9.
 #[derive(Debug)]
 pub(crate) struct Digits {
     pub(crate) images: Array2<f64>,
     pub(crate) labels: Vec<usize>,
 }
 
-pub(crate) fn load() -> Outcome<Digits> {
-    let images = unpack(IMAGES, 16 + ROWS * PIXELS)?;
-    let labels = unpack(LABELS, 8 + ROWS)?;
-    let pixels = images[16..].iter().map(|&p| f64::from(p)).collect();
-    Ok(Digits {
-        images: Array2::from_shape_vec((ROWS, PIXELS), pixels).map_err(|e| Failure::Failed(e.to_string()))?,
-        labels: labels[8..].iter().map(|&l| usize::from(l)).collect(),
-    })
+impl Digits {
+    pub(crate) fn load() -> Outcome<Self> {
+        let images = unpack(IMAGES, 16 + ROWS * PIXELS)?;
+        let labels = unpack(LABELS, 8 + ROWS)?;
+        let pixels = images[16..].iter().map(|&p| f64::from(p)).collect();
+        Ok(Digits {
+            images: Array2::from_shape_vec((ROWS, PIXELS), pixels).map_err(|e| Failure::Failed(e.to_string()))?,
+            labels: labels[8..].iter().map(|&l| usize::from(l)).collect(),
+        })
+    }
+
+    /// Some of them, in this order.
+    pub(crate) fn select(&self, numbers: &[usize]) -> Self {
+        let labels = numbers.iter().map(|&i| self.labels[i]).collect();
+        Digits { images: self.images.select(Axis(0), numbers), labels }
+    }
 }
 
 fn unpack(bytes: &[u8], len: usize) -> Outcome<Vec<u8>> {
@@ -52,7 +60,7 @@ mod tests {
 
     #[test]
     fn every_class_and_every_grey_value_occurs() {
-        let digits = load().unwrap();
+        let digits = Digits::load().unwrap();
         // Counts per class as the data set's documentation states them.
         let mut per_class = [0; 10];
         digits.labels.iter().for_each(|&l| per_class[l] += 1);

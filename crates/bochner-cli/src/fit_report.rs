@@ -16,6 +16,30 @@ const MOST_POINTS: usize = 500;
 /// Classes of a table of confusions.
 const MOST_CLASSES: usize = 30;
 
+/// What was chosen and why; what follows without a name of its own belongs to the name above.
+pub(crate) fn facts(fitted: &Trained) -> Vec<(&'static str, String)> {
+    let Trained { pipeline, choice, kind, .. } = fitted;
+    let mut facts = vec![("task", format!("{}, because {}", kind.task.name(), fitted.reason))];
+    if kind.task == Task::Classification {
+        facts.push(("classes", words::some_of(&fitted.model.class_names())));
+    }
+    let prepared = pipeline.in_words().into_iter().enumerate();
+    facts.extend(prepared.map(|(i, words)| (if i == 0 { "rows" } else { "" }, words)));
+    facts.push(("model", kind.entry.title.into()));
+    facts.push(("map", choice.description.in_words()));
+    facts.extend(choice.map_reason.iter().map(|reason| ("", reason.clone())));
+    if let Some(features) = fitted.features {
+        facts.push(("features", format!("{} ({})", words::count(features), choice.limit)));
+    }
+    facts.extend(choice.length_scale_in_words().map(|words| ("length scale", words)));
+    let why = choice.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
+    facts.push((penalty_in_words(kind), format!("{}{why}", words::significant(choice.penalty, 3))));
+    if !choice.trials.is_empty() {
+        facts.push(("chosen on", fitted.folds.in_words()));
+    }
+    facts
+}
+
 pub(crate) fn page(fitted: &Trained, context: &Context) -> Report {
     let scored = fitted.compared.truth.nrows();
     let lede = match fitted.figures.first() {
@@ -28,21 +52,9 @@ pub(crate) fn page(fitted: &Trained, context: &Context) -> Report {
     let mut report = Report::new(&format!("{name}: {}", targets.join(", ")), &lede);
     report.heading("What was chosen");
     let mut table = Table::new("").words("what", "").words("choice", "choice");
-    let mut add = |what: &str, choice: String| table.push(vec![Cell::text(what), Cell::text(choice)]);
-    add("rows", words::count(fitted.rows));
-    add("task", format!("{}, because {}", fitted.kind.task.name(), fitted.reason));
-    add("model", fitted.kind.entry.title.into());
-    add("map", fitted.choice.map_in_words());
-    if let Some(features) = fitted.features {
-        add("features", format!("{} ({})", words::count(features), fitted.choice.limit));
-    }
-    if let Some(words) = fitted.choice.length_scale_in_words() {
-        add("length scale", words);
-    }
-    let why = fitted.choice.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
-    add(penalty_in_words(fitted.kind), format!("{}{why}", words::significant(fitted.choice.penalty, 3)));
-    for words in fitted.pipeline.in_words() {
-        add("preparation", words);
+    let rows = ("data", words::things(fitted.rows, "row"));
+    for (what, choice) in std::iter::once(rows).chain(facts(fitted)) {
+        table.push(vec![Cell::text(what), Cell::text(choice)]);
     }
     report.table(&table);
     if !fitted.choice.trials.is_empty() {
@@ -212,7 +224,7 @@ fn counts(fitted: &Trained) -> Vec<Vec<usize>> {
 }
 
 fn per_class(fitted: &Trained) -> Plot {
-    let names: Vec<String> = fitted.pipeline.class_names().iter().map(ToString::to_string).collect();
+    let names = fitted.model.class_names();
     let mut marks = Series::new("classes", Style::Scatter, 0).unlabelled();
     for (c, row) in counts(fitted).iter().enumerate() {
         let total: usize = row.iter().sum();
@@ -238,7 +250,7 @@ fn per_class(fitted: &Trained) -> Plot {
 }
 
 fn confusions(fitted: &Trained) -> Table {
-    let names: Vec<String> = fitted.pipeline.class_names().iter().map(ToString::to_string).collect();
+    let names = fitted.model.class_names();
     let mut table = Table::new("Rows of each class (down) and what was predicted (across)").words("class", "class");
     for name in &names {
         table = table.numbers(name, name);

@@ -4,15 +4,15 @@ use crate::cli::Context;
 use crate::source::{Columns, Text};
 use crate::{listed, values};
 use bochner::catalogue::{self, Parameter, Value};
+use bochner::plan::{FieldSample, Sample, Trial};
 use bochner::random::Seed;
 use bochner_table::failure::Outcome;
 use bochner_table::map_request::settings;
-use bochner_table::output::Named;
 use bochner_table::pipeline::{Preparation, SAMPLE_ROWS};
 use bochner_table::read::Largest;
-use bochner_table::sample::{self, KernelRequest, Sampled};
+use bochner_table::sample::{self, Kernel, KernelRequest, Sampled};
 use clap::{Arg, ArgMatches, Command};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The kernel. What `fit` sets where nobody says anything is set here too.
 #[derive(Debug, Clone, clap::Args)]
@@ -93,10 +93,19 @@ impl KernelArgs {
     }
 }
 
+/// The kernel and the rows.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct SampleArgs {
+    #[command(flatten)]
+    kernel: KernelArgs,
+    #[command(flatten)]
+    rows: RowsArgs,
+}
+
 /// The rows.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Rows")]
-pub(crate) struct SampleArgs {
+struct RowsArgs {
     /// A CSV, TSV, NPY, NPZ, IDX, LIBSVM or Parquet file, plain or gzip; - for standard input
     #[arg(help_heading = None)]
     data: PathBuf,
@@ -119,26 +128,52 @@ pub(crate) struct SampleArgs {
 }
 
 fn parse_rows(text: &str) -> Result<usize, String> {
-    match values::parse_count(text) {
-        Ok(rows) if (2..=SAMPLE_ROWS).contains(&rows) => Ok(rows),
-        _ => Err(format!("expected a whole number from 2 to {SAMPLE_ROWS}, got {text:?}")),
-    }
+    values::parse_within(text, 2..=SAMPLE_ROWS)
+}
+
+/// What a command does with a sample, whatever the values of its kernel are.
+pub(crate) trait Study {
+    fn on<T: Trial>(&self, context: &Context, kernel: &Kernel, sampled: &Sampled, sample: &T) -> Outcome;
 }
 
 impl SampleArgs {
     /// The file, which no output may replace.
-    pub(crate) fn named(&self) -> Named<'_> {
-        ("the data file", &self.data)
+    pub(crate) fn named(&self) -> (&str, Option<&Path>) {
+        ("the data file", Some(&self.rows.data))
+    }
+
+    /// The kernel asked for.
+    pub(crate) fn kernel(&self, context: &Context) -> Outcome<KernelRequest> {
+        self.kernel.request(context)
+    }
+
+    /// Prepares a sample as `fit` would, and hands it over with the exact values of the kernel.
+    pub(crate) fn study(&self, context: &Context, request: &KernelRequest, study: &impl Study) -> Outcome {
+        let (sampled, kernel) = self.read(context, request, Preparation::Auto)?;
+        let rows = sampled.rows.view();
+        match &kernel {
+            Kernel::Scalar(values) => study.on(context, &kernel, &sampled, &Sample::new(values, rows)?),
+            Kernel::Operator(values) => study.on(context, &kernel, &sampled, &FieldSample::new(values, rows)?),
+        }
     }
 
     /// A sample for a kernel, prepared as was asked for, or else like this; what steps learn they learn from all rows, as in
-    /// `fit`.
-    pub(crate) fn read(&self, context: &Context, kernel: &KernelRequest, otherwise: Preparation) -> Outcome<Sampled> {
-        let data = self.columns.open(&self.data, None, &self.target, &self.text, Largest::DOUBLE)?;
+    /// `fit`. And the kernel, with what it takes from the rows.
+    pub(crate) fn read(
+        &self,
+        context: &Context,
+        kernel: &KernelRequest,
+        otherwise: Preparation,
+    ) -> Outcome<(Sampled, Kernel)> {
+        let args = &self.rows;
+        let data = args.columns.open(&args.data, None, &args.target, &args.text, Largest::DOUBLE)?;
         sample::check_columns(&data)?;
         kernel.check_targets(&data)?;
-        let preparation = kernel.preparation(self.preprocess.unwrap_or(otherwise))?;
+        let preparation = kernel.preparation(args.preprocess.unwrap_or(otherwise))?;
         let seed = Seed::new(context.global.seed);
-        Sampled::read(&data, self.rows, preparation, self.threshold, self.columns.missing(), seed, context)
+        let missing = args.columns.missing();
+        let sampled = Sampled::read(&data, args.rows, preparation, args.threshold, missing, seed, context)?;
+        let kernel = kernel.resolve(&sampled, seed)?;
+        Ok((sampled, kernel))
     }
 }

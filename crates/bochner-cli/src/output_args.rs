@@ -1,9 +1,10 @@
 //! Options that several commands share: which format, which kind of plot.
 
-use bochner_report::plot::Kind;
+use bochner_report::Report;
+use bochner_report::plot::{Kind, Plot};
 use bochner_report::table::Format;
 use bochner_table::failure::{Failure, Outcome};
-use bochner_table::output;
+use bochner_table::output::{self, Named};
 use std::path::Path;
 
 /// `--json` and `--csv`, for commands that print a table.
@@ -43,11 +44,32 @@ pub(crate) struct PlotsArgs {
 }
 
 impl PlotsArgs {
-    /// Writes a drawing into a folder, under a name without ending.
-    pub(crate) fn write(self, folder: &Path, name: &str, svg: &str) -> Outcome {
+    /// Writes plots into a folder, each under its name.
+    pub(crate) fn write(self, folder: &Path, plots: &[(&str, Plot)]) -> Outcome {
         let kind = self.plots.unwrap_or_default();
-        output::write_whole(&folder.join(format!("{name}.{}", kind.ending())), &kind.bytes(svg)?)
+        output::create_folder(folder)?;
+        plots.iter().try_for_each(|(name, plot)| {
+            output::write_whole(&folder.join(format!("{name}.{}", kind.ending())), &kind.bytes(&plot.to_svg())?)
+        })
     }
+}
+
+/// Writes what programs read.
+pub(crate) fn write_json(path: &Path, value: &serde_json::Value) -> Outcome {
+    output::write_whole(path, format!("{value:#}\n").as_bytes())
+}
+
+/// Writes a page, where one was asked for.
+pub(crate) fn write_page(path: &Path, page: &Report) -> Outcome {
+    output::write_whole(path, page.to_html().as_bytes())
+}
+
+/// Refuses, before any work is done, outputs that are one file, or one of the inputs.
+pub(crate) fn check_apart(outputs: &[(&str, Option<&Path>)], inputs: &[(&str, Option<&Path>)]) -> Outcome {
+    fn named<'a>(files: &[(&'a str, Option<&'a Path>)]) -> Vec<Named<'a>> {
+        files.iter().filter_map(|(name, path)| Some((*name, (*path)?))).collect()
+    }
+    output::check_apart(&named(outputs), &named(inputs))
 }
 
 fn kind_of(path: &Path) -> Outcome<Kind> {

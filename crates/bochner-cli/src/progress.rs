@@ -23,11 +23,6 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// A bar over `steps` steps.
-    pub(crate) fn new(context: &Context, steps: u64) -> Self {
-        Self::styled(context, Some(steps), "{bar:28.cyan/dim} {percent:>3}%  {elapsed} of about {eta_total}  {msg}")
-    }
-
     /// A bar over so many bytes.
     pub(crate) fn bytes(context: &Context, total: u64) -> Self {
         Self::styled(context, Some(total), BYTES)
@@ -77,7 +72,8 @@ impl Progress for Bar {
 
 impl Watch for Context {
     fn steps(&self, steps: u64) -> Box<dyn Progress> {
-        Box::new(Bar::new(self, steps))
+        let style = "{bar:28.cyan/dim} {percent:>3}%  {elapsed} of about {eta_total}  {msg}";
+        Box::new(Bar::styled(self, Some(steps), style))
     }
 
     fn waiting(&self) -> Box<dyn Progress> {

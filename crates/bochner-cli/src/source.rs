@@ -1,5 +1,7 @@
 //! Which file, which columns, what about empty cells: the options commands share that read data.
 
+use crate::listed;
+use bochner::catalogue::Word;
 use bochner_table::failure::Outcome;
 use bochner_table::read::{Data, Input, Largest, Missing, Options, Selection};
 use std::path::Path;
@@ -41,15 +43,8 @@ impl Text {
 }
 
 /// What fills empty cells in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Impute {
-    /// The column's mean
-    Mean,
-    /// The column's median
-    Median,
-    /// Zero
-    Zero,
-}
+const FILLINGS: &[Word] =
+    &[Word::new("mean", "The column's mean"), Word::new("median", "The column's median"), Word::new("zero", "Zero")];
 
 /// Columns, and empty cells in them.
 #[derive(Debug, Clone, clap::Args)]
@@ -65,8 +60,8 @@ pub(crate) struct Columns {
     #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
     categories: Vec<String>,
     /// Fill empty cells in instead of refusing them
-    #[arg(long, value_enum, conflicts_with = "drop_missing")]
-    impute: Option<Impute>,
+    #[arg(long, value_parser = listed::words::<Missing>(FILLINGS), conflicts_with = "drop_missing")]
+    impute: Option<Missing>,
     /// Leave rows with empty cells out
     #[arg(long)]
     drop_missing: bool,
@@ -74,13 +69,7 @@ pub(crate) struct Columns {
 
 impl Columns {
     pub(crate) fn missing(&self) -> Missing {
-        match (self.impute, self.drop_missing) {
-            (Some(Impute::Mean), _) => Missing::Mean,
-            (Some(Impute::Median), _) => Missing::Median,
-            (Some(Impute::Zero), _) => Missing::Zero,
-            (None, true) => Missing::Drop,
-            (None, false) => Missing::Refuse,
-        }
+        self.impute.unwrap_or(if self.drop_missing { Missing::Drop } else { Missing::Refuse })
     }
 
     pub(crate) fn open(

@@ -1,20 +1,21 @@
 //! Values of options: numbers as people write them.
 
+use std::ops::RangeInclusive;
+
 /// Parses a count of at least 1.
 pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
-    parse_up_to(text, 1 << 30)
+    parse_within(text, 1..=1 << 30)
 }
 
 /// Parses a number of threads.
 pub(crate) fn parse_threads(text: &str) -> Result<usize, String> {
-    parse_up_to(text, 1 << 16)
+    parse_within(text, 1..=1 << 16)
 }
 
-fn parse_up_to(text: &str, most: usize) -> Result<usize, String> {
-    match text.parse::<usize>() {
-        Ok(n) if (1..=most).contains(&n) => Ok(n),
-        _ => Err(format!("expected a whole number from 1 to {most}, got {text:?}")),
-    }
+/// Parses a whole number of a range.
+pub(crate) fn parse_within(text: &str, range: RangeInclusive<usize>) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|n| range.contains(n));
+    number.ok_or_else(|| format!("expected a whole number from {} to {}, got {text:?}", range.start(), range.end()))
 }
 
 /// Parses a number of bytes: `500000`, `512MB`, `1.5GiB`.
@@ -38,20 +39,19 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     if (1.0..1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
 }
 
+fn parse_finite(text: &str, expected: &str, fits: fn(f64) -> bool) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|v: &f64| v.is_finite() && fits(*v));
+    number.ok_or_else(|| format!("expected {expected}, got {text:?}"))
+}
+
 /// Parses a positive number.
 pub(crate) fn parse_positive(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(v) if v > 0.0 && v.is_finite() => Ok(v),
-        _ => Err(format!("expected a positive number, got {text:?}")),
-    }
+    parse_finite(text, "a positive number", |v| v > 0.0)
 }
 
 /// Parses a number that is 0 or more.
 pub(crate) fn parse_non_negative(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(v) if v >= 0.0 && v.is_finite() => Ok(v),
-        _ => Err(format!("expected a number that is 0 or more, got {text:?}")),
-    }
+    parse_finite(text, "a number that is 0 or more", |v| v >= 0.0)
 }
 
 /// Parses the number of a seed.

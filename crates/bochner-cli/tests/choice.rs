@@ -6,12 +6,8 @@ use common::Folder;
 use std::fmt::Write;
 use std::path::Path;
 
-/// A sequence without structure, from 0 to 1.
 fn noise(i: usize, j: usize) -> f64 {
-    let mut z = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (j as u64 + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (z >> 11) as f64 / (1u64 << 53) as f64
+    common::noise(i, j + 1)
 }
 
 /// `y` is a smooth function of four numbers: long length scales suit it, at which few Maclaurin features are exact.
@@ -42,8 +38,7 @@ fn predicted(folder: &Folder, model: &str, data: &str) -> String {
 
 #[test]
 fn the_map_with_the_least_predicted_error_is_chosen_unless_it_loses_on_rows_held_out() {
-    let folder = Folder::new("choice-map");
-    folder.write("smooth.csv", smooth(400));
+    let folder = Folder::with("choice-map", "smooth.csv", smooth(400));
     let fit = ["fit", "smooth.csv", "--target", "y"];
     let told = folder.json(&fit);
     // Maclaurin features have the smaller predicted error and are tried; held-out rows have the last word.
@@ -78,8 +73,7 @@ fn the_map_with_the_least_predicted_error_is_chosen_unless_it_loses_on_rows_held
 
 #[test]
 fn a_map_that_is_named_stays() {
-    let folder = Folder::new("choice-named");
-    folder.write("smooth.csv", smooth(300));
+    let folder = Folder::with("choice-named", "smooth.csv", smooth(300));
     for more in [&["--map", "fourier"][..], &["--set", "projection=gaussian"], &["--kernel", "matern"]] {
         let told = folder.json(&[&["fit", "smooth.csv", "--target", "y", "--features", "64"], more].concat());
         assert_eq!(
@@ -118,8 +112,7 @@ fn every_family_takes_the_map_that_was_chosen() {
 
 #[test]
 fn length_scales_are_said_as_multiples_of_the_median_distance() {
-    let folder = Folder::new("choice-scale");
-    folder.write("smooth.csv", smooth(200));
+    let folder = Folder::with("choice-scale", "smooth.csv", smooth(200));
     let fit = ["fit", "smooth.csv", "--target", "y", "--features", "64"];
     let told = folder.json(&fit);
     let factor = told["map"]["length_scale"].as_f64().unwrap() / told["median_distance"].as_f64().unwrap();
@@ -138,8 +131,7 @@ fn length_scales_are_said_as_multiples_of_the_median_distance() {
 
 #[test]
 fn rows_that_are_mostly_equal_have_a_length_scale_of_those_that_differ() {
-    let folder = Folder::new("choice-equal");
-    folder.write("words.csv", words(200));
+    let folder = Folder::with("choice-equal", "words.csv", words(200));
     let told = folder.json(&["fit", "words.csv", "--target", "weight"]);
     assert!(told["figures"][0]["value"].as_f64().unwrap() > 0.9, "{told:#}");
     folder.good(&["fit", "words.csv", "--target", "weight", "--length-scale", "median"]);
@@ -169,8 +161,7 @@ fn a_candidate_that_cannot_be_solved_does_not_end_the_choice() {
 
 #[test]
 fn a_projection_has_no_more_features_than_rows_have_columns() {
-    let folder = Folder::new("choice-projection");
-    folder.write("smooth.csv", smooth(120));
+    let folder = Folder::with("choice-projection", "smooth.csv", smooth(120));
     for (more, features) in [(&[][..], 4), (&["--features", "256"], 4), (&["--features", "3"], 3)] {
         let fit = [&["fit", "smooth.csv", "--target", "y", "--map", "ortho_projection"], more].concat();
         let told = folder.json(&fit);
@@ -185,8 +176,7 @@ fn a_projection_has_no_more_features_than_rows_have_columns() {
 
 #[test]
 fn the_reason_for_a_number_of_features_is_about_the_number_chosen() {
-    let folder = Folder::new("choice-reason");
-    folder.write("smooth.csv", smooth(400));
+    let folder = Folder::with("choice-reason", "smooth.csv", smooth(400));
     for seed in ["0", "1", "2", "3", "4"] {
         let told = folder.json(&["fit", "smooth.csv", "--target", "y", "--seed", seed]);
         let (limit, features) = (told["limit"].as_str().unwrap(), told["features"].as_u64().unwrap());
@@ -200,8 +190,7 @@ fn the_reason_for_a_number_of_features_is_about_the_number_chosen() {
 
 #[test]
 fn parameters_that_make_the_kernel_are_said() {
-    let folder = Folder::new("choice-parameters");
-    folder.write("smooth.csv", smooth(120));
+    let folder = Folder::with("choice-parameters", "smooth.csv", smooth(120));
     for (more, words) in [
         (&["--map", "polynomial"][..], "polynomial sketches (degree 2, gamma 1, coef0 0)"),
         (&["--kernel", "polynomial", "--set", "coef0=1"], "polynomial sketches (degree 2, gamma 1, coef0 1)"),
@@ -227,8 +216,7 @@ fn parameters_that_make_the_kernel_are_said() {
 /// Of centred rows, even functions and polynomials without lower degrees learn no slope.
 #[test]
 fn lower_degrees_are_tried_where_only_a_kernel_is_named() {
-    let folder = Folder::new("choice-degrees");
-    folder.write("smooth.csv", smooth(120));
+    let folder = Folder::with("choice-degrees", "smooth.csv", smooth(120));
     let slope = smooth(300).lines().skip(1).fold(String::from("a,b,y\n"), |text, line| {
         let cells: Vec<f64> = line.split(',').map(|cell| cell.parse().unwrap()).collect();
         format!("{text}{},{},{}\n", cells[0], cells[1], 2.0 * cells[0] - cells[1] + 0.01 * cells[2])
@@ -254,8 +242,7 @@ fn lower_degrees_are_tried_where_only_a_kernel_is_named() {
 
 #[test]
 fn a_sentence_names_the_option_that_is_to_blame() {
-    let folder = Folder::new("choice-options");
-    folder.write("smooth.csv", smooth(60));
+    let folder = Folder::with("choice-options", "smooth.csv", smooth(60));
     let expected = "must be a positive finite number, a list of positive finite numbers or median";
     for (more, parts) in [
         (&["--length-scale", "abc"][..], &["--length-scale abc: ", expected][..]),

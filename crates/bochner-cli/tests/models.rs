@@ -2,19 +2,11 @@
 
 mod common;
 
-use common::Folder;
+use common::{Folder, arguments, noise};
 use resvg::tiny_skia::{Pixmap, PremultipliedColorU8};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-
-/// A sequence without structure, from 0 to 1.
-fn noise(i: usize, j: usize) -> f64 {
-    let mut z = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (j as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (z >> 11) as f64 / (1u64 << 53) as f64
-}
 
 /// A table with a name, a category and two numbers; the price is a curved function of them.
 fn houses(rows: usize) -> String {
@@ -63,8 +55,7 @@ fn field(rows: usize, of: fn(f64, f64) -> [f64; 2]) -> String {
 
 #[test]
 fn a_table_and_a_target_are_enough_for_a_good_regression() {
-    let folder = Folder::new("models-houses");
-    folder.write("houses.csv", houses(3000));
+    let folder = Folder::with("models-houses", "houses.csv", houses(3000));
     let told = folder.good(&["fit", "houses.csv", "--target", "price", "--drop", "name", "--report", "page.html"]);
     for words in [
         "regression, because price holds numbers",
@@ -104,8 +95,7 @@ fn a_table_and_a_target_are_enough_for_a_good_regression() {
 
 #[test]
 fn words_are_classes_and_come_back_as_words() {
-    let folder = Folder::new("models-rings");
-    folder.write("rings.csv", rings(1000));
+    let folder = Folder::with("models-rings", "rings.csv", rings(1000));
     let told = folder.good(&["fit", "rings.csv", "--target", "ring", "--out", "m.bochner"]);
     assert!(told.contains("classification, because ring holds 2 different words"), "{told}");
     assert!(told.contains("accuracy"), "{told}");
@@ -146,8 +136,7 @@ fn whole_numbers_are_classes_unless_the_user_says_otherwise() {
 
 #[test]
 fn same_seed_same_bytes_on_any_number_of_threads_and_another_seed_differs() {
-    let folder = Folder::new("models-threads");
-    folder.write("rings.csv", rings(700));
+    let folder = Folder::with("models-threads", "rings.csv", rings(700));
     let model = |name: &str, more: &[&str]| {
         folder.good(&[&["fit", "rings.csv", "--target", "ring", "--out", name][..], more].concat());
         std::fs::read(folder.path(name)).unwrap()
@@ -201,8 +190,7 @@ fn empty_cells_are_refused_with_their_place_or_filled_in() {
 
 #[test]
 fn requests_that_make_no_sense_are_told_in_one_sentence() {
-    let folder = Folder::new("models-nonsense");
-    folder.write("t.csv", houses(100));
+    let folder = Folder::with("models-nonsense", "t.csv", houses(100));
     folder.write("same.csv", "x,y\n1,a\n2,a\n3,a\n");
     for (arguments, part) in [
         (&["fit", "t.csv"][..], "which column is to be predicted? Say --target COLUMN"),
@@ -238,8 +226,7 @@ fn requests_that_make_no_sense_are_told_in_one_sentence() {
 /// The data files do not exist: had the program looked at one, it would say so.
 #[test]
 fn outputs_whose_folder_is_missing_are_refused_before_anything_is_read() {
-    let folder = Folder::new("models-outputs");
-    folder.write("file", "");
+    let folder = Folder::with("models-outputs", "file", "");
     let fit = ["fit", "none.csv", "--target", "y"];
     for (arguments, part) in [
         (
@@ -266,8 +253,7 @@ fn outputs_whose_folder_is_missing_are_refused_before_anything_is_read() {
 
 #[test]
 fn a_file_with_fewer_than_two_rows_is_named_with_what_was_expected() {
-    let folder = Folder::new("models-few");
-    folder.write("one.csv", "x,z,y\n1,2,3\n");
+    let folder = Folder::with("models-few", "one.csv", "x,z,y\n1,2,3\n");
     folder.write("none.csv", "x,z,y\n");
     for command in
         [&["fit", "FILE", "--target", "y"][..], &["transform", "FILE"], &["compare", "FILE"], &["plan", "FILE"]]
@@ -308,8 +294,7 @@ fn a_constant_target_is_refused_with_its_value_unless_it_is_one_component_of_a_f
 /// Prices are a smooth function of area and age: whatever the kernel, far more than half of their variance is explained.
 #[test]
 fn every_kernel_can_be_named_and_learns() {
-    let folder = Folder::new("models-kernels");
-    folder.write("houses.csv", houses(400));
+    let folder = Folder::with("models-kernels", "houses.csv", houses(400));
     for (kernel, map) in [
         ("gaussian", "fourier"),
         ("laplacian", "fourier"),
@@ -332,8 +317,7 @@ fn every_kernel_can_be_named_and_learns() {
 
 #[test]
 fn a_memory_budget_is_kept_or_the_error_says_what_would_fit() {
-    let folder = Folder::new("models-memory");
-    folder.write("rings.csv", rings(400));
+    let folder = Folder::with("models-memory", "rings.csv", rings(400));
     let message = folder.bad(&[
         "fit",
         "rings.csv",
@@ -391,10 +375,11 @@ const KINDS: [(&str, &[&str]); 9] = [
 ];
 
 /// The files that [`KINDS`] are fitted to.
-fn small_data(folder: &Folder, rows: usize) {
-    folder.write("houses.csv", houses(rows));
+fn small_data(name: &str, rows: usize) -> Folder {
+    let folder = Folder::with(name, "houses.csv", houses(rows));
     folder.write("rings.csv", rings(rows));
     folder.write("field.csv", field(rows, gradient));
+    folder
 }
 
 /// Fits a small model of a kind.
@@ -411,12 +396,10 @@ fn small_model(folder: &Folder, kind: &str, more: &[&str]) -> Vec<u8> {
 /// A file in which any byte differs is refused, and so is one that was cut: whatever the kind of model.
 #[test]
 fn a_damaged_model_is_refused_whichever_byte_it_is_and_whatever_the_model() {
-    let folder = Folder::new("models-damage");
-    small_data(&folder, 60);
+    let folder = small_data("models-damage", 60);
     for (kind, _) in KINDS {
         let bytes = small_model(&folder, kind, &[]);
-        let stored = bochner::persist::Stored::from_bytes(&bytes).unwrap();
-        assert_eq!(stored.header.kind, kind);
+        assert_eq!(bochner::persist::Stored::from_bytes(&bytes).unwrap().header.kind, kind);
         // Long files are damaged at every seventh byte.
         let step = if bytes.len() > 8000 { 7 } else { 1 };
         for at in (0..bytes.len()).step_by(step) {
@@ -441,8 +424,7 @@ fn a_damaged_model_is_refused_whichever_byte_it_is_and_whatever_the_model() {
 
 #[test]
 fn an_empty_model_and_one_of_a_later_format_are_refused() {
-    let folder = Folder::new("models-formats");
-    folder.write("rings.csv", rings(60));
+    let folder = Folder::with("models-formats", "rings.csv", rings(60));
     let bytes = small_model(&folder, "ridge_classifier", &[]);
     folder.write("empty", "");
     assert!(folder.bad(&["inspect", "empty"]).contains("empty is not a model file of bochner: it is empty"));
@@ -457,8 +439,7 @@ fn an_empty_model_and_one_of_a_later_format_are_refused() {
 /// A header that was changed by someone who also mended the hash: parts that do not fit together are refused.
 #[test]
 fn a_forged_model_whose_parts_do_not_fit_is_refused() {
-    let folder = Folder::new("models-forged");
-    small_data(&folder, 60);
+    let folder = small_data("models-forged", 60);
     for (kind, _) in KINDS {
         let bytes = small_model(&folder, kind, &[]);
         let stored = bochner::persist::Stored::from_bytes(&bytes).unwrap();
@@ -490,8 +471,7 @@ fn a_forged_model_whose_parts_do_not_fit_is_refused() {
 
 #[test]
 fn transform_writes_the_features_a_model_sees_and_streams_them() {
-    let folder = Folder::new("models-transform");
-    folder.write("rings.csv", rings(1500));
+    let folder = Folder::with("models-transform", "rings.csv", rings(1500));
     folder.good(&["fit", "rings.csv", "--target", "ring", "--features", "32", "--out", "m.bochner"]);
     let told = folder.good(&["transform", "rings.csv", "--model", "m.bochner", "--out", "f.npy"]);
     assert!(told.contains("1,500 rows of 32"), "{told}");
@@ -541,8 +521,7 @@ fn killed_and_resumed(folder: &Folder, arguments: &[&str], mut wait: u64) -> usi
 #[cfg(unix)]
 #[test]
 fn every_model_that_is_killed_and_resumed_ends_with_the_same_bytes() {
-    let folder = Folder::new("models-killed-kinds");
-    small_data(&folder, 12_000);
+    let folder = small_data("models-killed-kinds", 12_000);
     let common = ["--length-scale", "1", "--features", "64", "--checkpoint", "state", "--checkpoint-every", "0"];
     let kinds =
         ["gp_regressor", "gp_classifier", "operator_ridge", "svm", "svi_classifier"].map(|kind| (kind, &[][..]));
@@ -574,22 +553,8 @@ fn left_of(folder: &Folder, start: &str) -> Vec<String> {
 
 #[test]
 fn a_checkpoint_that_is_there_is_never_replaced_by_another_fit() {
-    let folder = Folder::new("models-checkpoint-there");
-    folder.write("rings.csv", rings(300));
-    let fit = [
-        "fit",
-        "rings.csv",
-        "--target",
-        "ring",
-        "--features",
-        "16",
-        "--length-scale",
-        "1",
-        "--alpha",
-        "1",
-        "--checkpoint",
-        "state",
-    ];
+    let folder = Folder::with("models-checkpoint-there", "rings.csv", rings(300));
+    let fit = arguments("fit rings.csv --target ring --features 16 --length-scale 1 --alpha 1 --checkpoint state");
     folder.write("state", "notes of another kind\n");
     let output = folder.run(&fit);
     assert_eq!(output.status.code(), Some(2));
@@ -614,8 +579,7 @@ fn a_checkpoint_that_is_there_is_never_replaced_by_another_fit() {
 
 #[test]
 fn files_that_are_not_models_are_told_from_damaged_ones() {
-    let folder = Folder::new("models-not-models");
-    folder.write("rings.csv", rings(300));
+    let folder = Folder::with("models-not-models", "rings.csv", rings(300));
     folder.write("empty", "");
     folder.write("noise", [0xff; 200]);
     folder.write("rows.npy", b"\x93NUMPY\x01\x00");
@@ -642,8 +606,7 @@ fn files_that_are_not_models_are_told_from_damaged_ones() {
 
 #[test]
 fn features_that_are_not_finite_are_blamed_on_the_parameters_of_the_map() {
-    let folder = Folder::new("models-not-finite");
-    folder.write("houses.csv", houses(100));
+    let folder = Folder::with("models-not-finite", "houses.csv", houses(100));
     let columns = ["--columns", "area,age"];
     for options in [&["--length-scale", "1e-300"][..], &["--kernel", "matern", "--set", "nu=0.01"]] {
         let fit = ["fit", "houses.csv", "--target", "price"];
@@ -672,8 +635,7 @@ fn features_that_are_not_finite_are_blamed_on_the_parameters_of_the_map() {
 
 #[test]
 fn scores_are_told_to_programs() {
-    let folder = Folder::new("models-scores");
-    folder.write("rings.csv", rings(400));
+    let folder = Folder::with("models-scores", "rings.csv", rings(400));
     folder.good(&["fit", "rings.csv", "--target", "ring", "--features", "64", "--length-scale", "1", "--alpha", "0.1"]);
     let score = ["predict", "rings.bochner", "rings.csv", "--score", "--json"];
     for (more, file) in [(&[][..], serde_json::Value::Null), (&["--out", "p.csv"], "p.csv".into())] {
@@ -689,26 +651,10 @@ fn scores_are_told_to_programs() {
 #[cfg(unix)]
 #[test]
 fn a_fit_that_is_killed_and_resumed_ends_with_the_same_bytes() {
-    let folder = Folder::new("models-killed");
-    folder.write("houses.csv", houses(30_000));
-    let common = [
-        "fit",
-        "houses.csv",
-        "--target",
-        "price",
-        "--drop",
-        "name",
-        "--features",
-        "256",
-        "--length-scale",
-        "2",
-        "--alpha",
-        "0.1",
-        "--checkpoint",
-        "state",
-        "--checkpoint-every",
-        "0",
-    ];
+    let folder = Folder::with("models-killed", "houses.csv", houses(30_000));
+    let common = arguments(
+        "fit houses.csv --target price --drop name --features 256 --length-scale 2 --alpha 0.1 --checkpoint state --checkpoint-every 0",
+    );
     folder.good(&[&common[..], &["--out", "peace.bochner"]].concat());
     assert!(!folder.path("state").exists(), "a finished fit needs no checkpoint");
     let kills = killed_and_resumed(&folder, &common, 20);
@@ -724,26 +670,11 @@ fn a_fit_that_is_killed_and_resumed_ends_with_the_same_bytes() {
 #[cfg(unix)]
 #[test]
 fn a_checkpoint_belongs_to_one_request() {
-    let folder = Folder::new("models-interrupted");
-    folder.write("houses.csv", houses(60_000));
+    let folder = Folder::with("models-interrupted", "houses.csv", houses(60_000));
     let fit = |alpha: &str, more: &[&str]| {
-        let common = [
-            "fit",
-            "houses.csv",
-            "--target",
-            "price",
-            "--drop",
-            "name",
-            "--features",
-            "512",
-            "--length-scale",
-            "2",
-            "--checkpoint",
-            "state",
-            "--checkpoint-every",
-            "0",
-            "--alpha",
-        ];
+        let common = arguments(
+            "fit houses.csv --target price --drop name --features 512 --length-scale 2 --checkpoint state --checkpoint-every 0 --alpha",
+        );
         let mut command = Command::new(env!("CARGO_BIN_EXE_bochner"));
         command.args(common).arg(alpha).args(more).current_dir(&folder.0).stdout(std::process::Stdio::null());
         command
@@ -770,8 +701,7 @@ fn same(folder: &Folder, a: &str, b: &str) -> bool {
 
 #[test]
 fn gaussian_processes_say_how_sure_they_are() {
-    let folder = Folder::new("models-processes");
-    folder.write("houses.csv", houses(1500));
+    let folder = Folder::with("models-processes", "houses.csv", houses(1500));
     let common = ["fit", "houses.csv", "--target", "price", "--drop", "name", "--features", "256", "--model", "gp"];
     folder.good(&common);
     let csv = folder.good(&["predict", "houses.bochner", "houses.csv", "--std"]);
@@ -799,8 +729,7 @@ fn gaussian_processes_say_how_sure_they_are() {
 
 #[test]
 fn the_alpha_of_a_process_for_classes_is_chosen_by_the_likelihood_of_held_out_labels() {
-    let folder = Folder::new("models-alpha");
-    folder.write("rings.csv", rings(600));
+    let folder = Folder::with("models-alpha", "rings.csv", rings(600));
     let fit = ["fit", "rings.csv", "--target", "ring", "--features", "64", "--model", "gp"];
     let told = folder.good(&fit);
     assert!(told.contains("  alpha ") && told.contains("mean negative log likelihood"), "{told}");
@@ -812,8 +741,7 @@ fn the_alpha_of_a_process_for_classes_is_chosen_by_the_likelihood_of_held_out_la
 
 #[test]
 fn a_vector_field_is_fitted_with_the_kernel_of_its_kind_and_drawn() {
-    let folder = Folder::new("models-fields");
-    folder.write("gradient.csv", field(500, gradient));
+    let folder = Folder::with("models-fields", "gradient.csv", field(500, gradient));
     folder.write("turned.csv", field(500, turned));
     let loss = |file: &str, kernel: &str| -> f64 {
         let fit = ["fit", file, "--target", "u,v", "--kernel", kernel, "--features", "128", "--json"];
@@ -916,8 +844,7 @@ fn a_local_process_follows_what_changes_over_short_distances() {
 
 #[test]
 fn exact_machines_and_variational_processes_tell_the_rings_apart() {
-    let folder = Folder::new("models-others");
-    folder.write("rings.csv", rings(600));
+    let folder = Folder::with("models-others", "rings.csv", rings(600));
     folder.write("new.csv", "x,y\n1.1,0\n0,-2.1\n-0.8,0.8\n");
     let expected = "ring\ninner\nouter\ninner\n";
     let told = folder.good(&["fit", "rings.csv", "--target", "ring", "--model", "kernel-svm"]);
@@ -1010,8 +937,7 @@ fn exact_models_of_the_python_package_predict_and_are_explained() {
 
 #[test]
 fn features_and_predictions_go_to_parquet_files_as_to_arrays() {
-    let folder = Folder::new("models-parquet");
-    folder.write("rings.csv", rings(300));
+    let folder = Folder::with("models-parquet", "rings.csv", rings(300));
     let transform = ["transform", "rings.csv", "--drop", "ring", "--features", "5", "--out"];
     folder.good(&[&transform[..], &["f.parquet"]].concat());
     folder.good(&[&transform[..], &["f.npy"]].concat());
@@ -1066,8 +992,7 @@ fn gaps_in_arrays_are_filled_in_on_request_and_again_in_new_rows() {
 
 #[test]
 fn a_support_vector_machine_separates_the_rings() {
-    let folder = Folder::new("models-machine");
-    folder.write("rings.csv", rings(600));
+    let folder = Folder::with("models-machine", "rings.csv", rings(600));
     folder.good(&["fit", "rings.csv", "--target", "ring", "--features", "64", "--model", "svm"]);
     folder.write("new.csv", "x,y\n1.1,0\n0,-2.1\n-0.8,0.8\n");
     assert_eq!(folder.good(&["predict", "rings.bochner", "new.csv"]), "ring\ninner\nouter\ninner\n");
@@ -1093,8 +1018,7 @@ fn the_memory_that_an_error_asks_for_is_enough() {
 
 #[test]
 fn a_map_with_fewer_features_than_were_asked_for_is_fitted_and_read_again() {
-    let folder = Folder::new("models-fewer");
-    folder.write("houses.csv", houses(300));
+    let folder = Folder::with("models-fewer", "houses.csv", houses(300));
     for more in [&[][..], &["--features", "200"]] {
         let common = ["fit", "houses.csv", "--target", "price", "--drop", "name", "--map", "ortho_projection"];
         folder.good(&[&common[..], more].concat());

@@ -1,5 +1,10 @@
 //! What a long fit has learned so far, in one file that is replaced whole: which choices, and, for models that are fitted
 //! from them, sums over rows and how many rows.
+//!
+//! ```
+//! use bochner_table::checkpoint::Checkpoint;
+//! assert!(Checkpoint::check_new("there-is-none.checkpoint".as_ref()).is_ok());
+//! ```
 
 use crate::choose::Choice;
 use crate::failure::{Failure, Outcome};

@@ -1,4 +1,9 @@
 //! Why a command ended without success, and the exit code that says so.
+//!
+//! ```
+//! use bochner_table::failure::Failure;
+//! assert_eq!(Failure::Usage("--target: there is no such column".into()).exit_code(), 2);
+//! ```
 
 use bochner::words;
 use std::fmt;
@@ -21,6 +26,7 @@ pub enum Failure {
 pub type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
+    /// What the program ends with.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage(_) => 2,

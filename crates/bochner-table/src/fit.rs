@@ -1,4 +1,11 @@
 //! From a file and a request to a model and its verdict: scanning, choosing, fitting, judging.
+//!
+//! ```
+//! use bochner_table::fit::{Request, models};
+//! assert!(models().any(|model| model.option == "gp"));
+//! let nonsense = Request { model: Some("crystal-ball".into()), ..Request::default() };
+//! assert!(nonsense.largest().unwrap_err().to_string().contains("there is no such model"));
+//! ```
 
 use crate::checkpoint::{Checkpoint, hash};
 use crate::choose::{self, Choice, Constraints, Folds};
@@ -306,10 +313,7 @@ fn train<R: Element>(
     watch: &dyn Watch,
 ) -> Outcome<Trained> {
     let seed = Seed::new(request.seed);
-    let progress = watch.reading(data.input(), "looking at the rows")?;
-    let sample_bytes = request.memory.map_or(1 << 27, |memory| memory / 8);
-    let scan = pipeline::scan(data, seed, sample_bytes, || progress.read())?;
-    drop(progress);
+    let scan = pipeline::scan(data, seed, request.memory.map_or(1 << 27, |memory| memory / 8), watch)?;
     scan.check_rows(data)?;
     let is_operator = family.needs == Needs::Operator;
     let (recognised, reason) = match is_operator {
@@ -382,8 +386,8 @@ fn train<R: Element>(
         seed,
     };
     let progress = watch.reading(data.input(), "training")?;
-    let seen = || progress.read();
-    let mut source = Prepared::new(data, &pipeline, scan.rows, &left_out, &seen);
+    let total = scan.rows - split.scored;
+    let mut source = Prepared { data, pipeline: &pipeline, left_out: &left_out, skip: 0, total, progress: &*progress };
     let scored = Part::<R>::of(&pipeline, &scan.sample, 0..split.scored)?;
     let (without, with) = match from_sums {
         true => sum_up(&job, &mut source, sums, &scored, &mut checkpoint, &choice)?,
@@ -503,7 +507,7 @@ fn sum_up<R: Element>(
         checkpoint.save(Some(&sums), choice)?;
     }
     drop(resumed);
-    source.skip = usize::try_from(sums.count()).unwrap_or(usize::MAX).min(source.len());
+    source.skip = usize::try_from(sums.count()).unwrap_or(usize::MAX).min(source.total);
     let ended = sums.read(source, &mut job.context()?, &mut |sums| {
         checkpoint.now_and_then(sums, choice).map_err(pipeline::stopped)
     });

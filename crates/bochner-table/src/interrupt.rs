@@ -1,4 +1,9 @@
 //! A clean stop: long work asks [`check`] between steps and stops cleanly; unfinished files never get their name.
+//!
+//! ```
+//! use bochner_table::interrupt;
+//! assert!(interrupt::check().is_ok()); // until somebody calls interrupt::request()
+//! ```
 
 use crate::failure::{Failure, Outcome};
 use std::path::{Path, PathBuf};

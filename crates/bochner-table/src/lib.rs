@@ -31,6 +31,8 @@
 //! # Ok::<(), bochner_table::failure::Failure>(())
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod checkpoint;
 pub mod choose;
 pub mod failure;

@@ -1,5 +1,12 @@
 //! A map or a kernel by words: its name, the parameters most people set, and any other by its name. What there is, and what
 //! it may be, the [`bochner::catalogue`] knows.
+//!
+//! ```
+//! use bochner_table::map_request::settings;
+//! let set = settings(&["degree=3".into()])?;
+//! assert_eq!((set[0].0.as_str(), set[0].1.number()), ("degree", Some(3.0)));
+//! # Ok::<(), bochner_table::failure::Failure>(())
+//! ```
 
 use crate::failure::{Failure, Outcome};
 use crate::pipeline::Preparation;
@@ -32,19 +39,17 @@ pub(crate) struct Described {
     pub(crate) scale: Option<Value>,
 }
 
-/// What centred rows may need besides the catalogue's defaults: even functions, and polynomials without lower degrees, learn
-/// no slope from them. [`fit`](crate::fit) tries both where nobody has set one of these parameters.
-const LOWER_DEGREES: [(&str, &[(&str, Value)]); 2] = [
-    ("polynomial", &[("degree", Value::Whole(3)), ("coef0", Value::Real(1.0))]),
-    ("optical", &[("bias", Value::Real(1.0))]),
-];
-
 /// What is wrong with an option, in a sentence that begins with it.
-fn blamed(option: impl std::fmt::Display) -> impl FnOnce(Error) -> Failure {
+pub(crate) fn blamed(option: impl std::fmt::Display) -> impl FnOnce(Error) -> Failure {
     move |error| match error {
         Error::Unsupported { reason, .. } => Failure::Usage(format!("{option}: {reason}")),
         other => Failure::Usage(format!("{option}: {other}")),
     }
+}
+
+/// Settings as the catalogue takes them.
+pub(crate) fn borrowed(given: &[(String, Value)]) -> Vec<(&str, Value)> {
+    given.iter().map(|(name, value)| (name.as_str(), value.clone())).collect()
 }
 
 /// Names of kernels, those with matrices as values last.
@@ -94,24 +99,19 @@ impl MapRequest {
         )))
     }
 
-    /// The kernel asked for.
-    pub fn kernel(&self) -> Option<&str> {
-        self.kernel.as_deref()
-    }
-
     /// The operator-valued kernel asked for.
     pub(crate) fn operator_kernel(&self) -> Option<&str> {
-        self.kernel().filter(|kernel| is_operator(kernel))
+        self.kernel.as_deref().filter(|kernel| is_operator(kernel))
     }
 
     /// Whether the map is for the program to choose: nothing was said that only one map understands.
     pub(crate) fn any_map(&self) -> bool {
-        self.map.is_none() && matches!(self.kernel(), None | Some("gaussian")) && self.set.is_empty()
+        self.map.is_none() && matches!(self.kernel.as_deref(), None | Some("gaussian")) && self.set.is_empty()
     }
 
     /// What is done to rows first, with what the kernel asks for: spherical features are ones of rows of length one.
     pub(crate) fn preparation(&self, asked: Preparation) -> Outcome<Preparation> {
-        match (self.map.as_deref(), self.kernel()) {
+        match (self.map.as_deref(), self.kernel.as_deref()) {
             (_, Some("spherical")) => asked.of_sphere(),
             (Some("spherical"), _) if asked == Preparation::Auto => Ok(Preparation::Unit),
             _ => Ok(asked),
@@ -121,7 +121,7 @@ impl MapRequest {
     /// Refuses what a machine that compares rows by an exact kernel has no use for.
     pub(crate) fn check_exact(&self) -> Outcome {
         let known = Spec::for_kernel("gaussian")?.entry().parameter("kernel")?.domain.words();
-        if let Some(kernel) = self.kernel().filter(|kernel| !known.contains(kernel)) {
+        if let Some(kernel) = self.kernel.as_deref().filter(|kernel| !known.contains(kernel)) {
             let known = known.join(", ");
             return Err(Failure::Usage(format!("--kernel {kernel}: --model kernel-svm has {known}")));
         }
@@ -135,7 +135,7 @@ impl MapRequest {
 
     /// Refuses kernels whose values are numbers, where those with matrices as values are needed.
     pub(crate) fn check_operator(&self) -> Outcome {
-        match self.kernel().filter(|kernel| !is_operator(kernel)) {
+        match self.kernel.as_deref().filter(|kernel| !is_operator(kernel)) {
             None => Ok(()),
             Some(kernel) => {
                 let known: Vec<&str> = catalogue::operator_kernels().map(|entry| entry.name).collect();
@@ -210,13 +210,14 @@ impl MapRequest {
         })
     }
 
-    /// The same map with the parameters of [`LOWER_DEGREES`], where only its kernel was named.
+    /// The same map with [lower degrees](bochner::feature::MapKind::LOWER_DEGREES), to be tried too where only its kernel was
+    /// named and none of their parameters set.
     pub(crate) fn with_lower_degrees(&self, spec: &Spec) -> Result<Option<Spec>> {
-        let set: Vec<&str> = self.set.iter().filter_map(|pair| Some(pair.split_once('=')?.0)).collect();
-        let unset = |parameters: &[(&str, Value)]| parameters.iter().all(|(name, _)| !set.contains(name));
-        let found =
-            LOWER_DEGREES.iter().find(|(kernel, parameters)| self.kernel() == Some(kernel) && unset(parameters));
-        let Some((_, parameters)) = found.filter(|_| self.map.is_none()) else { return Ok(None) };
+        let parameters = spec.lower_degrees();
+        let set = |name: &str| self.set.iter().any(|pair| pair.split_once('=').is_some_and(|(known, _)| known == name));
+        if self.map.is_some() || parameters.is_empty() || parameters.iter().any(|(name, _)| set(name)) {
+            return Ok(None);
+        }
         parameters.iter().try_fold(spec.clone(), |spec, (name, value)| spec.with(name, value.clone())).map(Some)
     }
 
@@ -237,7 +238,7 @@ impl MapRequest {
         for (name, value) in drawn {
             features = features.with(&name, value.clone()).map_err(blamed(format!("--set {name}={value}")))?;
         }
-        let mut request = OperatorRequest::new(self.kernel().unwrap_or("decomposable"), own, covariance)?;
+        let mut request = OperatorRequest::new(self.kernel.as_deref().unwrap_or("decomposable"), own, covariance)?;
         if let Spec::Fourier(spec) = features {
             (request.projection, request.seed) = (spec.projection, spec.seed);
         }
@@ -324,8 +325,8 @@ impl OperatorRequest {
     /// # Errors
     /// A length scale that is not positive, and parameters that do not go together.
     pub fn kernel(&self, length_scale: f64) -> Outcome<OperatorKernel> {
-        let given = self.given.iter().map(|(name, value)| (name.as_str(), value.clone()));
-        let given: Vec<_> = given.chain([("length_scale", length_scale.into())]).collect();
+        let mut given = borrowed(&self.given);
+        given.push(("length_scale", length_scale.into()));
         OperatorKernel::named(self.entry.name, &given, || Ok(self.related.clone()))
             .map_err(blamed(format!("--kernel {}", self.entry.name)))
     }

@@ -1,4 +1,10 @@
 //! A model with what is done to the columns of a table before it sees them.
+//!
+//! ```
+//! use bochner_table::model::TableModel;
+//! let refusal = TableModel::load("there-is-none.bochner").unwrap_err().to_string();
+//! assert_eq!(refusal, "there-is-none.bochner: there is no such file");
+//! ```
 
 use crate::failure::{Failure, Outcome};
 use crate::pipeline::Pipeline;
@@ -156,7 +162,8 @@ impl TableModel {
         self.model.probabilities(self.prepared(rows)?.view())
     }
 
-    fn prepared(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+    /// Rows as the model sees them.
+    pub(crate) fn prepared(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         let mut rows = rows.to_owned();
         self.pipeline.iter().try_for_each(|pipeline| pipeline.apply(rows.view_mut()))?;
         Ok(rows)

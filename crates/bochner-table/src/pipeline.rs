@@ -1,7 +1,13 @@
 //! From the cells of a file to the rows of a model: columns, steps, classes. Stored in the model and done again to new rows.
+//!
+//! ```
+//! use bochner_table::pipeline::Preparation;
+//! assert_eq!(Preparation::Auto.of_sphere()?, Preparation::Unit);
+//! # Ok::<(), bochner_table::failure::Failure>(())
+//! ```
 
 use crate::failure::{Failure, Outcome};
-use crate::interrupt;
+use crate::progress::{Progress, Watch};
 use crate::read::{Data, Kind, Missing, Schema};
 use bochner::catalogue::Task;
 use bochner::persist::Label;
@@ -11,9 +17,10 @@ use bochner::rows::{RowBlock, RowSource};
 use bochner::scalar::Real;
 use bochner::words;
 use bochner::{Error, Result};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// What is done to rows first: one list for all commands, so that `plan` and `compare` answer for the rows of `fit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -72,8 +79,9 @@ pub fn check_field(data: &Data) -> Outcome {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "a vector field has as many targets as columns to learn from; there are {targets} targets (--target) and {inputs} \
-         columns (--columns chooses some)"
+        "a vector field has as many targets as columns to learn from, not {} (--target) and {} (--columns chooses some)",
+        words::things(targets, "target"),
+        words::things(inputs, "column")
     )))
 }
 
@@ -96,7 +104,9 @@ pub fn check_numbers(data: &Data) -> Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetScale {
+    /// Subtracted first.
     pub mean: f64,
+    /// Then divided by.
     pub scale: f64,
 }
 
@@ -104,8 +114,11 @@ pub struct TargetScale {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pipeline {
+    /// The columns of the file.
     pub schema: Schema,
+    /// What was done to empty cells in training.
     pub missing: Missing,
+    /// What is done to rows, in this order.
     pub steps: Vec<Preprocess>,
     /// For a regression: one per target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -141,6 +154,18 @@ impl Pipeline {
     /// The number of the class that `value` stands for.
     pub(crate) fn class_of(&self, value: f64) -> Option<usize> {
         self.labels.binary_search_by(|label| label.total_cmp(&value)).ok()
+    }
+
+    /// A target as the model learns it: in units of its spread, or the number of its class.
+    fn target(&self, column: usize, value: f64) -> Result<f64> {
+        match self.targets.get(column) {
+            Some(scale) => Ok((value - scale.mean) / scale.scale),
+            None if self.labels.is_empty() => Ok(value),
+            None => {
+                let unknown = || Error::parameter("labels", "those the model was trained on", value);
+                self.class_of(value).map(|class| class as f64).ok_or_else(unknown)
+            }
+        }
     }
 
     /// Names of the classes, in the order of their numbers: words, or numbers as they are.
@@ -242,7 +267,8 @@ const FEW_CLASSES: usize = 30;
 pub const SAMPLE_ROWS: usize = 20_000;
 
 /// Reads all rows once.
-pub(crate) fn scan(data: &Data, seed: Seed, sample_bytes: u64, mut seen: impl FnMut() -> Outcome) -> Outcome<Scan> {
+pub(crate) fn scan(data: &Data, seed: Seed, sample_bytes: u64, watch: &dyn Watch) -> Outcome<Scan> {
+    let progress = watch.reading(data.input(), "looking at the rows")?;
     let mut source = data.rows::<f64>();
     let (d, t) = (source.input_dim(), source.target_dim());
     let most = ((sample_bytes / (8 * (d + t) as u64)) as usize).clamp(100, SAMPLE_ROWS);
@@ -292,17 +318,17 @@ pub(crate) fn scan(data: &Data, seed: Seed, sample_bytes: u64, mut seen: impl Fn
                 }
             }
         }
-        seen().map_err(stopped)
+        progress.read().map_err(stopped)
     })?;
     let n = scan.sample.numbers.len();
     let order = Stream::new(seed, Role::Split, 2).permutation(n);
     let order: Vec<usize> = order.into_iter().map(|i| i as usize).collect();
-    let shuffled = |flat: Vec<f64>, columns: usize| {
-        Array2::from_shape_vec((n, columns), flat).map(|a| a.select(ndarray::Axis(0), &order))
+    let shuffled = |flat: Vec<f64>, columns: usize| match Array2::from_shape_vec((n, columns), flat) {
+        Ok(rows) => Ok(rows.select(Axis(0), &order)),
+        Err(broken) => Err(Failure::Failed(broken.to_string())),
     };
-    let broken = |e: ndarray::ShapeError| Failure::Failed(e.to_string());
-    scan.sample.rows = shuffled(rows, d).map_err(broken)?;
-    scan.sample.targets = shuffled(targets, t).map_err(broken)?;
+    scan.sample.rows = shuffled(rows, d)?;
+    scan.sample.targets = shuffled(targets, t)?;
     scan.sample.numbers = order.iter().map(|&i| scan.sample.numbers[i]).collect();
     Ok(scan)
 }
@@ -319,35 +345,27 @@ pub(crate) fn stopped(failure: Failure) -> Error {
 impl Scan {
     /// Refuses a single row.
     pub(crate) fn check_rows(&self, data: &Data) -> Outcome {
-        match self.rows {
-            0 | 1 => Err(Failure::Failed(format!(
-                "{}: expected at least 2 rows to learn from, found {}",
-                data.input().name,
-                self.rows
-            ))),
-            _ => Ok(()),
+        if self.rows > 1 {
+            return Ok(());
         }
+        let (file, rows) = (&data.input().name, self.rows);
+        Err(Failure::Failed(format!("{file}: expected at least 2 rows to learn from, found {rows}")))
     }
 
     /// Refuses a target with one value only; a vector field may have components that do not change, but not all of them.
     pub(crate) fn check_targets(&self, data: &Data, field: bool) -> Outcome {
-        let file = &data.input().name;
-        let only = self.only.iter().zip(&data.schema().targets).filter_map(|(only, column)| Some(((*only)?, column)));
-        match only.clone().next() {
-            Some((value, column)) if !field || only.count() == self.only.len() => {
-                let value = match &column.kind {
-                    Kind::Words { values } => {
-                        values.get(value as usize).map_or(String::new(), |word| format!("{word:?}"))
-                    }
-                    Kind::Number { .. } => value.to_string(),
-                };
-                let (name, rows) = (&column.name, words::count(self.rows));
-                let message =
-                    format!("the target {name} has the one value {value} in all {rows} rows: nothing to learn");
-                Err(Failure::Failed(format!("{file}: {message}")))
-            }
-            _ => Ok(()),
-        }
+        let mut only = self.only.iter().zip(&data.schema().targets).filter(|(only, _)| only.is_some());
+        let (Some((Some(value), column)), true) = (only.next(), !field || self.only.iter().all(Option::is_some)) else {
+            return Ok(());
+        };
+        let value = match &column.kind {
+            Kind::Words { values } => values.get(*value as usize).map_or(String::new(), |word| format!("{word:?}")),
+            Kind::Number { .. } => value.to_string(),
+        };
+        let (file, name, rows) = (&data.input().name, &column.name, words::count(self.rows));
+        Err(Failure::Failed(format!(
+            "{file}: the target {name} has the one value {value} in all {rows} rows: nothing to learn"
+        )))
     }
 
     /// What the targets are: classes if they are words or few whole numbers.
@@ -448,39 +466,18 @@ impl Scan {
 }
 
 /// The rows of a file as a model sees them.
+#[derive(Debug)]
 pub(crate) struct Prepared<'a> {
-    data: &'a Data,
-    pipeline: &'a Pipeline,
+    pub(crate) data: &'a Data,
+    pub(crate) pipeline: &'a Pipeline,
     /// Rows left out, in increasing order.
-    left_out: &'a [usize],
+    pub(crate) left_out: &'a [usize],
     /// Rows passed over at the beginning, of those that are not left out.
     pub(crate) skip: usize,
-    total: usize,
-    seen: &'a dyn Fn() -> Outcome,
-}
-
-impl std::fmt::Debug for Prepared<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Prepared").field("total", &self.total).finish_non_exhaustive()
-    }
-}
-
-impl<'a> Prepared<'a> {
-    /// All `rows` rows but those left out; `seen` is called after every block.
-    pub(crate) fn new(
-        data: &'a Data,
-        pipeline: &'a Pipeline,
-        rows: usize,
-        left_out: &'a [usize],
-        seen: &'a dyn Fn() -> Outcome,
-    ) -> Self {
-        Prepared { data, pipeline, left_out, skip: 0, total: rows - left_out.len(), seen }
-    }
-
     /// Rows that are not left out.
-    pub(crate) fn len(&self) -> usize {
-        self.total
-    }
+    pub(crate) total: usize,
+    /// Looked at after every block.
+    pub(crate) progress: &'a dyn Progress,
 }
 
 impl<R: Real> RowSource<R> for Prepared<'_> {
@@ -497,36 +494,26 @@ impl<R: Real> RowSource<R> for Prepared<'_> {
     }
 
     fn for_each_block(&mut self, visit: &mut dyn FnMut(RowBlock<'_, R>) -> Result<()>) -> Result<()> {
-        let (mut number, mut passed) = (0, 0);
-        let (mut rows, mut targets): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
-        let mut left_out = self.left_out;
+        let (mut number, mut passed, mut left_out) = (0, 0, self.left_out);
         self.data.rows::<f64>().for_each_block(&mut |block| {
-            rows.clear();
-            targets.clear();
-            for (row, target) in block.rows.rows().into_iter().zip(block.targets.rows()) {
-                let this = number;
-                number += 1;
-                if left_out.first() == Some(&this) {
+            let mut kept = Vec::with_capacity(block.rows.nrows());
+            for i in 0..block.rows.nrows() {
+                if left_out.first() == Some(&(number + i)) {
                     left_out = &left_out[1..];
-                    continue;
-                }
-                if passed < self.skip {
+                } else if passed < self.skip {
                     passed += 1;
-                    continue;
+                } else {
+                    kept.push(i);
                 }
-                rows.extend(row);
-                targets.extend(target);
             }
-            let (d, t) = (block.rows.ncols(), block.targets.ncols());
-            let n = rows.len() / d.max(1);
-            if n > 0 {
-                let prepared = Part::new(self.pipeline, &mut rows, (n, d), &targets, t)?;
-                visit(RowBlock { rows: prepared.rows.view(), targets: prepared.targets.view(), weights: None })?;
+            number += block.rows.nrows();
+            if !kept.is_empty() {
+                let targets = block.targets.select(Axis(0), &kept);
+                let Part { rows, targets } =
+                    Part::new(self.pipeline, block.rows.select(Axis(0), &kept), targets.view())?;
+                visit(RowBlock { rows: rows.view(), targets: targets.view(), weights: None })?;
             }
-            if interrupt::requested() {
-                return Err(Error::Interrupted);
-            }
-            (self.seen)().map_err(stopped)
+            self.progress.read().map_err(stopped)
         })
     }
 }
@@ -540,39 +527,25 @@ pub(crate) struct Part<R> {
 }
 
 impl<R: Real> Part<R> {
-    fn new(pipeline: &Pipeline, rows: &mut [f64], shape: (usize, usize), targets: &[f64], t: usize) -> Result<Self> {
-        let broken = |e: ndarray::ShapeError| Error::Io(std::io::Error::other(e.to_string()));
-        let mut view = ArrayViewMut2::from_shape(shape, rows).map_err(broken)?;
-        pipeline.apply(view.view_mut())?;
-        let targets = ArrayView2::from_shape((shape.0, t), targets).map_err(broken)?;
-        let mut prepared = Array2::from_elem((shape.0, t), R::ZERO);
-        for (mut to, from) in prepared.rows_mut().into_iter().zip(targets.rows()) {
-            for (j, (to, &from)) in to.iter_mut().zip(from).enumerate() {
-                *to = R::from_f64(match pipeline.targets.get(j) {
-                    Some(scale) => (from - scale.mean) / scale.scale,
-                    None if pipeline.labels.is_empty() => from,
-                    None => match pipeline.class_of(from) {
-                        Some(class) => class as f64,
-                        None => {
-                            return Err(Error::Parameter {
-                                name: "labels",
-                                expected: "those the model was trained on".into(),
-                                found: from.to_string(),
-                            });
-                        }
-                    },
-                });
+    fn new(pipeline: &Pipeline, mut rows: Array2<f64>, targets: ArrayView2<'_, f64>) -> Result<Self> {
+        pipeline.apply(rows.view_mut())?;
+        let mut prepared = Array2::from_elem(targets.dim(), R::ZERO);
+        for (j, (mut to, from)) in prepared.columns_mut().into_iter().zip(targets.columns()).enumerate() {
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = R::from_f64(pipeline.target(j, *from)?);
             }
         }
-        Ok(Part { rows: view.mapv(R::from_f64), targets: prepared })
+        Ok(Part { rows: rows.mapv(R::from_f64), targets: prepared })
     }
 
     /// Rows `range` of a sample.
-    pub(crate) fn of(pipeline: &Pipeline, sample: &Sample, range: std::ops::Range<usize>) -> Result<Self> {
-        let mut rows = sample.rows.slice(ndarray::s![range.clone(), ..]).to_owned();
-        let targets = sample.targets.slice(ndarray::s![range, ..]).to_owned();
-        let (shape, t) = (rows.dim(), targets.ncols());
-        let empty: &mut [f64] = &mut [];
-        Part::new(pipeline, rows.as_slice_mut().unwrap_or(empty), shape, targets.as_slice().unwrap_or(&[]), t)
+    pub(crate) fn of(pipeline: &Pipeline, sample: &Sample, range: Range<usize>) -> Result<Self> {
+        let rows = sample.rows.slice(s![range.clone(), ..]).to_owned();
+        Part::new(pipeline, rows, sample.targets.slice(s![range, ..]))
+    }
+
+    /// Some of the rows.
+    pub(crate) fn select(&self, numbers: &[usize]) -> Self {
+        Part { rows: self.rows.select(Axis(0), numbers), targets: self.targets.select(Axis(0), numbers) }
     }
 }

@@ -1,4 +1,18 @@
 //! New rows through a model: what was done in training, then one prediction per row.
+//!
+//! ```
+//! use bochner_table::predict::{NewCells, Use, open, predict};
+//! use bochner_table::progress::Unwatched;
+//! use bochner_table::{fit::Request, read::Options};
+//! # let file = std::env::temp_dir().join(format!("bochner-predict-{}.csv", std::process::id()));
+//! # let rows: String = (0..60).map(|i| format!("{},{}\n", i % 7, (i % 7) * (i % 7))).collect();
+//! # std::fs::write(&file, format!("x,y\n{rows}"))?;
+//! let model = bochner_table::fit(&file, "y", &Request { budget: 1.0, ..Request::default() })?.model;
+//! let data = open(&model, &file, None, Options::default(), true, NewCells::default())?;
+//! assert_eq!(predict(&model, &data, Use { scored: true, ..Use::default() }, &Unwatched)?.rows, 60);
+//! # std::fs::remove_file(file)?;
+//! # Ok::<(), bochner_table::failure::Failure>(())
+//! ```
 
 use crate::failure::{Failure, Outcome};
 use crate::job::fitted_kinds;
@@ -12,36 +26,17 @@ use bochner::catalogue::{Answers, Task};
 use bochner::persist::Label;
 use bochner::rows::RowSource;
 use bochner::scalar::Real;
-use ndarray::{Array2, concatenate};
+use bochner::{Error, Result};
+use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 use std::path::Path;
-
-/// What fills empty cells of new rows in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Fill {
-    /// The column's mean in training
-    Mean,
-    /// Zero
-    Zero,
-}
 
 /// What is done to cells of new rows that a model cannot use.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NewCells {
-    /// `None` does what was done in training.
-    pub fill: Option<Fill>,
-    /// Whether rows with gaps may be left out.
-    pub drop: bool,
+    /// What is done to empty ones; `None` does what was done in training, but leaves no rows out.
+    pub missing: Option<Missing>,
+    /// Words that did not occur in training.
     pub unknown: Unknown,
-}
-
-/// Columns beside the predictions.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Columns {
-    /// Standard deviations.
-    pub deviations: bool,
-    /// Of every class.
-    pub probabilities: bool,
 }
 
 /// Rows predicted at once.
@@ -60,10 +55,9 @@ pub fn open(
     cells: NewCells,
 ) -> Outcome<Data> {
     let single = model.model.precision() == f32::NAME;
-    let largest = if single {
-        Largest::single("too large for single precision, in which the model computes")
-    } else {
-        Largest::DOUBLE
+    let largest = match single {
+        true => Largest::single("too large for single precision, in which the model computes"),
+        false => Largest::DOUBLE,
     };
     let labels = labels.map(Input::open).transpose()?;
     let means = model.pipeline.as_ref().and_then(Pipeline::means);
@@ -77,37 +71,43 @@ pub fn open(
         }
     };
     let trained = model.pipeline.as_ref().map_or(Missing::Refuse, |pipeline| pipeline.missing);
-    let missing = match cells.fill {
-        Some(Fill::Mean) if means.is_none() => {
-            let message = "--impute mean: the model does not know the means of its columns; --impute zero needs none";
-            return Err(Failure::Usage(message.into()));
+    let refused = |message: &str| Err(Failure::Usage(message.into()));
+    let missing = match cells.missing {
+        Some(Missing::Mean) if means.is_none() => {
+            return refused(
+                "--impute mean: the model does not know the means of its columns; --impute zero needs none",
+            );
         }
-        Some(Fill::Mean) => Missing::Mean,
-        Some(Fill::Zero) => Missing::Zero,
-        None if cells.drop => Missing::Drop,
+        Some(Missing::Median) => {
+            return refused("--impute median: a model does not know the medians of its columns; use mean or zero");
+        }
         // Rows must not disappear from under their predictions.
         None if trained == Missing::Drop => Missing::Refuse,
-        None => trained,
+        asked => asked.unwrap_or(trained),
     };
     let options = Options { advice: Some(advice), unknown: cells.unknown, missing, largest: Some(largest), ..options };
     let Some(pipeline) = &model.pipeline else {
         return Ok(Data::open(Input::open(data)?, labels, &Selection::default(), &options)?);
     };
     let mut schema = pipeline.schema.clone();
-    if cells.drop {
-        schema.fill(|_| None);
-    } else if let Some(fill) = cells.fill {
-        schema.fill(|at| Some(if fill == Fill::Mean { means.map_or(0.0, |means| means[at]) } else { 0.0 }));
+    match cells.missing {
+        Some(Missing::Drop) => schema.fill(|_| None),
+        Some(Missing::Mean) => schema.fill(|at| Some(means.map_or(0.0, |means| means[at]))),
+        Some(Missing::Zero) => schema.fill(|_| Some(0.0)),
+        _ => {}
     }
     Ok(Data::open_with(Input::open_once(data)?, labels, &schema, targets, &options)?)
 }
 
 /// What happens to predictions.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Use<'a> {
     /// Written to a file, or to standard output where there is no name.
     pub written: Option<Option<&'a Path>>,
-    pub columns: Columns,
+    /// Standard deviations are written beside them.
+    pub deviations: bool,
+    /// Probabilities of every class are written beside them.
+    pub probabilities: bool,
     /// Compared with the targets in the file.
     pub scored: bool,
 }
@@ -115,6 +115,7 @@ pub struct Use<'a> {
 /// What was predicted.
 #[derive(Debug)]
 pub struct Predicted {
+    /// Their number.
     pub rows: usize,
     /// Beside the truth, where they were compared.
     pub compared: Option<Compared>,
@@ -126,38 +127,35 @@ pub struct Predicted {
 /// If the model cannot answer what is asked for, if the file cannot be read or the predictions not be written, or if the user
 /// asked to stop.
 pub fn predict(model: &TableModel, data: &Data, purpose: Use<'_>, watch: &dyn Watch) -> Outcome<Predicted> {
-    let Use { written, columns, scored } = purpose;
+    let scored = purpose.scored;
     if scored && data.schema().targets.is_empty() {
         let message = format!("{}: --score needs the targets in the file, or --labels FILE", data.input().name);
         return Err(Failure::Usage(message));
     }
-    check(columns, model)?;
-    let mut sheet = written.map(|out| Sheet::create(out, layout(columns, out, model))).transpose()?;
-    let out = written.flatten();
+    check(purpose, model)?;
+    let mut answers = purpose.written.map(|out| Answered::create(model, purpose, out)).transpose()?;
     let progress = watch.reading(data.input(), "predicting")?;
     let (mut truth, mut predicted) = (Vec::new(), Vec::new());
     let mut rows_before = 0;
     data.rows::<f64>().for_each_block(&mut |block| {
         for start in (0..block.rows.nrows()).step_by(PIECE) {
             let range = start..(start + PIECE).min(block.rows.nrows());
-            let mut rows = block.rows.slice(ndarray::s![range.clone(), ..]).to_owned();
-            if let Some(pipeline) = &model.pipeline {
-                pipeline.apply(rows.view_mut())?;
-            }
+            let rows = model.prepared(block.rows.slice(s![range.clone(), ..]))?;
             let found = model.predict_prepared(rows.view())?;
             if scored {
-                let targets = block.targets.slice(ndarray::s![range.clone(), ..]);
-                collect(model, targets, rows_before + start, &mut truth)?;
+                for (i, value) in block.targets.slice(s![range, ..]).iter().enumerate() {
+                    truth.push(true_target(model, *value, rows_before + start + i)?);
+                }
                 predicted.extend(found.iter().copied());
             }
-            if let Some(sheet) = &mut sheet {
-                write_rows(columns, out, model, sheet, rows.view(), found).map_err(stopped)?;
+            if let Some(answers) = &mut answers {
+                answers.push(rows.view(), found).map_err(stopped)?;
             }
         }
         rows_before += block.rows.nrows();
         // Whoever sends rows one by one waits for the answers.
-        if let Some(sheet) = sheet.as_mut().filter(|_| data.input().is_stream()) {
-            sheet.flush().map_err(stopped)?;
+        if let Some(answers) = answers.as_mut().filter(|_| data.input().is_stream()) {
+            answers.sheet.flush().map_err(stopped)?;
         }
         progress.read().map_err(stopped)
     })?;
@@ -165,141 +163,108 @@ pub fn predict(model: &TableModel, data: &Data, purpose: Use<'_>, watch: &dyn Wa
     if scored && rows_before == 0 {
         return Err(Failure::Failed(format!("{}: there are no rows to compare with predictions", data.input().name)));
     }
-    sheet.map_or(Ok(()), Sheet::finish)?;
+    answers.map_or(Ok(()), |answers| answers.sheet.finish())?;
     let compared = || {
         let shape = (rows_before, predicted.len().checked_div(rows_before).unwrap_or(0));
         let shaped = |values| Array2::from_shape_vec(shape, values).map_err(|e| Failure::Failed(e.to_string()));
         Ok::<_, Failure>(Compared { task: model.task(), truth: shaped(truth)?, predicted: shaped(predicted)? })
     };
-    Ok(Predicted { rows: rows_before, compared: if scored { Some(compared()?) } else { None } })
+    Ok(Predicted { rows: rows_before, compared: scored.then(compared).transpose()? })
 }
 
 /// Refuses what this kind of model cannot answer.
-fn check(columns: Columns, model: &TableModel) -> Outcome {
+fn check(purpose: Use<'_>, model: &TableModel) -> Outcome {
     let kind = model.model.kind();
-    let lacks = |option: &str, what: &str, has: fn(&Answers) -> bool| {
-        let others = fitted_kinds().filter(|other| other.task == kind.task && has(&other.answers));
-        let others: Vec<&str> = others.map(|other| other.option).collect();
-        let (title, others) = (kind.entry.title, others.join(" or "));
-        Failure::Failed(format!("{option}: {title} has no {what}; bochner fit --model {others} trains one that has"))
-    };
-    match kind.task {
-        Task::Regression if columns.probabilities => {
-            Err(Failure::Usage("--probabilities: this model predicts numbers, not classes".into()))
+    let usage = |message: &str| Err(Failure::Usage(message.into()));
+    let (asked, option, what, has): (_, _, _, fn(&Answers) -> bool) = match kind.task {
+        Task::Regression if purpose.probabilities => {
+            return usage("--probabilities: this model predicts numbers, not classes");
         }
-        Task::Classification if columns.deviations => {
-            Err(Failure::Usage("--std: this model predicts classes; --probabilities says how sure it is".into()))
+        Task::Classification if purpose.deviations => {
+            return usage("--std: this model predicts classes; --probabilities says how sure it is");
         }
-        _ if columns.probabilities && !kind.answers.probabilities => {
-            Err(lacks("--probabilities", "probabilities", |answers| answers.probabilities))
-        }
-        _ if columns.deviations && !kind.answers.deviations => {
-            Err(lacks("--std", "standard deviations", |answers| answers.deviations))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// True targets as [`TableModel::predict`] gives predicted ones.
-fn collect(
-    model: &TableModel,
-    targets: ndarray::ArrayView2<'_, f64>,
-    first_row: usize,
-    truth: &mut Vec<f64>,
-) -> bochner::Result<()> {
-    for (i, &value) in targets.iter().enumerate() {
-        let labels = model.pipeline.as_ref().filter(|_| model.task() == Task::Classification);
-        truth.push(match labels {
-            None => value,
-            Some(pipeline) => pipeline.class_of(value).map(|c| c as f64).ok_or_else(|| bochner::Error::Parameter {
-                name: "targets",
-                expected: "classes the model knows".into(),
-                found: format!("{value} in row {}", first_row + i + 1),
-            })?,
-        });
-    }
-    Ok(())
-}
-
-fn target_names(pipeline: Option<&Pipeline>, columns: usize) -> Vec<String> {
-    match pipeline {
-        Some(pipeline) => pipeline.schema.targets.iter().map(|c| c.name.clone()).collect(),
-        None if columns == 1 => vec!["prediction".into()],
-        None => (1..=columns).map(|j| format!("prediction_{j}")).collect(),
-    }
-}
-
-/// Whether labels are written as words; numbers are written as numbers.
-fn in_words(model: &TableModel) -> bool {
-    model.model.classes().is_some_and(|c| c.iter().any(|label| matches!(label, Label::Flag(_) | Label::Word(_))))
-}
-
-/// An array of probabilities alone: an .npy file cannot hold labels beside them.
-fn only_probabilities(columns: Columns, out: Option<&Path>) -> bool {
-    columns.probabilities && out.is_some_and(|p| p.extension().is_some_and(|e| e == "npy"))
-}
-
-fn layout(columns: Columns, out: Option<&Path>, model: &TableModel) -> Layout {
-    let targets = match model.task() {
-        Task::Classification => 1,
-        Task::Regression => model.pipeline.as_ref().map_or(1, |p| p.schema.targets.len()),
-    };
-    let mut numbers = target_names(model.pipeline.as_ref(), targets);
-    let mut words = None;
-    if in_words(model) {
-        words = Some((numbers.remove(0), model.class_names()));
-    }
-    if columns.deviations {
-        let deviations: Vec<String> = numbers.iter().map(|n| format!("{n}_std")).collect();
-        numbers.extend(deviations);
-    }
-    if columns.probabilities {
-        if only_probabilities(columns, out) {
-            (words, numbers) = (None, Vec::new());
-        }
-        numbers.extend(model.class_names().iter().map(|c| format!("probability of {c}")));
-    }
-    Layout { words, numbers, single: false }
-}
-
-fn write_rows(
-    columns: Columns,
-    out: Option<&Path>,
-    model: &TableModel,
-    sheet: &mut Sheet,
-    rows: ndarray::ArrayView2<'_, f64>,
-    found: Array2<f64>,
-) -> Outcome {
-    let n = found.nrows();
-    let join = |parts: &[ndarray::ArrayView2<'_, f64>]| {
-        concatenate(ndarray::Axis(1), parts).map_err(|e| Failure::Failed(e.to_string()))
-    };
-    let mut words = None;
-    let mut numbers = match model.task() {
-        Task::Regression => found,
+        Task::Regression => (purpose.deviations, "--std", "standard deviations", |answers| answers.deviations),
         Task::Classification => {
-            let classes: Vec<usize> = found.iter().map(|c| *c as usize).collect();
-            let names = model.model.classes().unwrap_or_default();
-            let label = |c: usize| match names.get(c) {
-                Some(Label::Whole(label)) => *label as f64,
-                Some(Label::Real(label)) => *label,
-                _ => c as f64,
-            };
-            let labels = Array2::from_shape_fn((n, 1), |(i, _)| label(classes[i]));
-            words = in_words(model).then_some(classes);
-            if words.is_some() { Array2::zeros((n, 0)) } else { labels }
+            (purpose.probabilities, "--probabilities", "probabilities", |answers| answers.probabilities)
         }
     };
-    if columns.deviations {
-        let deviations = model.deviations_prepared(rows)?;
-        numbers = join(&[numbers.view(), deviations.view()])?;
+    if !asked || has(&kind.answers) {
+        return Ok(());
     }
-    if columns.probabilities {
-        let probabilities = model.model.probabilities(rows)?;
-        if only_probabilities(columns, out) {
-            return sheet.push(Block { words: None, numbers: probabilities.view() });
+    let others = fitted_kinds().filter(|other| other.task == kind.task && has(&other.answers));
+    let (title, others) = (kind.entry.title, others.map(|other| other.option).collect::<Vec<_>>().join(" or "));
+    let message = format!("{option}: {title} has no {what}; bochner fit --model {others} trains one that has");
+    Err(Failure::Failed(message))
+}
+
+/// A true target as [`TableModel::predict`] gives predicted ones.
+fn true_target(model: &TableModel, value: f64, row: usize) -> Result<f64> {
+    let labels = model.pipeline.as_ref().filter(|_| model.task() == Task::Classification);
+    let Some(pipeline) = labels else { return Ok(value) };
+    let unknown = || Error::parameter("targets", "classes the model knows", format!("{value} in row {}", row + 1));
+    pipeline.class_of(value).map(|class| class as f64).ok_or_else(unknown)
+}
+
+/// Predictions on their way out.
+struct Answered<'a> {
+    model: &'a TableModel,
+    purpose: Use<'a>,
+    /// Whether labels are written as words; numbers are written as numbers.
+    in_words: bool,
+    /// Whether probabilities stand alone: an .npy file cannot hold labels beside them.
+    alone: bool,
+    sheet: Sheet,
+}
+
+impl<'a> Answered<'a> {
+    fn create(model: &'a TableModel, purpose: Use<'a>, out: Option<&Path>) -> Outcome<Self> {
+        let alone = purpose.probabilities && out.is_some_and(|p| p.extension().is_some_and(|e| e == "npy"));
+        let mut labels = model.model.classes().into_iter().flatten();
+        let in_words = !alone && labels.any(|label| matches!(label, Label::Flag(_) | Label::Word(_)));
+        let mut numbers: Vec<String> = match &model.pipeline {
+            _ if alone => Vec::new(),
+            Some(pipeline) => pipeline.schema.targets.iter().map(|c| c.name.clone()).collect(),
+            None => vec!["prediction".into()],
+        };
+        let words = in_words.then(|| (numbers.remove(0), model.class_names()));
+        if purpose.deviations {
+            numbers.extend(numbers.clone().iter().map(|name| format!("{name}_std")));
         }
-        numbers = join(&[numbers.view(), probabilities.view()])?;
+        if purpose.probabilities {
+            numbers.extend(model.class_names().iter().map(|class| format!("probability of {class}")));
+        }
+        let sheet = Sheet::create(out, Layout { words, numbers, single: false })?;
+        Ok(Answered { model, purpose, in_words, alone, sheet })
     }
-    sheet.push(Block { words: words.as_deref(), numbers: numbers.view() })
+
+    /// Writes the predictions `found` for prepared rows, and what else was asked for.
+    fn push(&mut self, rows: ArrayView2<'_, f64>, found: Array2<f64>) -> Outcome {
+        let model = &self.model.model;
+        let mut numbers = vec![Array2::zeros((rows.nrows(), 0))];
+        let mut words = None;
+        match self.model.task() {
+            _ if self.alone => {}
+            Task::Regression => numbers.push(found),
+            Task::Classification if self.in_words => {
+                words = Some(found.iter().map(|c| *c as usize).collect::<Vec<_>>())
+            }
+            Task::Classification => {
+                let labels = model.classes().unwrap_or_default();
+                numbers.push(found.mapv(|class| match labels.get(class as usize) {
+                    Some(Label::Whole(label)) => *label as f64,
+                    Some(Label::Real(label)) => *label,
+                    _ => class,
+                }));
+            }
+        }
+        if self.purpose.deviations {
+            numbers.push(self.model.deviations_prepared(rows)?);
+        }
+        if self.purpose.probabilities {
+            numbers.push(model.probabilities(rows)?);
+        }
+        let numbers: Vec<_> = numbers.iter().map(|part| part.view()).collect();
+        let numbers = concatenate(Axis(1), &numbers).map_err(|e| Failure::Failed(e.to_string()))?;
+        self.sheet.push(Block { words: words.as_deref(), numbers: numbers.view() })
+    }
 }

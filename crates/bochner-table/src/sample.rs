@@ -1,7 +1,15 @@
 //! A prepared sample of a file's rows, and the kernel that compares them.
+//!
+//! ```
+//! use bochner_table::sample::KernelRequest;
+//! let given = vec![("degree".to_owned(), 3u64.into())];
+//! let kernel = KernelRequest::new("polynomial", given, |name| format!("--set {name}"))?;
+//! assert_eq!(kernel.entry.name, "polynomial");
+//! # Ok::<(), bochner_table::failure::Failure>(())
+//! ```
 
 use crate::failure::{Failure, Outcome};
-use crate::map_request::{OperatorRequest, check_parameters, is_field, kernel_entry};
+use crate::map_request::{blamed, borrowed, check_parameters, is_field, is_operator, kernel_entry};
 use crate::pipeline::{self, Pipeline, Preparation};
 use crate::progress::Watch;
 use crate::read::{Data, Missing};
@@ -52,11 +60,9 @@ impl KernelRequest {
     pub fn new(name: &str, given: Vec<(String, Value)>, option: impl Fn(&str) -> String) -> Outcome<Self> {
         let entry = kernel_entry(name)?;
         check_parameters(entry, &given, option)?;
-        if let Some((at, (twice, _))) =
-            given.iter().enumerate().find(|(at, (name, _))| given[..*at].iter().any(|(known, _)| known == name))
-        {
-            let value = &given[at].1;
-            let message = format!("--set {twice}={value} and another option set the same; leave one of them out");
+        let twice = |(at, (name, _)): &(usize, &(String, Value))| given[..*at].iter().any(|(known, _)| known == name);
+        if let Some((_, (name, value))) = given.iter().enumerate().find(twice) {
+            let message = format!("--set {name}={value} and another option set the same; leave one of them out");
             return Err(Failure::Usage(message));
         }
         Ok(KernelRequest { entry, given })
@@ -118,15 +124,12 @@ impl KernelRequest {
                 "--set compressed_dim={dim}: expected a number from 1 to {columns}, that of the columns"
             )));
         }
-        if AnyKernel::entry_named(self.entry.name).is_ok() {
-            let given: Vec<_> = given.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-            return Ok(Kernel::Scalar(AnyKernel::named(self.entry.name, columns, &given)?));
+        let (name, targets) = (self.entry.name, &sampled.targets);
+        if !is_operator(name) {
+            return Ok(Kernel::Scalar(AnyKernel::named(name, columns, &borrowed(&given))?));
         }
-        let scale = given.iter().find(|(name, _)| name == "length_scale").and_then(|(_, scale)| scale.number());
-        given.retain(|(name, _)| name != "length_scale");
-        let targets = &sampled.targets;
-        let request = OperatorRequest::new(self.entry.name, given, || pipeline::correlations(targets.view()))?;
-        let kernel = request.kernel(scale.unwrap_or(1.0))?;
+        let kernel = OperatorKernel::named(name, &borrowed(&given), || pipeline::correlations(targets.view()))
+            .map_err(blamed(format!("--kernel {name}")))?;
         match kernel.decomposed().map(|(_, matrix)| matrix.len()) {
             Some(outputs) if targets.ncols() > 0 && outputs != targets.ncols() => Err(Failure::Usage(format!(
                 "--set matrix: it relates {}, and there are {} (--target)",
@@ -151,9 +154,11 @@ pub fn scaled(mut factors: impl Iterator<Item = f64>) -> String {
 /// Rows of a sample and the number of rows in the file.
 #[derive(Debug)]
 pub struct Sampled {
+    /// Prepared.
     pub rows: Array2<f64>,
     /// As the file has them.
     pub targets: Array2<f64>,
+    /// Rows of the file.
     pub total: usize,
     /// Whether columns have names, and with them meanings of their own.
     pub table: bool,
@@ -208,24 +213,14 @@ impl Sampled {
     ) -> Outcome<Self> {
         let schema = data.schema();
         let bytes = 8 * most * (schema.input_dim() + schema.targets.len());
-        let progress = watch.reading(data.input(), "looking at the rows")?;
-        let scan = pipeline::scan(data, seed, bytes as u64, || progress.read())?;
-        drop(progress);
+        let scan = pipeline::scan(data, seed, bytes as u64, watch)?;
         if scan.rows < 2 {
             return Err(too_little(data, scan.rows));
         }
-        let prepared = Pipeline {
-            schema: schema.clone(),
-            missing,
-            steps: scan.steps(data, preparation, threshold)?,
-            targets: Vec::new(),
-            labels: Vec::new(),
-        };
+        let steps = scan.steps(data, preparation, threshold)?;
+        let prepared = Pipeline { schema: schema.clone(), missing, steps, targets: Vec::new(), labels: Vec::new() };
         // In random order: the first ones are a sample too.
-        let mut rows = scan.sample.rows;
-        if rows.nrows() > most {
-            rows = rows.slice(s![..most, ..]).to_owned();
-        }
+        let mut rows = scan.sample.rows.slice(s![..most.min(scan.sample.rows.nrows()), ..]).to_owned();
         prepared.apply(rows.view_mut())?;
         Ok(Sampled {
             rows,

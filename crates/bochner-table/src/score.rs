@@ -1,49 +1,48 @@
 //! How well a model does on rows it has not seen, and how sure that is.
+//!
+//! ```
+//! use bochner_table::score::smallest;
+//! assert_eq!(smallest(&[0.3, f64::NAN, 0.1, 0.1]), 2);
+//! ```
 
 use bochner::catalogue::Task;
 use bochner::random::{Role, Seed, Stream};
 use bochner::words;
 use ndarray::{Array2, ArrayView1};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A figure with its standard error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// `accuracy`, `R²`, `root mean squared error`.
     pub name: String,
+    /// What was measured.
     pub value: f64,
+    /// How far it would be off on other rows, about.
     pub standard_error: f64,
     /// What guessing without looking at the row would reach.
     pub baseline: Option<f64>,
 }
 
 impl Figure {
-    pub(crate) fn is_share(&self) -> bool {
-        self.name == "accuracy"
-    }
-
     /// The figure with its error, and what guessing would reach.
     pub fn in_words(&self) -> String {
-        let number = |v: f64| match self.is_share() {
+        let share = self.name == "accuracy";
+        let number = |v: f64, digits: usize| match share {
             true => format!("{:.1} %", 100.0 * v),
-            false => words::significant(v, 4),
+            false => words::significant(v, digits),
         };
-        let error = match self.is_share() {
-            true => format!("{:.1} %", 100.0 * self.standard_error),
-            false => words::significant(self.standard_error, 2),
-        };
-        let baseline = match (self.baseline, self.is_share()) {
-            (Some(b), true) => format!(" (always the commonest class: {})", number(b)),
-            (Some(b), false) => format!(" (always the mean: {})", number(b)),
-            (None, _) => String::new(),
-        };
-        format!("{} {} ± {error}{baseline}", self.name, number(self.value))
+        let guess = if share { "the commonest class" } else { "the mean" };
+        let baseline = self.baseline.map_or(String::new(), |b| format!(" (always {guess}: {})", number(b, 4)));
+        format!("{} {} ± {}{baseline}", self.name, number(self.value, 4), number(self.standard_error, 2))
     }
 }
 
 /// What a model says to rows with known answers.
 #[derive(Debug)]
 pub struct Compared {
+    /// What the model learns.
     pub task: Task,
     /// Numbers of classes, or targets in their own units.
     pub truth: Array2<f64>,
@@ -67,59 +66,46 @@ const RESAMPLES: usize = 200;
 impl Compared {
     /// The figures for this task: accuracy with its binomial error, or R² and root mean squared errors with bootstrap ones.
     pub fn figures(&self, seed: Seed, names: &[String]) -> Vec<Figure> {
-        let n = self.truth.nrows();
-        if n == 0 {
-            return Vec::new();
-        }
         match self.task {
-            Task::Classification => {
-                let right = self.truth.iter().zip(&self.predicted).filter(|(a, b)| a == b).count() as f64;
-                let share = right / n as f64;
-                // Agresti and Coull: two successes and two failures more, so that 100 % right is not 0 % unsure.
-                let shrunk = (right + 2.0) / (n as f64 + 4.0);
-                let mut counts = std::collections::BTreeMap::<u64, usize>::new();
-                self.truth.iter().for_each(|c| *counts.entry(*c as u64).or_default() += 1);
-                let most = counts.values().max().copied().unwrap_or(0) as f64 / n as f64;
-                vec![Figure {
-                    name: "accuracy".into(),
-                    value: share,
-                    standard_error: (shrunk * (1.0 - shrunk) / (n as f64 + 4.0)).sqrt(),
-                    baseline: Some(most),
-                }]
-            }
+            _ if self.truth.is_empty() => Vec::new(),
+            Task::Classification => vec![self.accuracy()],
             Task::Regression => {
-                let mut figures = Vec::new();
-                for (j, name) in names.iter().enumerate().take(self.truth.ncols()) {
-                    let (truth, predicted) = (self.truth.column(j), self.predicted.column(j));
-                    let of = if self.truth.ncols() == 1 { String::new() } else { format!(" of {name}") };
-                    let both = |indices: &mut dyn Iterator<Item = usize>| errors(truth, predicted, indices);
-                    let (r2, rmse) = both(&mut (0..n));
-                    let mut draw = Stream::new(seed, Role::Split, 3);
-                    let resampled: Vec<(f64, f64)> = (0..RESAMPLES)
-                        .map(|_| both(&mut (0..n).map(|_| draw.below(n as u64) as usize)))
-                        .filter(|(r2, _)| r2.is_finite())
-                        .collect();
-                    let spread = |of: fn(&(f64, f64)) -> f64| deviation(resampled.iter().map(of));
-                    let (r2_error, rmse_error) = (spread(|p| p.0), spread(|p| p.1));
-                    if r2.is_finite() {
-                        figures.push(Figure {
-                            name: format!("R²{of}"),
-                            value: r2,
-                            standard_error: r2_error,
-                            baseline: None,
-                        });
-                    }
-                    let guess = deviation(truth.iter().copied());
-                    figures.push(Figure {
-                        name: format!("root mean squared error{of}"),
-                        value: rmse,
-                        standard_error: rmse_error,
-                        baseline: Some(guess),
-                    });
-                }
-                figures
+                let targets = names.iter().enumerate().take(self.truth.ncols());
+                targets.flat_map(|(j, name)| self.errors(j, name, seed)).collect()
             }
         }
+    }
+
+    fn accuracy(&self) -> Figure {
+        let n = self.truth.nrows() as f64;
+        let right = self.truth.iter().zip(&self.predicted).filter(|(a, b)| a == b).count() as f64;
+        // Agresti and Coull: two successes and two failures more, so that 100 % right is not 0 % unsure.
+        let shrunk = (right + 2.0) / (n + 4.0);
+        let mut counts = BTreeMap::<u64, usize>::new();
+        self.truth.iter().for_each(|c| *counts.entry(*c as u64).or_default() += 1);
+        let most = counts.values().max().copied().unwrap_or(0) as f64 / n;
+        let standard_error = (shrunk * (1.0 - shrunk) / (n + 4.0)).sqrt();
+        Figure { name: "accuracy".into(), value: right / n, standard_error, baseline: Some(most) }
+    }
+
+    /// R², where the target is not constant, and the root mean squared error.
+    fn errors(&self, column: usize, name: &str, seed: Seed) -> impl Iterator<Item = Figure> {
+        let (n, truth, predicted) = (self.truth.nrows(), self.truth.column(column), self.predicted.column(column));
+        let of = if self.truth.ncols() == 1 { String::new() } else { format!(" of {name}") };
+        let both = |indices: &mut dyn Iterator<Item = usize>| errors(truth, predicted, indices);
+        let (r2, rmse) = both(&mut (0..n));
+        let mut draw = Stream::new(seed, Role::Split, 3);
+        let resampled: Vec<(f64, f64)> = (0..RESAMPLES)
+            .map(|_| both(&mut (0..n).map(|_| draw.below(n as u64) as usize)))
+            .filter(|(r2, _)| r2.is_finite())
+            .collect();
+        let figure = |what: &str, value: f64, error: fn(&(f64, f64)) -> f64, baseline: Option<f64>| {
+            let standard_error = deviation(resampled.iter().map(error));
+            Figure { name: format!("{what}{of}"), value, standard_error, baseline }
+        };
+        let share = r2.is_finite().then(|| figure("R²", r2, |p| p.0, None));
+        let root = figure("root mean squared error", rmse, |p| p.1, Some(deviation(truth.iter().copied())));
+        share.into_iter().chain([root])
     }
 }
 

@@ -1,4 +1,15 @@
 //! Rows of a file as random features.
+//!
+//! ```
+//! use bochner_table::{fit::Request, transform::Transform};
+//! # let file = std::env::temp_dir().join(format!("bochner-transform-{}.csv", std::process::id()));
+//! # let rows: String = (0..60).map(|i| format!("{},{}\n", i % 7, (i % 7) * (i % 7))).collect();
+//! # std::fs::write(&file, format!("x,y\n{rows}"))?;
+//! let model = bochner_table::fit(&file, "y", &Request { budget: 1.0, ..Request::default() })?.model;
+//! assert!(Transform::of(&model)?.spec.n_components() > 0);
+//! # std::fs::remove_file(file)?;
+//! # Ok::<(), bochner_table::failure::Failure>(())
+//! ```
 
 use crate::failure::{Failure, Outcome};
 use crate::map_request::{Described, MapRequest};
@@ -21,7 +32,9 @@ const PIECE: usize = 512;
 /// What rows go through.
 #[derive(Debug, Clone)]
 pub struct Transform {
+    /// First these,
     pub steps: Vec<Preprocess>,
+    /// then this map.
     pub spec: Spec,
 }
 
@@ -61,17 +74,13 @@ impl Transform {
         if let Some(features) = request.features {
             spec = spec.with("n_components", features.into())?;
         }
-        let asked = scale == Some("median".into());
-        let mut number = false;
+        // Maps that know numbers only, or none, keep their own unless the median was asked for.
+        let (asked, median) = (scale == Some("median".into()), spec.with("length_scale", "median".into()));
+        let number = asked && median.is_err();
         if asked || scale.is_none() {
-            // Maps that know numbers only, or none, keep their own unless the median was asked for.
-            let with = spec.with("length_scale", "median".into());
-            number = asked && with.is_err();
-            spec = with.unwrap_or(spec);
+            spec = median.unwrap_or(spec);
         }
-        let progress = watch.reading(data.input(), "looking at the rows")?;
-        let scan = pipeline::scan(data, Seed::new(seed), 1 << 26, || progress.read())?;
-        drop(progress);
+        let scan = pipeline::scan(data, Seed::new(seed), 1 << 26, watch)?;
         let steps = scan.steps(data, request.preparation(preparation)?, threshold)?;
         let sample = &scan.sample.rows;
         let mut sample = sample.slice(s![..sample.nrows().min(2000), ..]).to_owned();

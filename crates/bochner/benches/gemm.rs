@@ -1,9 +1,9 @@
-//! Products in GFLOP/s; `benches/peers/gemm.py` prints the same lines for numpy.
+//! Products in GFLOP/s; `benches/peers/gemm.py` prints the same lines for numpy, `bochner bench gram` times Gram matrices.
 //!
-//! Arguments choose lines by what they begin with: `cargo bench --bench gemm -- gram projection`.
+//! Arguments choose lines by what they begin with: `cargo bench --bench gemm -- square projection`.
 
 use bochner::Complex;
-use bochner::linalg::gemm::{Packed, Panels, gram_update, matmul_nn, matmul_nt, matmul_tn, product};
+use bochner::linalg::gemm::{Packed, Panels, matmul_nn, matmul_nt, product};
 use bochner::linalg::{Kernels, Tile, TileMut, Workspace};
 use bochner::projection::{Gaussian, MatrixFree, Projection, Rademacher, panels};
 use bochner::random::{Role, Seed, Stream};
@@ -124,23 +124,6 @@ fn sources<R: Real, O: Scalar<Real = R>>() {
     }
 }
 
-fn gram<R: Real>(rows: usize, columns: usize, block: usize) {
-    if !wanted("gram") {
-        return;
-    }
-    let z = normals::<R>(block * columns);
-    let mut out = vec![0.0; columns * columns];
-    let mut work = Workspace::new();
-    let run = || {
-        for _ in 0..rows / block {
-            gram_update(Tile::new(&z, block, columns), None, &mut out, &mut work).unwrap();
-        }
-    };
-    let seconds = best(run, 3);
-    let name = format!("gram {rows} x {columns} {} in blocks of {block}", R::NAME);
-    report(&name, (rows / block * block * columns * (columns + 1)) as f64, seconds);
-}
-
 type Matmul<R> = fn(Tile<'_, R>, Tile<'_, R>, TileMut<'_, R>) -> bochner::Result<()>;
 
 fn square<R: Real>(name: &str, n: usize, matmul: Matmul<R>) {
@@ -156,12 +139,8 @@ fn square<R: Real>(name: &str, n: usize, matmul: Matmul<R>) {
 fn all<R: Real>() {
     projection::<R>(10_000, 784, 4_096, 64, 4_096);
     projection::<R>(10_000, 784, 4_096, 64, 256);
-    for block in [1_024, 4_096] {
-        gram::<R>(8_192, 4_096, block);
-    }
     square::<R>("a b", 2_048, matmul_nn);
     square::<R>("a bT", 2_048, matmul_nt);
-    square::<R>("aT b", 2_048, matmul_tn);
 }
 
 fn main() {

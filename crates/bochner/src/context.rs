@@ -102,6 +102,7 @@ impl<'a> Context<'a> {
 
     /// With a journal: after a break the same work with the same journal repeats nothing that was recorded, and ends with
     /// the same bits. Work that reads its rows once has nothing to record.
+    #[must_use]
     pub fn with_journal(mut self, journal: &'a mut dyn Journal) -> Self {
         self.journal = Some(Finished(journal));
         self
@@ -110,12 +111,14 @@ impl<'a> Context<'a> {
     /// With a flag that ends the work soon after it has become true; it has to stay so until the work has returned.
     ///
     /// Without one, work inside [`run`](Self::run) of another context stops with that.
+    #[must_use]
     pub fn with_stop(mut self, stop: Arc<AtomicBool>) -> Self {
         self.stop = Some(stop);
         self
     }
 
     /// With somebody who is told how far the work has come, from any thread.
+    #[must_use]
     pub fn with_progress(mut self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.meter = Some(Arc::new(Meter::new(tell)));
         self
@@ -140,8 +143,11 @@ impl<'a> Context<'a> {
     /// # Errors
     /// Those of the job, and [`Error::Interrupted`].
     pub fn run<T>(&self, job: impl FnOnce() -> Result<T>) -> Result<T> {
-        let stop = self.stop.clone().or_else(|| Flag::current().stop);
-        interrupt::run(&Flag { stop, meter: self.meter.clone() }, job)
+        interrupt::run(&self.flag(), job)
+    }
+
+    fn flag(&self) -> Flag {
+        Flag { stop: self.stop.clone().or_else(|| Flag::current().stop), meter: self.meter.clone() }
     }
 
     /// Reads a source once.
@@ -165,8 +171,7 @@ impl<'a> Context<'a> {
         source: &mut dyn RowSource<R>,
         job: impl FnOnce(&mut dyn RowSource<R>, &mut Self) -> Result<T>,
     ) -> Result<T> {
-        let stop = self.stop.clone().or_else(|| Flag::current().stop);
-        interrupt::run(&Flag { stop, meter: self.meter.clone() }, || job(&mut Watched(source), self))
+        interrupt::run(&self.flag(), || job(&mut Watched(source), self))
     }
 
     /// The number of classes, where it is known, or from a pass over the labels.

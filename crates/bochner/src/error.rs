@@ -136,20 +136,16 @@ pub(crate) fn check_count(name: &'static str, found: usize) -> Result<()> {
     if found > 0 { Ok(()) } else { Err(Error::parameter(name, "at least 1", found)) }
 }
 
+fn check_finite(name: &'static str, found: f64, within: bool, expected: &'static str) -> Result<()> {
+    if within && found.is_finite() { Ok(()) } else { Err(Error::parameter(name, expected, found)) }
+}
+
 /// Accepts a positive finite number.
 pub(crate) fn check_positive(name: &'static str, found: f64) -> Result<()> {
-    if found > 0.0 && found.is_finite() {
-        Ok(())
-    } else {
-        Err(Error::parameter(name, "a positive finite number", found))
-    }
+    check_finite(name, found, found > 0.0, "a positive finite number")
 }
 
 /// Accepts a non-negative finite number.
 pub(crate) fn check_non_negative(name: &'static str, found: f64) -> Result<()> {
-    if found >= 0.0 && found.is_finite() {
-        Ok(())
-    } else {
-        Err(Error::parameter(name, "a non-negative finite number", found))
-    }
+    check_finite(name, found, found >= 0.0, "a non-negative finite number")
 }

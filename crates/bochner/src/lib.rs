@@ -146,6 +146,9 @@ pub mod prelude {
     pub use crate::rows::{InMemory, RowBlock, RowSource};
 }
 
+#[cfg(test)]
+extern crate self as bochner; // what tests inside share with those outside calls it so
+
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

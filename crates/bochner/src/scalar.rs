@@ -52,9 +52,15 @@ pub trait Scalar:
     /// Imaginary part.
     fn im(self) -> Self::Real;
     /// Complex conjugate.
-    fn conj(self) -> Self;
+    #[inline(always)]
+    fn conj(self) -> Self {
+        Self::from_parts(self.re(), -self.im())
+    }
     /// Product with a real number.
-    fn scale(self, factor: Self::Real) -> Self;
+    #[inline(always)]
+    fn scale(self, factor: Self::Real) -> Self {
+        Self::from_parts(self.re() * factor, self.im() * factor)
+    }
     /// Lends a buffer of this type from a workspace; its values are unspecified.
     fn lend(work: &mut Workspace<Self::Real>, len: usize) -> Vec<Self>;
     /// Gives a lent buffer back.
@@ -110,14 +116,6 @@ macro_rules! real {
             fn im(self) -> $t {
                 0.0
             }
-            #[inline(always)]
-            fn conj(self) -> Self {
-                self
-            }
-            #[inline(always)]
-            fn scale(self, factor: $t) -> Self {
-                self * factor
-            }
             fn lend(work: &mut Workspace<$t>, len: usize) -> Vec<Self> {
                 work.take(len)
             }
@@ -159,14 +157,6 @@ macro_rules! real {
             #[inline(always)]
             fn im(self) -> $t {
                 self.im
-            }
-            #[inline(always)]
-            fn conj(self) -> Self {
-                Complex { re: self.re, im: -self.im }
-            }
-            #[inline(always)]
-            fn scale(self, factor: $t) -> Self {
-                Complex { re: self.re * factor, im: self.im * factor }
             }
             fn lend(work: &mut Workspace<$t>, len: usize) -> Vec<Self> {
                 work.take_complex(len)

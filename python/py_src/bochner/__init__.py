@@ -18,6 +18,7 @@ from bochner._features import (
     SphericalFeatures,
 )
 from bochner._files import load
+from bochner._models import KINDS
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
 from bochner._plan import plan
 from bochner._pooling import compact_bilinear_pooling
@@ -60,6 +61,7 @@ __all__ = [
     "softmax_attention",
 ]
 
-# Maps that the catalogue lists and that have no class of their own.
-globals().update({kind.__name__: kind for kind in _features.CLASSES.values()})
-__all__ += sorted(kind.__name__ for kind in _features.CLASSES.values() if kind.__name__ not in __all__)
+# Maps that the catalogue lists and that have no class of their own, and models that are not named above.
+_found = {k.__name__: k for k in (*_features.CLASSES.values(), *KINDS.values()) if k.__module__ != "bochner.exact"}
+globals().update(_found)
+__all__ += sorted(set(_found) - set(__all__))

@@ -26,6 +26,27 @@ def _sequences(q: ArrayLike, k: ArrayLike, v: ArrayLike) -> tuple[NDArray[Any], 
     return q, k, v
 
 
+def _attend(
+    map: _bochner.Map | None, q: NDArray[Any], k: NDArray[Any], v: NDArray[Any], causal: bool, n_jobs: int | None = None
+) -> NDArray[Any]:
+    out = np.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
+    for index in np.ndindex(*q.shape[:-2]):
+        out[index] = _bochner.attention(map, q[index], k[index], v[index], causal, n_jobs=n_jobs)
+    return out
+
+
+@documented
+def softmax_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, causal: bool = False) -> NDArray[Any]:
+    r"""Exact attention: means of the rows of `v` with weights proportional to ``exp(<q, k> / sqrt(d))``.
+
+    The reference for :func:`linear_attention`, which returns arrays of the same shape. Time grows with the square of the length, memory does not.
+
+    >>> softmax_attention(np.zeros((1, 2)), np.ones((3, 2)), np.arange(3.0)[:, None])
+    array([[1.]])
+    """
+    return _attend(None, *_sequences(q, k, v), causal)
+
+
 @documented
 def linear_attention(
     q: ArrayLike, k: ArrayLike, v: ArrayLike, features: FeatureTransformer, causal: bool = False
@@ -47,10 +68,6 @@ def linear_attention(
     out : ndarray of shape (..., n_queries, n_values)
         Float32 if all of q, k and v are, float64 otherwise.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import PositiveFeatures, linear_attention, softmax_attention
     >>> q, k, v = np.random.default_rng(0).normal(size=(3, 100, 4))
     >>> out = linear_attention(q, k, v, PositiveFeatures(4096, random_state=0), causal=True)
     >>> bool(np.abs(out - softmax_attention(q, k, v, causal=True)).max() < 0.3)
@@ -59,32 +76,7 @@ def linear_attention(
     if not isinstance(features, FeatureTransformer):
         raise TypeError(f"features must be a feature transformer, got {type(features).__name__}")
     q, k, v = _sequences(q, k, v)
-    d = q.shape[-1]
     if not hasattr(features, "map_"):
-        sample = np.concatenate([a.reshape(-1, a.shape[-1])[:5000] for a in (q, k)]) / d**0.25
+        sample = np.concatenate([a.reshape(-1, a.shape[-1])[:5000] for a in (q, k)]) / q.shape[-1] ** 0.25
         features = clone(features).fit(sample)
-    drawn, n_jobs = features.map_, features.n_jobs
-    out = np.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
-    for index in np.ndindex(*q.shape[:-2]):
-        out[index] = _bochner.linear_attention(drawn, q[index], k[index], v[index], causal, n_jobs=n_jobs)
-    return out
-
-
-@documented
-def softmax_attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, causal: bool = False) -> NDArray[Any]:
-    r"""Exact attention: means of the rows of `v` with weights proportional to ``exp(<q, k> / sqrt(d))``.
-
-    The reference for :func:`linear_attention`, which returns arrays of the same shape. Time grows with the square of the length, memory does not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import softmax_attention
-    >>> softmax_attention(np.zeros((1, 2)), np.ones((3, 2)), np.arange(3.0)[:, None])
-    array([[1.]])
-    """
-    q, k, v = _sequences(q, k, v)
-    out = np.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
-    for index in np.ndindex(*q.shape[:-2]):
-        out[index] = _bochner.softmax_attention(q[index], k[index], v[index], causal)
-    return out
+    return _attend(features.map_, q, k, v, causal, features.n_jobs)

@@ -18,7 +18,7 @@ from bochner._catalogue import Fitted, renamed
 from bochner._checks import check_rows, explained, forget, plain, same_dtype, seed_of
 
 # Rows on which a description that depends on data is resolved.
-_SAMPLE_ROWS = 5000
+SAMPLE_ROWS = 5000
 
 
 class _Called:
@@ -77,23 +77,10 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
     kernel: Any = _CalledKernel()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of this transformer.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Present by convention: no parameter has parameters of its own.
-
-        Returns
-        -------
-        params : dict
-            Parameters by name.
-        """
         params: dict[str, Any] = super().get_params(deep)
         return params | ({"kernel": vars(self)["kernel"]} if "kernel" in params else {})
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters, by their names."""
         return super().set_params(**renamed(type(self), params))
 
     def _description(self, X: Any) -> dict[str, Any]:
@@ -120,7 +107,7 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
             if value is not None or name not in optional
         }
         spec = json.dumps({"map": self._map_name, "seed": seed, **description})
-        spec = Map.resolve(spec, _sample(X, seed), n_jobs=self.n_jobs)
+        spec = Map.resolve(spec, sample(X, seed), n_jobs=self.n_jobs)
         return Map(spec, X.shape[1], X.dtype.name, self._complex_output(), n_jobs=self.n_jobs)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -145,9 +132,9 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
         features : ndarray of shape (n_samples, n_features_out)
             Features, float32 for rows in float32 and float64 otherwise.
         """
-        return self._features(X)
+        return self._features(X, "X")
 
-    def _features(self, X: ArrayLike, name: str = "X") -> NDArray[Any]:
+    def _features(self, X: ArrayLike, name: str) -> NDArray[Any]:
         check_is_fitted(self)
         rows = check_rows(self, X, reset=False)
         with explained(self, (name, rows)):
@@ -171,7 +158,7 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
         K_hat : ndarray of shape (n_samples_X, n_samples_Y)
             Estimated kernel matrix, in the dtype of the features; complex where they are.
         """
-        x = self._features(X)
+        x = self._features(X, "X")
         return x @ (x if Y is None else self._features(Y, "Y")).conj().T
 
     def variance(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -224,8 +211,11 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return tags
 
 
-def _sample(X: Any, seed: int) -> Any:
-    """Some rows of X, the same for the same seed."""
-    if X.shape[0] > _SAMPLE_ROWS:
-        X = X[np.sort(np.random.default_rng(seed).choice(X.shape[0], _SAMPLE_ROWS, replace=False))]
-    return X
+def chosen_rows(total: int, most: int, seed: int) -> NDArray[np.intp]:
+    """Numbers of some rows in order, the same for the same seed."""
+    return np.sort(np.random.default_rng(seed).choice(total, min(most, total), replace=False))
+
+
+def sample(X: Any, seed: int, most: int = SAMPLE_ROWS) -> Any:
+    """Some rows of X, the same for the same seed; all of them where there are no more."""
+    return X if X.shape[0] <= most else X[chosen_rows(X.shape[0], most, seed)]

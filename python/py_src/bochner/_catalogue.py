@@ -26,11 +26,6 @@ class Parameter:
     about: str
 
     @property
-    def words(self) -> list[str]:
-        """The words it may be."""
-        return re.findall(r'"(\w+)"', self.type)
-
-    @property
     def annotation(self) -> str:
         """As signatures write it."""
         if self.name == "random_state":
@@ -166,15 +161,34 @@ def items(lines: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
+# Where public things are imported from, by their names.
+_HOMES: dict[str, str] = {}
+
+
+def _example(thing: Any, lines: list[str]) -> list[str]:
+    """An example of something with what it imports in front, where it does not say so itself."""
+    _HOMES[thing.__name__] = "bochner" if "._" in thing.__module__ else thing.__module__
+    text = "\n".join(lines)
+    said = "\n".join(line for line in lines if re.match(">>> (import|from) ", line))
+    used = [name for name in _HOMES if re.search(rf"(?<![.\w]){name}\b", text) and not re.search(rf"\b{name}\b", said)]
+    imports = [">>> import numpy as np"] if "np." in text else []
+    for home in sorted({_HOMES[name] for name in used}):
+        imports.append(f">>> from {home} import {', '.join(sorted(name for name in used if _HOMES[name] == home))}")
+    return imports + lines
+
+
 def _sections(text: str | None) -> dict[str, list[str]]:
-    """The parts of a docstring by their titles; what is in front has none."""
-    parts = re.split(r"(?:^|\n)([A-Z][A-Za-z ]+)\n-{3,}\n", inspect.cleandoc(text or ""))
+    """The parts of a docstring by their titles; what is in front has none, and examples need none."""
+    text = re.sub(r"(\A|\n\n)>>> ", r"\1Examples\n--------\n>>> ", inspect.cleandoc(text or ""), count=1)
+    parts = re.split(r"(?:^|\n)([A-Z][A-Za-z ]+)\n-{3,}\n", text)
     return {title: body.strip().splitlines() for title, body in zip(["", *parts[1::2]], parts[::2], strict=True)}
 
 
-def _completed(text: str | None, **known: dict[str, list[str]]) -> str:
+def _completed(thing: Any, text: str | None, **known: dict[str, list[str]]) -> str:
     """A docstring with what is known of each section; names that only the docstring has come first."""
     written = _sections(text)
+    if "Examples" in written:
+        written["Examples"] = _example(thing, written["Examples"])
     parts = ["\n".join(written.pop(""))]
     for title, described in known.items():
         own = items(written.pop(title, []))
@@ -196,7 +210,7 @@ def documented(function: F, **others: tuple[str, str]) -> F:
     sections = {"Parameters": {name: own.get(name) or _item(name, *known[name]) for name in taken}}
     if signature.return_annotation in RETURNS and "Returns" not in written:
         sections["Returns"] = {"": RETURNS[signature.return_annotation]}
-    function.__doc__ = _completed(function.__doc__, **sections)
+    function.__doc__ = _completed(function, function.__doc__, **sections)
     return function
 
 
@@ -218,7 +232,8 @@ class Documented:
             return
         known = {name: about for kind in cls.__mro__[::-1] for name, about in vars(kind).get("_arguments", {}).items()}
         for name, function in vars(cls).items():
-            if inspect.isfunction(function) and not name.startswith("_") and function.__doc__:
+            if inspect.isfunction(function) and not name.startswith("_"):
+                function.__doc__ = function.__doc__ or getattr(super(cls, cls), name).__doc__
                 documented(function, **known)
         learned: dict[str, list[str]] = {}
         for kind in cls.__mro__:
@@ -229,19 +244,9 @@ class Documented:
             learned |= {name: _item(name, *about) for name, about in described.items() if name not in learned}
         if cls._parameters:
             text = inspect.cleandoc(cls.__doc__ or "")
-            text = f"{cls._about.replace('`', '``')}\n\n{text}" if text.startswith("Examples\n") else text
+            text = f"{cls._about.replace('`', '``')}\n\n{text}" if text.startswith(">>>") else text
             shown = {p.name: p.lines for p in cls._parameters}
-            cls.__doc__ = _completed(text, Parameters=shown, Attributes=learned)
-
-    def _one_of(self, name: str) -> str | None:
-        """The value of a parameter that is one of some words, or None."""
-        value = getattr(self, name)
-        parameter = next(p for p in self._parameters if p.name == name)
-        if not (isinstance(value, str) and value in parameter.words or value is None and parameter.default is None):
-            words = [f'"{word}"' for word in parameter.words] + ["None"] * (parameter.default is None)
-            expected = " or ".join([", ".join(words[:-1]), words[-1]])
-            raise ValueError(f"{name} must be {'one of ' * (len(words) > 2)}{expected}, got {value!r}")
-        return value
+            cls.__doc__ = _completed(cls, text, Parameters=shown, Attributes=learned)
 
 
 class Fitted(Documented):

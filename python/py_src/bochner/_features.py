@@ -8,7 +8,7 @@ import numpy as np
 
 from bochner import _signatures
 from bochner._base import FeatureTransformer
-from bochner._bochner import Map, spherical_bias
+from bochner._bochner import Map
 from bochner._catalogue import CATALOGUE, camel
 from bochner._checks import is_sparse
 
@@ -23,10 +23,6 @@ class FourierFeatures(_signatures.FourierMap, FeatureTransformer):
     inner products that estimate the kernel without bias (Rahimi and Recht 2007). A single column is always a cosine with a
     random offset.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import FourierFeatures
     >>> X = np.random.default_rng(0).normal(size=(5, 3))
     >>> features = FourierFeatures(4096, random_state=0).fit(X)
     >>> bool(np.abs(features.estimate(X) - features.exact_kernel(X)).max() < 0.1)
@@ -62,10 +58,6 @@ class PolynomialSketch(_signatures.PolynomialMap, FeatureTransformer):
     --------
     compact_bilinear_pooling : Sums of these features over the positions of images.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import PolynomialSketch
     >>> X = np.random.default_rng(0).normal(size=(5, 20)) / np.sqrt(20)
     >>> features = PolynomialSketch(4096, degree=3, coef0=1.0, random_state=0).fit(X)
     >>> deviations = np.abs(features.estimate(X) - features.exact_kernel(X)) / np.sqrt(features.variance(X))
@@ -83,10 +75,6 @@ class PositiveFeatures(_signatures.PositiveMap, FeatureTransformer):
     Exponentials of projections on normal directions: an unbiased estimate made of positive numbers (Choromanski et al.
     2021), accurate where the kernel is small.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import PositiveFeatures
     >>> X = np.random.default_rng(0).normal(size=(5, 3)) / 4
     >>> features = PositiveFeatures(8192, random_state=0).fit(X)
     >>> bool((features.transform(X) > 0).all())
@@ -107,10 +95,6 @@ class OpticalFeatures(_signatures.OpticalMap, FeatureTransformer):
     exponent 2 (Saade et al. 2016, Ohana et al. 2020). The parts of a device can be switched on one by one: binary
     rows, a camera of few bits, read noise.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import OpticalFeatures
     >>> X = np.random.default_rng(0).normal(size=(5, 3))
     >>> features = OpticalFeatures(8192, exponent=1.0, random_state=0).fit(X)
     >>> K = features.exact_kernel(X)
@@ -125,8 +109,10 @@ class OpticalFeatures(_signatures.OpticalMap, FeatureTransformer):
 
     def _description(self, X: Any) -> dict[str, Any]:
         description = super()._description(X)
-        levels, kind = description.pop("levels"), self._one_of("encoding")
+        levels, kind = description.pop("levels"), self.encoding
         if kind is not None:
+            if kind not in ("bit_planes", "thermometer"):
+                raise ValueError(f'encoding must be one of "bit_planes", "thermometer" or None, got {kind!r}')
             description["encoding"] = {"kind": kind, "bits" if kind == "bit_planes" else "levels": levels}
         return description
 
@@ -138,10 +124,6 @@ class SphericalFeatures(_signatures.SphericalMap, FeatureTransformer):
     and Kumar 2015). The estimate is biased, by what no density can represent: `bias_` says how much. Rows are divided by
     their lengths here; zero rows have no direction and are refused.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import SphericalFeatures
     >>> X = np.random.default_rng(0).normal(size=(5, 3))
     >>> features = SphericalFeatures(4096, degree=7, random_state=0).fit(X)
     >>> bool(np.abs(features.estimate(X) - features.exact_kernel(X)).max() < features.bias_["sup"] + 0.1)
@@ -160,8 +142,7 @@ class SphericalFeatures(_signatures.SphericalMap, FeatureTransformer):
     _single = {"n_components": {1: 2}}
 
     def _adopt(self, drawn: Map) -> Self:
-        sup, rms = spherical_bias(drawn.spec, drawn.input_dim)
-        self.bias_ = {"sup": sup, "rms": rms}
+        self.bias_ = dict(zip(("sup", "rms"), drawn.bias(), strict=True))
         return super()._adopt(drawn)
 
 
@@ -175,10 +156,6 @@ class OrthoProjection(_signatures.OrthoProjectionMap, FeatureTransformer):
     --------
     CompressiveFeatures : Both steps in one transformer.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import FourierFeatures, OrthoProjection
     >>> from sklearn.pipeline import make_pipeline
     >>> X = np.random.default_rng(0).normal(size=(5, 200))
     >>> make_pipeline(OrthoProjection(20), FourierFeatures(64, length_scale=10.0)).fit_transform(X).shape
@@ -194,10 +171,6 @@ class CompressiveFeatures(_signatures.CompressiveMap, FeatureTransformer):
     Gaussian kernel over projections, which `exact_kernel` gives in closed form; it is close to the Gaussian kernel unless
     `compressed_dim` is small.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import CompressiveFeatures
     >>> X = np.random.default_rng(0).normal(size=(5, 200))
     >>> features = CompressiveFeatures(4096, compressed_dim=50, length_scale=15.0, random_state=0).fit(X)
     >>> deviations = np.abs(features.estimate(X) - features.exact_kernel(X)) / np.sqrt(features.variance(X) + 1e-20)
@@ -230,10 +203,6 @@ class MaclaurinFeatures(_signatures.MaclaurinMap, FeatureTransformer):
     predicted_variance_, predicted_bias_ : float
         Mean variance and mean squared bias of the estimate over pairs of rows, as predicted by the optimised allocation.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import MaclaurinFeatures
     >>> X = np.random.default_rng(0).normal(size=(100, 8))
     >>> features = MaclaurinFeatures(2001, length_scale="median", random_state=0).fit(X)
     >>> bool(np.abs(features.estimate(X) - features.exact_kernel(X)).mean() < 0.02)

@@ -9,18 +9,14 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
-from bochner import _bochner, _features, exact, kernels
+from bochner import _bochner, _features, kernels
 from bochner._base import FeatureTransformer
-from bochner._catalogue import entry, renamed
-from bochner._models import Classification, Model, Regression
-from bochner._operator import OperatorRidge, OperatorRidgeClassifier
+from bochner._catalogue import documented, entry, renamed
+from bochner._models import KINDS, Classification, Model, Regression
 from bochner._preparation import Preparation
 from bochner._processes import FeatureGPClassifier, FeatureGPRegressor, LocalGPRegressor
-from bochner._ridge import FeatureRidge, FeatureRidgeClassifier
-from bochner._svm import FeatureSVC
 
 # The classes of maps and of kernels, by the names that files give them.
 FEATURES = _features.CLASSES
@@ -28,16 +24,10 @@ KERNELS: dict[str, Any] = {
     kind._name: kind for kind in (getattr(kernels, name) for name in kernels.__all__) if hasattr(kind, "_name")
 }
 
-# The estimators, by the names that the catalogue and files give to kinds of models.
-ESTIMATORS: tuple[type[Model], ...] = (
-    *(FeatureRidge, FeatureRidgeClassifier, FeatureSVC, FeatureGPRegressor, FeatureGPClassifier, LocalGPRegressor),
-    *(OperatorRidge, OperatorRidgeClassifier),
-    *(exact.KernelRidge, exact.GPRegressor, exact.GPClassifier, exact.OperatorRidge, exact.KernelSVC),
-)
-KINDS = {estimator._kind: estimator for estimator in ESTIMATORS} | {"svi_classifier": FeatureGPClassifier}
-
 # What was learned besides the core's model, where an estimator has it.
 _LEARNED = ("alpha_", "kernel_", "n_iter_", "noise_", "seed_", "signal_", "target_shape_", "validation_losses_")
+# What JSON has no word for.
+_READ: dict[str, Any] = {"target_shape_": tuple, "validation_losses_": np.asarray}
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
@@ -57,6 +47,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     core.with_attachment("python", json.dumps(notes)).save(os.fspath(path))
 
 
+@documented
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a fitted model from a file, written by :meth:`save` or by ``bochner fit``.
 
@@ -73,10 +64,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     model : estimator
         The fitted model; it predicts what the saved one predicted, bit for bit.
 
-    Examples
-    --------
     >>> import bochner, tempfile
-    >>> import numpy as np
     >>> X = np.linspace(0, 6, 200)[:, np.newaxis]
     >>> model = bochner.FeatureRidge(bochner.FourierFeatures(64, random_state=0)).fit(X, np.sin(X[:, 0]))
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -90,35 +78,31 @@ def load(path: str | os.PathLike[str]) -> Any:
     core = _bochner.Model.load(os.fspath(path))
     header = json.loads(core.header)
     notes = header["extra"].get("python") or {}
-    estimator = KINDS[core.kind]
     told = notes["params"] if "params" in notes else _guessed(core.kind, header)
     params = {name: _object(value) for name, value in told.items()}
-    features = None
-    if hasattr(core, "map"):
+    drawn, features = core.learned("map"), None
+    if drawn is not None:
         own = params.get("features")
         features = _transformer(header["map"]) if own is None else clone(own)
         features.n_features_in_ = header["input_dim"]
         # A model on the parts of complex numbers side by side has another map than the features themselves.
-        other = features._complex_output() and not core.map.complex
-        features._adopt(_bochner.Map(core.description, core.input_dim, core.dtype, True) if other else core.map)
+        if features._complex_output() and not drawn.complex:
+            drawn = _bochner.Map(json.dumps(header["map"]), header["input_dim"], core.dtype, True)
+        features._adopt(drawn)
         if "params" not in notes:
             params["features"] = _transformer(header["map"])
-    model = estimator(**params)
+    model = KINDS[core.kind](**params)
     model.model_ = core
     model.dtype_ = np.dtype(notes.get("dtype", core.dtype))
-    for name, value in notes.get("learned", {}).items():
-        setattr(model, name, _learned(name, value))
     if features is not None:
         model.features_ = features
-    if isinstance(model, LocalGPRegressor):
-        model.centroids_, model.spec_ = core.centroids, header["map"]
+    # What a file of another door does not tell is as it was given.
     if isinstance(model, FeatureGPRegressor):
-        model.noise_, model.signal_, model.n_iter_ = (
-            *(vars(model).get(f"{name}_", getattr(model, name)) for name in ("noise", "signal")),
-            vars(model).get("n_iter_", 1),
-        )
-    if isinstance(model, FeatureGPClassifier) and "alpha_" not in vars(model) and model.inference == "dirichlet":
+        model.noise_, model.signal_, model.n_iter_ = model.noise, model.signal, 1
+    if isinstance(model, FeatureGPClassifier) and model.inference == "dirichlet":
         model.alpha_ = model.alpha
+    for name, value in notes.get("learned", {}).items():
+        setattr(model, name, _READ.get(name, lambda value: value)(value))
     if isinstance(model, Classification):
         model.classes_ = np.array(header["classes"], dtype=notes.get("labels"))
     _adopt(model, header)
@@ -265,10 +249,3 @@ def _object(value: Any) -> Any:
         features = FEATURES[value["features"]]
         return features(**renamed(features, params, warn=False))
     return _kernel_class(value["kernel"])(**params)
-
-
-def _learned(name: str, value: Any) -> Any:
-    if name == "target_shape_":
-        return tuple(value)
-    array: NDArray[Any] | Any = np.asarray(value) if name == "validation_losses_" else value
-    return array

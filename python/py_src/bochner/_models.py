@@ -17,14 +17,22 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from bochner import _bochner
 from bochner._base import FeatureTransformer
-from bochner._catalogue import Fitted
+from bochner._catalogue import Fitted, entry
 from bochner._checks import check_rows, explained, forget, plain, seed_of
 from bochner._features import FourierFeatures
 from bochner._progress import progress
 
 
-# Rows of models that take no sparse matrices and know no single precision.
-DENSE: dict[str, Any] = {"accept_sparse": False, "dtype": np.float64}
+# The estimators, by the names that the catalogue and files give to kinds of models.
+KINDS: dict[str, type[Model]] = {}
+# Rows of models that know no single precision, and of those that take no sparse matrices either.
+DOUBLE: dict[str, Any] = {"dtype": np.float64}
+DENSE: dict[str, Any] = {"accept_sparse": False, **DOUBLE}
+
+
+def learned(name: str, kind: str, about: str) -> Any:
+    """A property that the core's model has by this name."""
+    return property(lambda self: self._model().learned(name), doc=f"{kind}: {about}")
 
 
 class Model(Fitted, BaseEstimator):
@@ -32,13 +40,21 @@ class Model(Fitted, BaseEstimator):
 
     # What the catalogue and files call it.
     _kind: ClassVar[str]
-    # What rows are checked for besides; see `check_rows`.
+    # What rows and targets are checked for besides; see `check_rows`.
     _row_checks: ClassVar[dict[str, Any]] = {}
-    # dtype of targets, where it is not that of the rows.
-    _target_dtype: ClassVar[Any] = None
+    _target_checks: ClassVar[dict[str, Any]] = {}
+    # Parameters that are seen to here: the core's model is not told.
+    _apart: ClassVar[tuple[str, ...]] = ()
+    # What progress is told in.
+    _unit: ClassVar[str] = "rows"
 
     n_jobs: int | None
     verbose: int
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if hasattr(cls, "_kind") and cls.__module__.startswith("bochner."):
+            KINDS[cls._kind] = cls
 
     def _model(self) -> Any:
         """The fitted model of the core."""
@@ -49,10 +65,22 @@ class Model(Fitted, BaseEstimator):
         """Rows to predict for, in the dtype of the model; prepared first where the model's file says so."""
         preparation = getattr(self, "preparation_", None)
         rows = check_rows(self, X, reset=False, **self._row_checks) if preparation is None else preparation.transform(X)
-        return rows.astype(getattr(model, "dtype", rows.dtype), copy=False)
+        return rows.astype(model.dtype, copy=False)
 
-    def _checked(self, X: ArrayLike, y: ArrayLike, *, first: bool = True, **checks: Any) -> tuple[Any, NDArray[Any]]:
+    def _checked(
+        self, X: ArrayLike, y: ArrayLike, *, first: bool = True, classes: ArrayLike | None = None, **checks: Any
+    ) -> tuple[Any, NDArray[Any]]:
         """Rows, and targets or numbers of classes, as the core takes them; the first ones decide about dtype and shape."""
+        if first:
+            forget(self)
+        rows, targets = check_rows(self, X, y=y, reset=first, **self._target_checks, **self._row_checks, **checks)
+        if first:
+            self.dtype_ = rows.dtype
+        targets = self._targets(targets, first, classes)
+        return rows.astype(self.dtype_, copy=False), np.ascontiguousarray(targets, dtype=self.dtype_)
+
+    def _targets(self, y: NDArray[Any], first: bool, classes: ArrayLike | None) -> NDArray[Any]:
+        """Targets or numbers of classes, one row each."""
         raise NotImplementedError
 
     def _weights(self, X: Any, sample_weight: ArrayLike | None) -> NDArray[Any] | None:
@@ -60,41 +88,54 @@ class Model(Fitted, BaseEstimator):
             return None
         return _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
 
-    def _plain(self, *names: str, **others: Any) -> dict[str, Any]:
-        """Parameters, and others, as JSON can hold them."""
-        values = {name: getattr(self, name) for name in names} | others
-        return {name: plain(name, value) for name, value in values.items()}
+    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fits from scratch."""
+        rows, targets = self._checked(X, y, **self._checks())
+        weights = self._weights(rows, sample_weight)
+        self._prepare(rows, targets)
+        self.model_ = self._fitted(rows, targets, weights)
+        return self
 
-    def _learn(self, fit: Callable[..., Any], rows: Any, *arguments: Any, total: int | None = -1, unit: str = "rows") -> Any:
+    def _checks(self, first: bool = True) -> dict[str, Any]:
+        """What `validate_data` is to look for besides."""
+        return {}
+
+    def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
+        """Draws features, and finds what else depends on rows or chance."""
+
+    def _on(self) -> Any:
+        """The map or the kernel that the core's model is on."""
+
+    def _fitted(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None, kind: str | None = None) -> Any:
+        """The core's model of rows."""
+        known = (self._plan(), self._n_classes(), getattr(self, "seed_", 0))
+        return self._learn(_bochner.fit, rows, kind or self._kind, self._on(), rows, targets, weights, *known)
+
+    def _learn(self, fit: Callable[..., Any], rows: Any, *arguments: Any) -> Any:
         """What a function of the core makes of rows and other arguments, with progress on the way."""
-        total = rows.shape[0] if total == -1 else total
-        with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, total, unit) as report:
+        total = rows.shape[0] if self._unit == "rows" else None
+        with explained(self, ("X", rows)), progress(self.verbose, type(self).__name__, total, self._unit) as report:
             return fit(*arguments, n_jobs=self.n_jobs, progress=report)
 
-    def _fitted(
-        self, on: Any, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None, kind: str | None = None, **told: Any
-    ) -> Any:
-        """The core's model of rows, on a map or a kernel."""
-        known = (self._plan(), self._n_classes(), getattr(self, "seed_", 0))
-        return self._learn(_bochner.fit, rows, kind or self._kind, on, rows, targets, weights, *known, **told)
-
-    def _plan(self) -> str:
-        """Parameters of the core's model, as JSON."""
-        raise NotImplementedError
+    def _plan(self, **others: Any) -> str:
+        """Parameters of the core's model, as JSON, with others in the place of some."""
+        known = [parameter["name"] for parameter in entry("models", self._kind)["parameters"]]
+        values = {name: getattr(self, name) for name in known if name not in self._apart} | others
+        return json.dumps({name: plain(name, value) for name, value in values.items()})
 
     def _n_classes(self) -> int | None:
         return None
 
-    def _ask(self, question: str, X: ArrayLike, *arguments: Any) -> Any:
+    def _described(self) -> dict[str, Any]:
+        """What the core's model is made of: its map, its features or its kernel."""
+        return json.loads(self._model().header)["map"]
+
+    def _ask(self, question: str, X: ArrayLike, **details: Any) -> NDArray[Any]:
         """What the fitted model of the core answers about rows."""
         model = self._model()
         rows = self._rows(X, model)
         with explained(self, ("X", rows)):
-            return getattr(model, question)(rows, *arguments, n_jobs=self.n_jobs)
-
-    def _values(self, X: ArrayLike) -> NDArray[Any]:
-        """One column of values per target or class."""
-        return self._ask("predict", X)
+            return model.ask(question, rows, **details, n_jobs=self.n_jobs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that :func:`bochner.load` reads.
@@ -145,11 +186,8 @@ class FeatureModel(Model):
                 setattr(features, name, getattr(self, name))
         return features._adopt(drawn)
 
-    def _learn_on(self, features: FeatureTransformer, rows: Any, *arguments: Any, kind: str | None = None) -> Self:
-        """The model that the core fits to features of rows."""
-        self.model_ = self._fitted(features.map_, rows, *arguments, kind=kind)
-        self.features_ = features
-        return self
+    def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
+        self.features_ = self._draw(rows)
 
     def _on(self) -> Any:
         return self.features_.map_
@@ -161,19 +199,14 @@ class FeatureModel(Model):
 class Regression(MultiOutputMixin, RegressorMixin, Model):
     """A model of one or several numbers."""
 
-    def _checked(self, X: ArrayLike, y: ArrayLike, *, first: bool = True, **checks: Any) -> tuple[Any, NDArray[Any]]:
+    _target_checks = {"multi_output": True, "y_numeric": True}
+
+    def _targets(self, y: NDArray[Any], first: bool, classes: ArrayLike | None) -> NDArray[Any]:
         if first:
-            forget(self)
-        checks = {"multi_output": True, "y_numeric": True, **self._row_checks, **checks}
-        rows, targets = check_rows(self, X, y=y, reset=first, **checks)
-        if first:
-            self.dtype_ = rows.dtype
-            self.target_shape_ = targets.shape[1:]
-        elif targets.shape[1:] != self.target_shape_:
-            raise ValueError(f"y has shape {targets.shape}, but the first rows had {self.target_shape_} targets")
-        targets = targets.reshape(len(targets), -1)
-        targets = np.ascontiguousarray(targets, dtype=self._target_dtype or self.dtype_)
-        return rows.astype(self.dtype_, copy=False), targets
+            self.target_shape_ = y.shape[1:]
+        elif y.shape[1:] != self.target_shape_:
+            raise ValueError(f"y has shape {y.shape}, but the first rows had {self.target_shape_} targets")
+        return y.reshape(len(y), -1)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict targets.
@@ -183,7 +216,12 @@ class Regression(MultiOutputMixin, RegressorMixin, Model):
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predictions, in the dtype of the rows seen in `fit`.
         """
-        return self._shaped(self._values(X))
+        return self._shaped(self._ask("predict", X))
+
+    def _with_std(self, X: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Means of the function, and standard deviations without noise."""
+        mean, variance = map(np.ascontiguousarray, np.split(self._ask("spread", X), 2, axis=1))
+        return self._shaped(mean), self._shaped(np.sqrt(variance), spread=True)
 
     def _shaped(self, values: NDArray[Any], *, spread: bool = False) -> NDArray[Any]:
         """Values as y was shaped, in its units; `spread` for deviations from them."""
@@ -213,19 +251,17 @@ class Process(Regression):
         if return_std and return_cov:
             raise ValueError("at most one of return_std and return_cov can be True")
         if return_std:
-            mean, variance = self._ask("predict_with_variance", X)
-            return self._shaped(mean), self._shaped(np.sqrt(variance), spread=True)
+            return self._with_std(X)
         mean = self._shaped(self._ask("predict", X))
         if not return_cov:
             return mean
-        scales = getattr(self, "target_units_", (None, np.ones(len(self._model().observation_variances))))[1]
-        matrices = [self._ask("covariance", X, t) * s**2 for t, s in enumerate(scales)]
+        scales = getattr(self, "target_units_", (None, np.ones(len(self._model().learned("observation_variances")))))[1]
+        matrices = [self._ask("covariance", X, target=t) * s**2 for t, s in enumerate(scales)]
         return mean, np.stack(matrices, axis=-1) if self.target_shape_ else matrices[0]
 
-    @property
-    def log_marginal_likelihood_value_(self) -> float:
-        """float: Log marginal likelihood of the training targets."""
-        return self._model().log_marginal_likelihood
+    log_marginal_likelihood_value_ = learned(
+        "log_marginal_likelihood", "float", "Log marginal likelihood of the training targets."
+    )
 
 
 class Classification(ClassifierMixin, Model):
@@ -234,24 +270,17 @@ class Classification(ClassifierMixin, Model):
     _learned = {"classes_": ("ndarray of shape (n_classes,)", "The labels.")}
     _arguments = {"y": ("array-like of shape (n_samples,)", "Labels: numbers, strings or booleans.")}
 
-    def _checked(
-        self, X: ArrayLike, y: ArrayLike, *, first: bool = True, classes: ArrayLike | None = None, **checks: Any
-    ) -> tuple[Any, NDArray[Any]]:
-        if first:
-            forget(self)
-        rows, labels = check_rows(self, X, y=y, reset=first, **self._row_checks, **checks)
-        labels = column_or_1d(labels, warn=True)
+    def _targets(self, y: NDArray[Any], first: bool, classes: ArrayLike | None) -> NDArray[Any]:
+        labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
         if first:
-            self.dtype_ = rows.dtype
             self.classes_ = np.unique(labels if classes is None else np.asarray(classes))
         elif classes is not None and not np.array_equal(self.classes_, np.unique(np.asarray(classes))):
             raise ValueError(f"classes={classes!r} is not the same as on the first call to partial_fit: {self.classes_}")
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise ValueError(f"y contains labels that are not in classes: {unknown}")
-        numbers = np.searchsorted(self.classes_, labels).reshape(-1, 1).astype(self.dtype_)
-        return rows.astype(self.dtype_, copy=False), numbers
+        return np.searchsorted(self.classes_, labels).reshape(-1, 1)
 
     def _n_classes(self) -> int | None:
         return len(self.classes_)
@@ -264,18 +293,14 @@ class Classification(ClassifierMixin, Model):
         y : ndarray of shape (n_samples,)
             Labels.
         """
-        scores = self._scores(X)
-        return self._winners(scores)
-
-    def _scores(self, X: ArrayLike) -> NDArray[Any]:
-        """Values whose largest decides, one column per class."""
-        return self._values(X)
-
-    def _winners(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The labels with the largest values; a single column is positive for the second of two."""
+        values = self._scores(X)
         if values.shape[1] == 1:
             return self.classes_[np.where(values[:, 0] > 0, len(self.classes_) - 1, 0)]
         return self.classes_[np.argmax(values, axis=1)]
+
+    def _scores(self, X: ArrayLike) -> NDArray[Any]:
+        """Values whose largest decides, one column per class; a single column is positive for the second of two."""
+        return self._ask("predict", X)
 
 
 class Deciding(Classification):
@@ -331,12 +356,9 @@ class Accumulating(Model):
     """
 
     def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
-        """Draws features, and finds what depends on the first rows."""
-        raise NotImplementedError
-
-    def _on(self) -> Any:
-        """The map or the kernel of `_begin`."""
-        raise NotImplementedError
+        """Does on the first rows what sums over them depend on."""
+        self._prepare(rows, targets)
+        self.n_outputs_ = targets.shape[1]
 
     def _empty(self) -> Any:
         """Sums over no rows, for the features of `_begin`."""
@@ -345,18 +367,9 @@ class Accumulating(Model):
             self._kind, self._on(), self._plan(), *shape, self._n_classes(), getattr(self, "seed_", 0)
         )
 
-    def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
-        """Fits from scratch; no sums are kept."""
-        raise NotImplementedError
-
-    def _checks(self, first: bool = True) -> dict[str, Any]:
-        """What `validate_data` is to look for besides."""
-        return {}
-
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and targets, or labels."""
-        rows, targets = self._checked(X, y, **self._checks())
-        return self._fit(rows, targets, self._weights(rows, sample_weight))
+        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Add rows to those of earlier calls; the result is that of one `fit` to all of them.
@@ -366,10 +379,6 @@ class Accumulating(Model):
         """
         first = self._starts()
         return self._add(*self._checked(X, y, first=first, **self._checks(first)), sample_weight)
-
-    def _solved(self) -> Any:
-        """The model of the sums."""
-        return self.sums_.solve(self._plan(), n_jobs=self.n_jobs)
 
     def _add(self, rows: Any, targets: NDArray[Any], sample_weight: ArrayLike | None) -> Self:
         """Adds rows to the sums; the model is solved when it is asked for."""
@@ -405,7 +414,7 @@ class Accumulating(Model):
         """The fitted model, solved from the sums if rows were added since."""
         check_is_fitted(self)
         if not hasattr(self, "model_"):
-            self.model_ = self._solved()
+            self.model_ = self.sums_.solve(self._plan(), n_jobs=self.n_jobs)
         return self.model_
 
     def __getstate__(self) -> dict[str, Any]:
@@ -432,19 +441,19 @@ class Linear(Model):
         """ndarray of shape (n_outputs, n_features_out): Coefficients of the features, for each target or class; one row for
         two classes, and no rows but numbers for targets that were a vector.
         """
-        return self._each(self._model().coefficients.T)
+        return self._each(self._model().learned("coefficients").T)
 
     @property
     def intercept_(self) -> Any:
         """ndarray of shape (n_outputs,): The constants, likewise."""
-        return self._each(self._model().intercept)
+        return self._each(self._model().learned("intercept"))
 
 
 class Solved(Linear, Accumulating):
     """A model of linear equations that can be solved in several ways."""
 
     def _report(self) -> dict[str, Any]:
-        return json.loads(self._model().report)
+        return json.loads(self._model().learned("report"))
 
     @property
     def solver_(self) -> str:
@@ -474,11 +483,6 @@ class AccumulatingClassification(Classification, Accumulating):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Add rows to those of earlier calls; the result is that of one `fit` to all of them.
-
-        What depends on data (a median length scale) is found on the rows of the first call. After `fit`, and in a
-        pickled copy, there are no sums to add to: it starts anew, with a warning.
-        """
         known = getattr(self, "classes_", None) if classes is None else classes
         first = self._starts()
         if first and known is None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from bochner import _bochner, _signatures
-from bochner._base import _sample
+from bochner._base import sample
 from bochner._bochner import Map
+from bochner._catalogue import documented
 from bochner._checks import plain, seed_of
 from bochner._models import AccumulatingClassification, Deciding, Regression, Solved
 from bochner.kernels import OperatorKernel
 
 
+@documented
 def simplex_codes(n_classes: int) -> NDArray[np.float64]:
     """Codes of classes as corners of a regular simplex: unit rows with equal angles that sum to 0.
 
@@ -31,9 +33,6 @@ def simplex_codes(n_classes: int) -> NDArray[np.float64]:
     codes : ndarray of shape (n_classes, n_classes - 1)
         One row per class; inner products are -1 / (n_classes - 1).
 
-    Examples
-    --------
-    >>> from bochner import simplex_codes
     >>> codes = simplex_codes(3)
     >>> (codes @ codes.T).round(12) + 0.0
     array([[ 1. , -0.5, -0.5],
@@ -45,6 +44,7 @@ def simplex_codes(n_classes: int) -> NDArray[np.float64]:
     return _bochner.simplex_codes(n_classes)
 
 
+@documented
 def lagged_rows(series: ArrayLike, n_lags: int = 1) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Rows and targets for autoregression: the states before each time, the latest first, and the state at that time.
 
@@ -62,9 +62,6 @@ def lagged_rows(series: ArrayLike, n_lags: int = 1) -> tuple[NDArray[np.float64]
     y : ndarray of shape (n_times - n_lags, n_outputs)
         Targets.
 
-    Examples
-    --------
-    >>> from bochner import lagged_rows
     >>> X, y = lagged_rows([[1.0], [2.0], [3.0], [4.0]], n_lags=2)
     >>> X
     array([[2., 1.],
@@ -78,6 +75,8 @@ def lagged_rows(series: ArrayLike, n_lags: int = 1) -> tuple[NDArray[np.float64]
 class _OperatorRidge(Solved):
     """What regression and classification share."""
 
+    _apart = ("kernel", "length_scale", "A")
+
     kernel: Any
     length_scale: Any
     A: Any
@@ -90,7 +89,7 @@ class _OperatorRidge(Solved):
         length_scale = self.length_scale
         if isinstance(length_scale, str):
             spec = json.dumps({"map": "fourier", "seed": seed, "length_scale": length_scale})
-            length_scale = json.loads(Map.resolve(spec, _sample(X, seed), n_jobs=self.n_jobs))["length_scale"]
+            length_scale = json.loads(Map.resolve(spec, sample(X, seed), n_jobs=self.n_jobs))["length_scale"]
         length_scale = plain("length_scale", length_scale)
         kernel = self.kernel
         if kernel == "div_free":
@@ -118,21 +117,16 @@ class _OperatorRidge(Solved):
     def _checks(self, first: bool = True) -> dict[str, Any]:
         return {"ensure_min_samples": 2} if first and isinstance(self.length_scale, str) else {}
 
-    def _describe(self, rows: Any) -> None:
+    def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
         """Finds the kernel for rows like these, with a seed."""
         self.seed_ = seed_of(self.random_state)
         self.kernel_ = self._kernel(rows, self.seed_)
 
-    def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
-        self._describe(rows)
-        self.model_ = self._fitted(self._on(), rows, targets, weights)
-        return self
-
     def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
-        self._describe(rows)
+        super()._begin(rows, targets)
         if self.kernel_.get("outputs") == "covariance":
-            self.kernel_["outputs"] = self._covariance(targets)
-        self.n_outputs_ = targets.shape[1]
+            codes = self._codes(targets).astype(np.float64)
+            self.kernel_["outputs"] = np.atleast_2d(np.cov(codes, rowvar=False, bias=True)).tolist()
 
     def _on(self) -> str:
         return json.dumps(self.kernel_)
@@ -141,25 +135,14 @@ class _OperatorRidge(Solved):
         """What is regressed."""
         return targets
 
-    def _covariance(self, targets: NDArray[Any], weights: NDArray[Any] | None = None) -> list[list[float]]:
-        codes = self._codes(targets).astype(np.float64)
-        return np.atleast_2d(np.cov(codes, rowvar=False, bias=True, aweights=weights)).tolist()
-
-    def _plan(self) -> str:
-        plan = self._plain("n_components", "projection", "alpha", "fit_intercept", "solver")
-        if plan["n_components"] == 1:
-            # A cosine comes with its sine.
-            plan["n_components"] = 2
-        return json.dumps(plan | self._coded())
-
-    def _coded(self) -> dict[str, Any]:
-        """The code that classes have."""
-        return {}
+    def _plan(self, **others: Any) -> str:
+        # A cosine comes with its sine.
+        return super()._plan(n_components=2 if self.n_components == 1 else self.n_components, **others)
 
     @property
     def A_(self) -> NDArray[np.float64] | None:
         """ndarray of shape (n_targets, n_targets) or None: The output matrix of a decomposable kernel."""
-        matrix = json.loads(self._model().description)["kernel"].get("matrix")
+        matrix = self._described()["kernel"].get("matrix")
         return None if matrix is None else np.array(matrix)
 
 
@@ -170,10 +153,6 @@ class OperatorRidge(_signatures.OperatorRidgeModel, _OperatorRidge, Regression):
     without sources (``"divergence_free"``; both have as many outputs as inputs). Rows are read in one pass: memory depends on
     the number of features and not on the number of rows.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import OperatorRidge
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> y = np.c_[np.cos(X[:, 0]) * np.cos(X[:, 1]), -np.sin(X[:, 0]) * np.sin(X[:, 1])]
     >>> model = OperatorRidge("curl_free", alpha=1e-4, random_state=0).fit(X, y)
@@ -184,8 +163,6 @@ class OperatorRidge(_signatures.OperatorRidgeModel, _OperatorRidge, Regression):
     True
     """
 
-    _kind = "operator_ridge"
-
     def jacobian(self, X: ArrayLike) -> NDArray[np.float64]:
         """Derivatives of the fitted function, exactly.
 
@@ -194,8 +171,7 @@ class OperatorRidge(_signatures.OperatorRidgeModel, _OperatorRidge, Regression):
         J : ndarray of shape (n_samples, n_targets, n_features)
             Derivatives of targets by features: symmetric for curl-free and of trace 0 for divergence-free kernels.
         """
-        rows = check_array(X, dtype=np.float64, input_name="X")
-        return self._model().jacobian(rows, n_jobs=self.n_jobs)
+        return self._model().ask("jacobian", check_array(X, dtype=np.float64, input_name="X"), n_jobs=self.n_jobs)
 
 
 class OperatorRidgeClassifier(
@@ -206,9 +182,6 @@ class OperatorRidgeClassifier(
     A class is a corner of a regular simplex: one output less than there are classes, none of them preferred. The class
     whose corner is nearest to the prediction wins.
 
-    Examples
-    --------
-    >>> from bochner import OperatorRidgeClassifier
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> model = OperatorRidgeClassifier(length_scale="median", alpha=1e-3, random_state=0).fit(X[:1000], y[:1000])
@@ -216,18 +189,13 @@ class OperatorRidgeClassifier(
     True
     """
 
-    _kind = "operator_ridge_classifier"
     kernel = "decomposable"
 
     def _checked(self, X: ArrayLike, y: ArrayLike, **options: Any) -> tuple[Any, NDArray[Any]]:
-        self._one_of("coding")
         rows, numbers = super()._checked(X, y, **options)
         if len(self.classes_) < 2:
             raise ValueError(f"at least 2 classes are needed to tell them apart, got 1 class: {self.classes_[0]}")
         return rows, numbers
-
-    def _coded(self) -> dict[str, Any]:
-        return {"coding": self.coding}
 
     def _corners(self) -> NDArray[np.float64]:
         """The codes, one row per class."""

@@ -68,15 +68,15 @@ def _drawn(map: dict[str, Any]) -> Iterable[Parameter]:
 
 MAPS = {map["name"]: list(_drawn(map)) for map in CATALOGUE["maps"]}
 
-# What a model is given before its own parameters, and after them, where that is not a feature map and the seed of its draw.
-_OPERATOR_KERNEL = """
+# What a model is given before its own parameters, and after them, where that is not a feature map and the seed of its draw, or
+# of an exact model the kernel and nothing.
+_BEFORE: dict[str, str] = {
+    "local_gp": "",
+    "operator_ridge": """
 kernel : {"decomposable", "curl_free", "divergence_free"} or operator-valued kernel, default="decomposable"
     Kernel of the functions, or one of :class:`bochner.kernels.Decomposable`, :class:`bochner.kernels.CurlFree`,
     :class:`bochner.kernels.DivergenceFree` and :class:`bochner.kernels.Helmholtz`, which have their own parameters.
-"""
-_BEFORE: dict[str, str] = {
-    "local_gp": "",
-    "operator_ridge": _OPERATOR_KERNEL,
+""",
     "operator_ridge_classifier": "",
     "exact_operator_ridge": """
 kernel : operator-valued kernel, default=None
@@ -84,10 +84,8 @@ kernel : operator-valued kernel, default=None
     :class:`bochner.kernels.DivergenceFree` and :class:`bochner.kernels.Helmholtz`; None is a Gaussian kernel of length scale 1
     for outputs that are not related.
 """,
-    **dict.fromkeys(["exact_kernel_ridge", "exact_gp_regressor", "exact_gp_classifier", "kernel_svm"], "kernel"),
 }
 _AFTER: dict[str, str] = {
-    **dict.fromkeys(["exact_kernel_ridge", "exact_gp_regressor", "exact_operator_ridge", "kernel_svm"], ""),
     "exact_gp_classifier": """
 random_state : int, Generator, RandomState or None, default=None
     Seed of the draws.
@@ -104,10 +102,11 @@ random_state : int, Generator, RandomState or None, default=None
 
 
 def _taken(model: dict[str, Any]) -> Iterable[Parameter]:
-    first = _read(_BEFORE.get(model["name"], "features"))
+    exact = model["name"].startswith(("exact_", "kernel_"))
+    first = _read(_BEFORE.get(model["name"], "kernel" if exact else "features"))
     yield from first
     yield from (p for p in parameters(model) if p.name not in {parameter.name for parameter in first})
-    yield from _read(_AFTER.get(model["name"], "random_state") + "\nn_jobs\nverbose")
+    yield from _read(_AFTER.get(model["name"], "" if exact else "random_state") + "\nn_jobs\nverbose")
 
 
 MODELS = {model["name"]: list(_taken(model)) for model in CATALOGUE["models"]}

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bochner import _bochner
+from bochner._base import sample
 from bochner._catalogue import documented
 from bochner._checks import RandomState, seed_of
 from bochner.kernels import Gaussian, Kernel, rows_of
@@ -123,11 +124,6 @@ def plan(
     plan : Plan
         The maps, fastest first.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import plan
-    >>> from bochner.kernels import Polynomial
     >>> X = np.random.default_rng(0).normal(size=(200, 16)) / 4
     >>> found = plan(X, Polynomial(degree=3, coef0=1.0), error=0.1, random_state=0)
     >>> found.best.predicted_error <= 0.1
@@ -136,11 +132,8 @@ def plan(
     rows = rows_of(X, "X")
     exact = (Gaussian() if kernel is None else kernel)._exact(rows.shape[1])
     seed = seed_of(random_state)
-    total = rows.shape[0]
-    if total > sample_rows:
-        chosen = np.sort(np.random.default_rng(seed).choice(total, size=sample_rows, replace=False))
-        rows = rows[chosen]
-    found = json.loads(_bochner.plan(exact, rows, float(error), total, int(max_features), int(n_draws), seed, n_jobs))
+    told = (float(error), rows.shape[0], int(max_features), int(n_draws), seed, n_jobs)
+    found = json.loads(_bochner.plan(exact, sample(rows, seed, sample_rows), *told))
     verified = found["verified"]
     return Plan(
         choices=[Choice(**choice) for choice in found["choices"]],

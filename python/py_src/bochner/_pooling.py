@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from bochner._checks import check_rows, explained
+from bochner._catalogue import documented
 from bochner._features import PolynomialSketch
 
 
+@documented
 def compact_bilinear_pooling(X: ArrayLike, features: PolynomialSketch) -> NDArray[Any]:
     r"""Sum the features of the local descriptors of every image.
 
@@ -33,10 +34,6 @@ def compact_bilinear_pooling(X: ArrayLike, features: PolynomialSketch) -> NDArra
     pooled : ndarray of shape (n_images, n_features_out)
         Sums, float32 for descriptors in float32 and float64 otherwise; complex where the features are.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import PolynomialSketch, compact_bilinear_pooling
     >>> X = np.random.default_rng(0).normal(size=(3, 49, 16))
     >>> pooled = compact_bilinear_pooling(X, PolynomialSketch(4096, random_state=0))
     >>> outer = np.einsum("ilc,ild->icd", X, X).reshape(3, -1)
@@ -51,14 +48,4 @@ def compact_bilinear_pooling(X: ArrayLike, features: PolynomialSketch) -> NDArra
     fitted = features if hasattr(features, "map_") else clone(features).fit(images[0])
     if fitted.spec_["degree"] != 2:
         raise ValueError(f"bilinear pooling is made of sketches of degree 2, got degree={fitted.spec_['degree']}")
-    drawn = fitted.map_
-    dtype = np.dtype(np.float32 if images.dtype == np.float32 else np.float64)
-    out_dtype = np.result_type(dtype, np.complex64) if drawn.complex else dtype
-    pooled = np.empty((images.shape[0], drawn.output_dim), out_dtype)
-    local = np.empty((images.shape[1], drawn.output_dim), out_dtype)
-    for image, total in zip(images, pooled, strict=True):
-        rows = check_rows(fitted, image, reset=False)
-        with explained(fitted, ("X", rows)):
-            drawn.transform_into(rows, local, n_jobs=fitted.n_jobs)
-        local.sum(axis=0, out=total)
-    return pooled
+    return np.stack([fitted.transform(image).sum(axis=0) for image in images])

@@ -12,13 +12,7 @@ from bochner import _bochner
 
 
 class Preparation:
-    """What a model file says is done to rows first: columns by name, categories, empty cells, steps.
-
-    Parameters
-    ----------
-    spec : dict
-        The `preprocessing` of a model file.
-    """
+    """What the `preprocessing` of a model file says is done to rows first: columns by name, categories, empty cells, steps."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.spec = spec

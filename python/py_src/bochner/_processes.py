@@ -11,17 +11,18 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.metaestimators import available_if
 
 from bochner import _signatures
-from bochner._base import FeatureTransformer
 from bochner._bochner import Map, maximize_evidence, validate
 from bochner._checks import RandomState, explained, plain, seed_of
 from bochner._models import (
     DENSE,
+    KINDS,
     Accumulating,
     AccumulatingClassification,
     FeatureModel,
     Probable,
     Process,
     Regression,
+    learned,
 )
 from bochner._progress import progress
 
@@ -33,10 +34,6 @@ class FeatureGPRegressor(_signatures.GpRegressorModel, FeatureModel, Accumulatin
     normal noise. Its posterior costs the cube of the number of features, not of rows. Complex features make a complex process,
     of which predictions are the real part.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import FeatureGPRegressor, FourierFeatures
     >>> X = np.linspace(0, 6, 200)[:, np.newaxis]
     >>> y = np.sin(X[:, 0])
     >>> model = FeatureGPRegressor(FourierFeatures(128, random_state=0), noise=1e-3).fit(X, y)
@@ -45,44 +42,30 @@ class FeatureGPRegressor(_signatures.GpRegressorModel, FeatureModel, Accumulatin
     True
     """
 
-    _kind = "gp_regressor"
     _learned = {
         "noise_": ("float", "Variance of the noise used."),
         "signal_": ("float", "Variance of the process used."),
         "n_iter_": ("int", "Evaluations of the likelihood; 1 without a search."),
     }
 
-    def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
-        features = self._prepare(rows, targets)
-        return self._learn_on(features, rows, targets, weights)
-
-    def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
-        self.features_ = self._prepare(rows, targets)
-        self.n_outputs_ = targets.shape[1]
-
-    def _prepare(self, rows: Any, targets: NDArray[Any]) -> FeatureTransformer:
+    def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
         """Features, and hyperparameters if they are to be searched for."""
-        features = self._draw(rows)
+        super()._prepare(rows, targets)
         self.noise_, self.signal_, self.n_iter_ = self.noise, self.signal, 1
-        if self._one_of("optimizer") is None:
-            return features
-        plan = json.loads(self._plan()) | self._plain("max_rows", "max_iter", "length_scales")
-        spec, steps = features.map_.spec, plan["max_iter"]
-        with progress(self.verbose, f"{type(self).__name__} search", steps, unit="evaluations") as report:
-            found = json.loads(
-                maximize_evidence(
-                    spec, rows, targets, json.dumps(plan), features.map_.complex, n_jobs=self.n_jobs, progress=report
-                )
-            )
+        if self.optimizer is None:
+            return
+        drawn, jobs = self.features_.map_, self.n_jobs
+        with progress(self.verbose, f"{type(self).__name__} search", self.max_iter, unit="evaluations") as report:
+            told = (drawn.spec, rows, targets, self._plan(), drawn.complex)
+            found = json.loads(maximize_evidence(*told, n_jobs=jobs, progress=report))
         self.noise_, self.signal_ = found["noise"], found["signal"]
-        self.n_iter_ = max(1, int(found.get("evaluations", 1)))
-        drawn = features.map_
-        tuned = Map(json.dumps(found["spec"]), drawn.input_dim, rows.dtype.name, drawn.complex, n_jobs=self.n_jobs)
-        return features._adopt(tuned)
+        self.n_iter_ = max(1, int(found["evaluations"]))
+        spec = json.dumps(found["spec"])
+        self.features_._adopt(Map(spec, rows.shape[1], rows.dtype.name, drawn.complex, n_jobs=jobs))
 
-    def _plan(self) -> str:
+    def _plan(self, **others: Any) -> str:
         found = {name: getattr(self, f"{name}_", getattr(self, name)) for name in ("noise", "signal")}
-        return json.dumps(self._plain("normalize_y", **found))
+        return super()._plan(**found | others)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: RandomState = 0) -> NDArray[Any]:
         """Draw functions from the posterior and evaluate them.
@@ -99,7 +82,7 @@ class FeatureGPRegressor(_signatures.GpRegressorModel, FeatureModel, Accumulatin
         samples : ndarray of shape (n_samples_X, n_samples) or (n_samples_X, n_targets, n_samples)
             Values of the functions.
         """
-        samples = self._ask("sample", X, n_samples, seed_of(random_state))
+        samples = self._ask("sample", X, n_samples=n_samples, seed=seed_of(random_state))
         return samples if self.target_shape_ else samples[:, 0]
 
     @property
@@ -107,7 +90,7 @@ class FeatureGPRegressor(_signatures.GpRegressorModel, FeatureModel, Accumulatin
         """float or ndarray of shape (n_targets,): Variance of the noise in units of the targets: what an observation varies
         more than the process.
         """
-        variances = np.asarray(self._model().observation_variances)
+        variances = np.asarray(self._model().learned("observation_variances"))
         return variances if self.target_shape_ else float(variances[0])
 
 
@@ -119,10 +102,6 @@ class FeatureGPClassifier(_signatures.GpClassifierModel, FeatureModel, Probable,
     with a matrix of features by features for every class. Variational inference with mini-batches and Adam takes many
     passes and no such matrix: it is for more features than one could be made of.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import FeatureGPClassifier, FourierFeatures
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> y = np.where(np.hypot(*X.T) < 1, "inside", "outside")
     >>> model = FeatureGPClassifier(FourierFeatures(128, random_state=0), random_state=0).fit(X, y)
@@ -130,7 +109,6 @@ class FeatureGPClassifier(_signatures.GpClassifierModel, FeatureModel, Probable,
     array(['inside', 'outside'], dtype='<U7')
     """
 
-    _kind = "gp_classifier"
     _learned = {
         "alpha_": ("float", "The value of alpha used."),
         "validation_losses_": (
@@ -139,66 +117,65 @@ class FeatureGPClassifier(_signatures.GpClassifierModel, FeatureModel, Probable,
         ),
     }
 
-    def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
-        features, self.seed_ = self._draw(rows), seed_of(self.random_state)
-        if not self._variational():
-            self.alpha_ = self._choose(features, rows, targets, self.seed_)
-            return self._learn_on(features, rows, targets, weights)
+    def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
+        super()._prepare(rows, targets)
+        self.seed_ = seed_of(self.random_state)
+        if self.inference != "variational":
+            self.alpha_ = self._choose(rows, targets)
+
+    def _fitted(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None, kind: str | None = None) -> Any:
+        if self.inference != "variational":
+            return super()._fitted(rows, targets, weights)
         # Batches are taken in the order of the rows, which must not be that of the labels.
         order = np.random.default_rng(self.seed_).permutation(rows.shape[0])
         weights = None if weights is None else weights[order]
-        return self._learn_on(features, rows[order], targets[order], weights, kind="svi_classifier")
-
-    def _variational(self) -> bool:
-        return self._one_of("inference") == "variational"
+        return super()._fitted(rows[order], targets[order], weights, kind="svi_classifier")
 
     # Variational inference takes many passes over the same rows.
     partial_fit = available_if(lambda self: self.inference != "variational")(AccumulatingClassification.partial_fit)
 
     def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
-        if self._variational():
+        if self.inference == "variational":
             raise ValueError('sums over rows need inference="dirichlet": variational inference takes many passes')
-        alphas = np.ravel(self.alpha)
-        if len(alphas) != 1:
-            raise ValueError(f"alpha must be one number where rows come in parts, got {len(alphas)} of them")
-        self.features_ = self._draw(rows)
-        self.seed_ = seed_of(self.random_state)
-        self.n_outputs_ = 1
-        self.alpha_ = plain("alpha", self.alpha if np.ndim(self.alpha) == 0 else float(alphas[0]))
+        if np.size(self.alpha) != 1:
+            raise ValueError(f"alpha must be one number where rows come in parts, got {np.size(self.alpha)} of them")
+        super()._begin(rows, targets)
 
-    def _choose(self, features: FeatureTransformer, rows: Any, numbers: NDArray[Any], seed: int) -> Any:
+    def _choose(self, rows: Any, numbers: NDArray[Any]) -> Any:
+        """The alpha of several that predicts held-out labels best."""
         if np.ndim(self.alpha) == 0:
             return plain("alpha", self.alpha)
         alphas = [float(alpha) for alpha in np.ravel(self.alpha)]
         if len(alphas) == 1 or len(numbers) < 10:
             return alphas[0]
         train, test = train_test_split(
-            np.arange(len(numbers)), test_size=self.validation_fraction, random_state=seed % (1 << 32)
+            np.arange(len(numbers)), test_size=self.validation_fraction, random_state=self.seed_ % (1 << 32)
         )
-        seen, held_out = ((rows[part], numbers[part]) for part in (train, test))
+        parts = (rows[train], numbers[train], rows[test], numbers[test])
+        known = (self._plan(alpha=alphas[0]), alphas, len(self.classes_), self.seed_)
         with explained(self, ("X", rows)):
-            known = (self._plan(alphas[0]), alphas, len(self.classes_), seed)
-            losses = validate(features.map_, *seen, *held_out, *known, n_jobs=self.n_jobs)
+            losses = validate(self._on(), *parts, *known, n_jobs=self.n_jobs)
         self.validation_losses_ = np.asarray(losses)
         return alphas[int(np.argmin(losses))]
 
-    def _plan(self, alpha: Any = None) -> str:
-        if self._variational():
-            return json.dumps(self._plain("signal", "max_iter", "learning_rate"))
-        return json.dumps(self._plain("signal", "n_draws", alpha=self.alpha_ if alpha is None else alpha))
+    def _plan(self, **others: Any) -> str:
+        return super()._plan(**{"alpha": getattr(self, "alpha_", self.alpha)} | others)
 
-    @property
-    def log_marginal_likelihood_value_(self) -> float:
-        """float: Log marginal likelihood of the transformed labels; a lower bound of that of the labels for variational
-        inference.
-        """
-        return self._model().log_marginal_likelihood
+    log_marginal_likelihood_value_ = learned(
+        "log_marginal_likelihood",
+        "float",
+        "Log marginal likelihood of the transformed labels; a lower bound of that of the labels for variational inference.",
+    )
 
     @property
     def n_iter_(self) -> int:
         """int: Passes over the rows that learned something: 1 by the Dirichlet transform."""
         self._model()
         return self.max_iter if self.inference == "variational" else 1
+
+
+# Files know variational inference as a kind of its own.
+KINDS["svi_classifier"] = FeatureGPClassifier
 
 
 class LocalGPRegressor(_signatures.LocalGpModel, Regression):
@@ -209,10 +186,6 @@ class LocalGPRegressor(_signatures.LocalGpModel, Regression):
     centroid nearest to it (Wacker 2022, section 5.5). Rows many length scales away from all centroids are out of
     reach: mean and standard deviation fall to 0 there.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import LocalGPRegressor
     >>> x = np.linspace(-6, 6, 120)
     >>> model = LocalGPRegressor(11, length_scale=0.6, random_state=0).fit(x[:, None], np.sin(2 * x))
     >>> mean, std = model.predict([[4.03]], return_std=True)
@@ -220,32 +193,37 @@ class LocalGPRegressor(_signatures.LocalGpModel, Regression):
     True
     """
 
-    _kind = "local_gp"
     _row_checks = DENSE
-    _learned = {
-        "centroids_": ("ndarray of shape (n_centroids, n_features)", "The centroids, the mean of the rows first."),
-        "spec_": ("dict", "Full description of the features."),
-    }
+    _apart = ("normalize_y",)
+    centroids_ = learned(
+        "centroids", "ndarray of shape (n_centroids, n_features)", "The centroids, the mean of the rows first."
+    )
+
+    @property
+    def spec_(self) -> dict[str, Any]:
+        """dict: Full description of the features."""
+        return self._described()
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to rows and targets."""
-        rows, targets = self._checked(X, y, ensure_min_samples=2)
+        return self._fit(X, y)
+
+    def _checks(self, first: bool = True) -> dict[str, Any]:
+        return {"ensure_min_samples": 2}
+
+    def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
         mean = targets.mean(axis=0) if self.normalize_y else np.zeros(targets.shape[1])
         self.target_units_ = (mean, np.ones_like(mean))
         self.seed_ = seed_of(self.random_state)
-        # All of the rows again for every centroid.
-        self.model_ = self._fitted(None, rows, targets - mean, None)
-        self.centroids_ = self.model_.centroids
-        self.spec_ = json.loads(self.model_.description)
-        return self
 
-    def _plan(self) -> str:
-        names = ("n_components", "length_scale", "sketch", "weights", "max_degree", "noise", "signal_variance")
-        plan = self._plain(*names, "max_clusters", threshold=None if self.threshold == np.inf else self.threshold)
-        if self.n_components in (1, 2):
-            # A constant and one column beside it are the least.
-            plan |= {"n_components": 2, "weights": "real"}
-        return json.dumps(plan)
+    def _fitted(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None, kind: str | None = None) -> Any:
+        return super()._fitted(rows, targets - self.target_units_[0], weights)
+
+    def _plan(self, **others: Any) -> str:
+        others["threshold"] = None if self.threshold == np.inf else self.threshold
+        # A constant and one column beside it are the least.
+        least = {"n_components": 2, "weights": "real"} if self.n_components in (1, 2) else {}
+        return super()._plan(**others | least)
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Predictive mean, and standard deviation of the function where asked for.
@@ -257,7 +235,4 @@ class LocalGPRegressor(_signatures.LocalGpModel, Regression):
         std : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Standard deviations, the same for all targets; only if `return_std`.
         """
-        if not return_std:
-            return super().predict(X)
-        mean, variance = self._ask("predict_with_variance", X)
-        return self._shaped(mean), self._shaped(np.sqrt(variance), spread=True)
+        return self._with_std(X) if return_std else super().predict(X)

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Self
+from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bochner import _signatures
 from bochner._models import AccumulatingClassification, Deciding, FeatureModel, Regression, Solved
 
 
-class _FeatureRidge(_signatures.RidgeModel, FeatureModel, Solved):
+class _FeatureRidge(FeatureModel, Solved):
     """What regression and classification share."""
-
-    def _fit(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
-        return self._learn_on(self._draw(rows), rows, targets, weights)
-
-    def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
-        self.features_ = self._draw(rows)
-        self.n_outputs_ = targets.shape[1]
-
-    def _plan(self) -> str:
-        names = ("alpha", "solver", "fit_intercept", "tol", "max_iter", "memory_budget")
-        return json.dumps(self._plain(*names))
 
     @property
     def n_iter_(self) -> int:
@@ -31,16 +19,12 @@ class _FeatureRidge(_signatures.RidgeModel, FeatureModel, Solved):
         return max(1, self._report()["iterations"])
 
 
-class FeatureRidge(_FeatureRidge, Regression):
+class FeatureRidge(_signatures.RidgeModel, _FeatureRidge, Regression):
     """Ridge regression on random features: kernel ridge regression at the cost of a linear model.
 
     Rows stream through the feature map block by block. The matrix of all features is never made, so memory depends
     on the number of features and not on the number of rows.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import FeatureRidge, FourierFeatures
     >>> X = np.linspace(0, 6, 200)[:, np.newaxis]
     >>> y = np.sin(X[:, 0])
     >>> model = FeatureRidge(FourierFeatures(256, random_state=0), alpha=1e-3).fit(X, y)
@@ -48,21 +32,18 @@ class FeatureRidge(_FeatureRidge, Regression):
     True
     """
 
-    _kind = "ridge"
-
     def _each(self, values: NDArray[Any]) -> NDArray[Any]:
         return values if self.target_shape_ else values[0]
 
 
-class FeatureRidgeClassifier(_FeatureRidge, Deciding, AccumulatingClassification):
+class FeatureRidgeClassifier(
+    _signatures.RidgeClassifierModel, _FeatureRidge, Deciding, AccumulatingClassification
+):
     """Classification by ridge regression on random features, one class against the rest.
 
     Rows stream through the feature map block by block. The matrix of all features is never made, so memory depends
     on the number of features and not on the number of rows.
 
-    Examples
-    --------
-    >>> from bochner import FeatureRidgeClassifier, FourierFeatures
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> features = FourierFeatures(1024, length_scale="median", random_state=0)
@@ -70,8 +51,6 @@ class FeatureRidgeClassifier(_FeatureRidge, Deciding, AccumulatingClassification
     >>> model.score(X[1000:], y[1000:]) > 0.94
     True
     """
-
-    _kind = "ridge_classifier"
 
     def _each(self, values: NDArray[Any]) -> NDArray[Any]:
         return values if len(self.classes_) > 2 else values[-1:]

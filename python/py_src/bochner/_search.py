@@ -97,10 +97,6 @@ def search(
     result : SearchResult
         The best model, fitted to all rows, and a table of all losses; ``print(result)`` shows it.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import FeatureRidge, FourierFeatures, search
     >>> X = np.linspace(0, 6, 300)[:, np.newaxis]
     >>> model = FeatureRidge(FourierFeatures(64, random_state=0))
     >>> found = search(model, X, np.sin(X[:, 0]), {"length_scale": [0.01, 1.0]}, alphas=[1e-3, 1e3])

@@ -10,7 +10,7 @@ from bochner._parameters import MAPS, MODELS
 for name, known in MAPS.items():
     globals()[f"{camel(name)}Map"] = declared(f"{camel(name)}Map", known, _map_name=name)
 for name, known in MODELS.items():
-    globals()[f"{camel(name)}Model"] = declared(f"{camel(name)}Model", known)
+    globals()[f"{camel(name)}Model"] = declared(f"{camel(name)}Model", known, _kind=name)
 for entry in CATALOGUE["kernels"] + CATALOGUE["operator_kernels"]:
     name, known = f"{camel(entry['name'])}Kernel", tuple(parameters(entry))
     if entry["name"] != "decomposable":

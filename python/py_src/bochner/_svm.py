@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -21,9 +22,6 @@ class FeatureSVC(_signatures.SvmModel, FeatureModel, Linear, Deciding):
     One class against the rest, by coordinate descent in the dual; with the objective of liblinear and
     :class:`sklearn.svm.LinearSVC`, of which the duality gap is known.
 
-    Examples
-    --------
-    >>> from bochner import FeatureSVC, FourierFeatures
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> features = FourierFeatures(1024, length_scale="median", random_state=0)
@@ -32,20 +30,13 @@ class FeatureSVC(_signatures.SvmModel, FeatureModel, Linear, Deciding):
     True
     """
 
-    _kind = "svm"
     _learned = {"n_iter_": ("int", "Passes over the rows, of the problem with most.")}
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and labels; a single label is predicted always. Weights of rows multiply C."""
-        rows, numbers = self._checked(X, y)
-        weights = self._weights(rows, sample_weight)
-        features = self._draw(rows)
-        # A generator is asked once more; the same integer serves features and order of visits.
-        self.seed_ = seed_of(self.random_state)
-        self._learn_on(features, rows, numbers, weights)
-        reports = json.loads(self.model_.reports)
-        self.n_iter_ = max(report["epochs"] for report in reports)
-        if not all(report["converged"] for report in reports):
+        self._fit(X, y, sample_weight)
+        self.n_iter_ = int(self._of_reports(lambda report: report["epochs"]).max())
+        if not self._of_reports(lambda report: report["converged"]).all():
             warnings.warn(
                 f"no convergence after {self.max_iter} passes: the duality gap is {self.duality_gap_.max():.1e}, "
                 f"tol is {self.tol:.1e}; raise max_iter or tol",
@@ -54,12 +45,13 @@ class FeatureSVC(_signatures.SvmModel, FeatureModel, Linear, Deciding):
             )
         return self
 
-    def _plan(self) -> str:
-        names = ("C", "loss", "tol", "max_iter", "fit_intercept", "intercept_scaling", "memory_budget")
-        return json.dumps(self._plain(*names))
+    def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
+        super()._prepare(rows, targets)
+        # A generator is asked once more; the same integer serves features and order of visits.
+        self.seed_ = seed_of(self.random_state)
 
-    def _of_reports(self, value: Any) -> NDArray[np.float64]:
-        return np.array([value(report) for report in json.loads(self._model().reports)])
+    def _of_reports(self, value: Callable[[dict[str, Any]], Any]) -> NDArray[Any]:
+        return np.array([value(report) for report in json.loads(self._model().learned("reports"))])
 
     @property
     def objective_(self) -> NDArray[np.float64]:

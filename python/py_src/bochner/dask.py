@@ -11,15 +11,18 @@ Install with ``pip install bochner[dask]``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import _safe_indexing
 
-from bochner._base import _SAMPLE_ROWS, FeatureTransformer
+from bochner._base import SAMPLE_ROWS, FeatureTransformer, chosen_rows
+from bochner._catalogue import documented
 from bochner._checks import seed_of
 from bochner._models import Accumulating, AccumulatingClassification
 from bochner._operator import _OperatorRidge
@@ -36,7 +39,12 @@ __all__ = ["fit", "predict", "transform"]
 # Sums that one task adds up.
 _FAN_IN = 8
 
+_documented = partial(
+    documented, X=("dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)", "Rows.")
+)
 
+
+@_documented
 def fit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     """Fit a model to rows that are spread over a cluster.
 
@@ -49,8 +57,6 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
         A model that is solved from sums: :class:`bochner.FeatureRidge`, :class:`bochner.FeatureRidgeClassifier`,
         :class:`bochner.FeatureGPRegressor`, :class:`bochner.FeatureGPClassifier` (by the Dirichlet transform, with one
         `alpha`), :class:`bochner.OperatorRidge` or :class:`bochner.OperatorRidgeClassifier`. It is cloned, not changed.
-    X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
-        Rows.
     y : dask.array.Array, dask.dataframe.Series or dask.dataframe.DataFrame
         Targets or labels, in partitions like those of X.
     sample_weight : dask.array.Array or dask.dataframe.Series, default=None
@@ -62,12 +68,8 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
         The fitted model. Parameters that depend on data are found on the rows they would be found on in `fit`; a search for
         hyperparameters sees 5,000 rows at most.
 
-    Examples
-    --------
     >>> import dask.array as da
-    >>> import numpy as np
     >>> import bochner.dask
-    >>> from bochner import FeatureRidge, FourierFeatures
     >>> X = da.random.default_rng(0).normal(size=(4000, 3), chunks=(1000, 3))
     >>> model = FeatureRidge(FourierFeatures(200, random_state=0), alpha=1e-3)
     >>> model = bochner.dask.fit(model, X, da.sin(X[:, 0]))
@@ -95,6 +97,7 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     return fitted
 
 
+@_documented
 def predict(model: Any, X: Any, method: str = "predict") -> Any:
     """Predict for rows that are spread over a cluster.
 
@@ -102,8 +105,6 @@ def predict(model: Any, X: Any, method: str = "predict") -> Any:
     ----------
     model : estimator
         Any fitted model of this package.
-    X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
-        Rows.
     method : str, default="predict"
         What is asked of the model: ``"predict"``, ``"predict_proba"``, ``"decision_function"``, ...
 
@@ -112,11 +113,8 @@ def predict(model: Any, X: Any, method: str = "predict") -> Any:
     values : dask.array.Array
         What the method returns, not yet computed.
 
-    Examples
-    --------
     >>> import dask.array as da
     >>> import bochner.dask
-    >>> from bochner import FeatureRidgeClassifier
     >>> X = da.random.default_rng(0).normal(size=(1000, 2), chunks=(250, 2))
     >>> y = X[:, 0] * X[:, 1] > 0
     >>> model = bochner.dask.fit(FeatureRidgeClassifier(random_state=0), X, y)
@@ -126,6 +124,7 @@ def predict(model: Any, X: Any, method: str = "predict") -> Any:
     return _blockwise(model, X, getattr(type(model), method))
 
 
+@_documented
 def transform(features: FeatureTransformer, X: Any) -> Any:
     """Features of rows that are spread over a cluster.
 
@@ -133,19 +132,14 @@ def transform(features: FeatureTransformer, X: Any) -> Any:
     ----------
     features : transformer
         Any transformer of this package. One that is not fitted is fitted to the rows it would look at in `fit`.
-    X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
-        Rows.
 
     Returns
     -------
     features : dask.array.Array of shape (n_samples, n_features_out)
         Features, not yet computed.
 
-    Examples
-    --------
     >>> import dask.array as da
     >>> import bochner.dask
-    >>> from bochner import PolynomialSketch
     >>> X = da.random.default_rng(0).normal(size=(1000, 5), chunks=(250, 5))
     >>> features = bochner.dask.transform(PolynomialSketch(64, random_state=0), X)
     >>> features.shape, features.chunksize
@@ -160,17 +154,7 @@ def transform(features: FeatureTransformer, X: Any) -> Any:
 
 
 class Table:
-    """Rows, targets and weights in partitions that belong together.
-
-    Parameters
-    ----------
-    X : dask collection
-        Rows.
-    y : dask collection, default=None
-        Targets.
-    weights : dask collection, default=None
-        Weights.
-    """
+    """Rows, targets and weights, all of them Dask collections, in partitions that belong together."""
 
     def __init__(self, X: Any, y: Any = None, weights: Any = None) -> None:
         self.rows = _partitions(X, "X")
@@ -198,22 +182,17 @@ class Table:
         total = sum(self.sizes)
         if total == 0:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-        chosen = np.arange(total)
-        if total > _SAMPLE_ROWS:
-            chosen = np.sort(np.random.default_rng(seed).choice(total, _SAMPLE_ROWS, replace=False))
-        picked, start = [], 0
-        for number, size in enumerate(self.sizes):
-            places = chosen[(chosen >= start) & (chosen < start + size)] - start
-            start += size
-            if len(places):
-                targets = None if self.targets is None else self.targets[number]
-                picked.append(delayed(_rows_at)(self.rows[number], targets, places))
-        parts = compute(*picked)
-        rows, labels = [part[0] for part in parts], [part[1] for part in parts]
-        return _together(rows), None if self.targets is None else _together(labels)
+        chosen = chosen_rows(total, SAMPLE_ROWS, seed)
+        starts = np.cumsum((0, *self.sizes[:-1]))
+        places = np.split(chosen, np.searchsorted(chosen, starts[1:]))
+        nothing = [None] * len(self.rows)
+        whole = zip(self.rows, self.targets or nothing, places, starts, strict=True)
+        parts = compute(*(delayed(_rows_at)(rows, targets, at - start) for rows, targets, at, start in whole if len(at)))
+        rows, targets = zip(*parts, strict=True)
+        return _together(rows), None if self.targets is None else _together(targets)
 
 
-def _together(parts: list[Any]) -> Any:
+def _together(parts: Sequence[Any]) -> Any:
     """Parts of a table one below the other, as a table where they are tables."""
     if hasattr(parts[0], "iloc"):
         import pandas as pd
@@ -223,10 +202,7 @@ def _together(parts: list[Any]) -> Any:
 
 
 def _rows_at(rows: Any, targets: Any, places: NDArray[Any]) -> tuple[Any, Any]:
-    def at(part: Any) -> Any:
-        return part.iloc[places] if hasattr(part, "iloc") else part[places]
-
-    return at(rows), None if targets is None else at(targets)
+    return _safe_indexing(rows, places), None if targets is None else _safe_indexing(targets, places)
 
 
 def _partitions(collection: Any, name: str) -> list[Delayed]:
@@ -284,23 +260,20 @@ def _covariance(model: Any, table: Table) -> list[list[float]]:
     """The covariance of all targets, from moments of the partitions."""
     template = delayed(model)
     parts = [delayed(_moments)(template, targets, weights) for _, targets, weights in table.parts()]
-    total, sums, squares = _tree(parts, _added).compute()
-    mean = sums / total
-    return (squares / total - np.outer(mean, mean)).tolist()
+    moments = _tree(parts, sum).compute()
+    moments /= moments[0, 0]
+    return (moments[1:, 1:] - np.outer(moments[0, 1:], moments[0, 1:])).tolist()
 
 
-def _moments(model: Any, targets: Any, weights: Any) -> tuple[float, NDArray[Any], NDArray[Any]]:
+def _moments(model: Any, targets: Any, weights: Any) -> NDArray[np.float64]:
+    """Weighted sums of products of codes, with a column of ones in front of them."""
     targets = np.asarray(targets)
     if isinstance(model, AccumulatingClassification):
         targets = np.searchsorted(model.classes_, targets.ravel())
-    codes = model._codes(targets.reshape(len(targets), -1)).astype(np.float64)
+    codes = model._codes(targets.reshape(len(targets), -1))
+    codes = np.column_stack([np.ones(len(codes)), codes]).astype(np.float64)
     weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=np.float64).ravel()
-    weighted = codes * weights[:, np.newaxis]
-    return float(weights.sum()), weighted.sum(axis=0), weighted.T @ codes
-
-
-def _added(parts: list[Any]) -> Any:
-    return tuple(sum(part[place] for part in parts) for place in range(3))
+    return (codes * weights[:, np.newaxis]).T @ codes
 
 
 def _blockwise(model: BaseEstimator, X: Any, method: Callable[..., Any]) -> Any:

@@ -15,95 +15,60 @@ from sklearn.exceptions import ConvergenceWarning
 
 from bochner import _signatures
 from bochner._checks import seed_of
-from bochner._models import DENSE, Classification, Model, Probable, Process, Regression
+from bochner._models import DENSE, DOUBLE, Classification, Model, Probable, Process, Regression, learned
 from bochner.kernels import Decomposable, Gaussian, Kernel, OperatorKernel
 
 __all__ = ["GPClassifier", "GPRegressor", "KernelRidge", "KernelSVC", "OperatorRidge"]
 
 
 class _Exact(Model):
-    _target_dtype = np.float64
+    _row_checks = DOUBLE
 
-    kernel: Kernel | None
+    kernel: Any
     model_: Any
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to rows and targets, or labels, of which a single one is predicted always."""
-        rows, targets = self._checked(X, y)
+        return self._fit(X, y)
+
+    def _on(self) -> str:
         kernel = Gaussian() if self.kernel is None else self.kernel
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel must be one of bochner.kernels, got {type(kernel).__name__}")
-        return self._fit(json.dumps(kernel._spec(rows.shape[1])), rows, targets)
-
-    def _fit(self, kernel: str, rows: Any, targets: NDArray[Any]) -> Self:
-        # As many again for every matrix that is factorised, or step that multiplies.
-        self.model_ = self._fitted(kernel, *self._wide(rows, targets), None)
-        return self
-
-    @staticmethod
-    def _wide(*arrays: Any) -> list[Any]:
-        return [array.astype(np.float64, copy=False) for array in arrays]
+        return json.dumps(kernel._spec(self.n_features_in_))
 
 
 class KernelRidge(_signatures.ExactKernelRidgeModel, _Exact, Regression):
     """Kernel ridge regression, ``(K + alpha) c = y``: what :class:`bochner.FeatureRidge` without a constant tends to.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner.exact import KernelRidge
     >>> X = np.linspace(0, 6, 50)[:, np.newaxis]
     >>> y = np.sin(X[:, 0])
     >>> KernelRidge(alpha=1e-3).fit(X, y).score(X, y) > 0.999
     True
     """
 
-    _kind = "exact_kernel_ridge"
-
-    def _plan(self) -> str:
-        return json.dumps(self._plain("alpha", "memory_budget"))
-
 
 class GPRegressor(_signatures.ExactGpRegressorModel, _Exact, Process):
     """Gaussian-process regression with an exact kernel: what :class:`bochner.FeatureGPRegressor` approximates.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner.exact import GPRegressor
     >>> X = np.linspace(0, 6, 50)[:, np.newaxis]
     >>> mean, std = GPRegressor(noise=1e-3).fit(X, np.sin(X[:, 0])).predict([[3.0], [9.0]], return_std=True)
     >>> bool(abs(mean[0] - np.sin(3.0)) < 0.01 and std[1] > 10 * std[0])
     True
     """
 
-    _kind = "exact_gp_regressor"
-
-    def _plan(self) -> str:
-        return json.dumps(self._plain("noise", "signal", "normalize_y"))
-
 
 class GPClassifier(_signatures.ExactGpClassifierModel, _Exact, Probable):
     """Gaussian-process classification with an exact kernel: what :class:`bochner.FeatureGPClassifier` approximates.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner.exact import GPClassifier
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> y = np.where(np.hypot(*X.T) < 1, "inside", "outside")
     >>> GPClassifier(random_state=0).fit(X, y).predict([[0.0, 0.0], [2.0, 1.0]])
     array(['inside', 'outside'], dtype='<U7')
     """
 
-    _kind = "exact_gp_classifier"
-
-    def _fit(self, kernel: str, rows: Any, targets: NDArray[Any]) -> Self:
+    def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
         self.seed_ = seed_of(self.random_state)
-        return super()._fit(kernel, rows, targets)
-
-    def _plan(self) -> str:
-        return json.dumps(self._plain("alpha", "signal", "n_draws"))
 
 
 class KernelSVC(_signatures.KernelSvmModel, _Exact, Classification):
@@ -112,49 +77,35 @@ class KernelSVC(_signatures.KernelSvmModel, _Exact, Classification):
     One class against another, by steps in two variables of the dual problem, as libsvm; each pair of classes has one
     vote, and the first of the classes with most votes wins.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner.exact import KernelSVC
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> y = np.where(np.hypot(*X.T) < 1, "inside", "outside")
     >>> KernelSVC(C=10.0).fit(X, y).predict([[0.0, 0.0], [2.0, 1.0]])
     array(['inside', 'outside'], dtype='<U7')
     """
 
-    _kind = "kernel_svm"
+    _unit = "steps"
+    support_vectors_ = learned("support_vectors", "ndarray of shape (n_support, n_features)", "These rows.")
+    dual_coef_ = learned(
+        "coefficients",
+        "ndarray of shape (n_support, n_pairs)",
+        "Their coefficients, positive for the first class of a pair; pairs are (0, 1), (0, 2), ..., (1, 2), ...",
+    )
 
-    def _plan(self) -> str:
-        return json.dumps(self._plain("C", "tol", "max_iter", "memory_budget"))
-
-    def _fit(self, kernel: str, rows: Any, targets: NDArray[Any]) -> Self:
-        self.model_ = self._fitted(kernel, *self._wide(rows, targets), None, total=None, unit="steps")
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        self._fit(X, y)
         if not all(report["converged"] for report in self._reports()):
             warnings.warn(
-                f"no convergence after {self.n_iter_} steps; raise max_iter or tol", ConvergenceWarning, stacklevel=3
+                f"no convergence after {self.n_iter_} steps; raise max_iter or tol", ConvergenceWarning, stacklevel=2
             )
         return self
 
     def _reports(self) -> list[dict[str, Any]]:
-        reports: list[dict[str, Any]] = json.loads(self._model().reports)
-        return reports
+        return json.loads(self._model().learned("reports"))
 
     @property
     def support_(self) -> NDArray[np.intp]:
         """ndarray of shape (n_support,): Numbers of the rows that support a plane."""
-        return np.array(self._model().support, dtype=np.intp)
-
-    @property
-    def support_vectors_(self) -> NDArray[np.float64]:
-        """ndarray of shape (n_support, n_features): These rows."""
-        return self._model().support_vectors
-
-    @property
-    def dual_coef_(self) -> NDArray[np.float64]:
-        """ndarray of shape (n_support, n_pairs): Their coefficients, positive for the first class of a pair; pairs are (0, 1),
-        (0, 2), ..., (1, 2), ...
-        """
-        return self._model().coefficients
+        return np.array(self._model().learned("support"), dtype=np.intp)
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
@@ -180,7 +131,7 @@ class KernelSVC(_signatures.KernelSvmModel, _Exact, Classification):
             return -values[:, 0] if values.shape[1] else np.zeros(len(values))
         votes = np.zeros((len(values), len(self.classes_)))
         sums = np.zeros_like(votes)
-        for (first, second), value in zip(self._model().pairs, values.T, strict=True):
+        for (first, second), value in zip(self._model().learned("pairs"), values.T, strict=True):
             votes[:, first] += value > 0
             votes[:, second] += value <= 0
             sums[:, first] += value
@@ -188,40 +139,26 @@ class KernelSVC(_signatures.KernelSvmModel, _Exact, Classification):
         return votes + sums / (3 * (np.abs(sums) + 1))
 
 
-class OperatorRidge(_signatures.ExactOperatorRidgeModel, Regression):
+class OperatorRidge(_signatures.ExactOperatorRidgeModel, _Exact, Regression):
     """Ridge regression with a matrix-valued kernel and without features, for few rows.
 
     Solves ``(K + alpha I) c = y`` for the block matrix of all pairs of rows; there is no intercept.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> from bochner import exact
-    >>> from bochner.kernels import CurlFree
     >>> X = np.random.default_rng(0).normal(size=(60, 2))
     >>> y = np.c_[np.cos(X[:, 0]) * np.cos(X[:, 1]), -np.sin(X[:, 0]) * np.sin(X[:, 1])]
     >>> exact.OperatorRidge(CurlFree(), alpha=1e-3).fit(X, y).score(X, y) > 0.999
     True
     """
 
-    _kind = "exact_operator_ridge"
     _row_checks = DENSE
+    dual_coef_ = learned(
+        "coefficients", "ndarray of shape (n_samples, n_targets)", "Coefficients of the kernel at the rows."
+    )
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to rows and targets."""
-        rows, targets = self._checked(X, y)
-        kernel = self.kernel
-        if kernel is None:
-            kernel = Decomposable(np.eye(targets.shape[1]), Gaussian())
+    def _on(self) -> str:
+        outputs = self.target_shape_[0] if self.target_shape_ else 1
+        kernel = Decomposable(np.eye(outputs)) if self.kernel is None else self.kernel
         if not isinstance(kernel, OperatorKernel):
             raise TypeError(f"kernel must be an operator-valued kernel of bochner.kernels, got {type(kernel).__name__}")
-        self.model_ = self._fitted(json.dumps(kernel._spec()), rows, targets, None)
-        return self
-
-    def _plan(self) -> str:
-        return json.dumps(self._plain("alpha"))
-
-    @property
-    def dual_coef_(self) -> NDArray[np.float64]:
-        """ndarray of shape (n_samples, n_targets): Coefficients of the kernel at the rows."""
-        return self._model().coefficients
+        return json.dumps(kernel._spec())

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from bochner import _bochner, _signatures
-from bochner._catalogue import Documented
+from bochner._catalogue import Documented, documented
 from bochner._checks import plain, same_dtype
 
 __all__ = [
@@ -42,6 +42,14 @@ class _Described(Documented):
     """A kernel that the core knows by its name and parameters."""
 
     _name: ClassVar[str]
+    # The core's class of such kernels.
+    _core: ClassVar[Any]
+
+    def _check(self) -> None:
+        self._exact()
+
+    def _exact(self, columns: int | None = None) -> Any:
+        return self._core(json.dumps(self._spec(columns)))
 
     def _spec(self, columns: int | None = None) -> dict[str, Any]:
         """The kernel as the core describes it, for rows of so many columns."""
@@ -52,11 +60,7 @@ class _Described(Documented):
 class Kernel(_Described):
     """What all kernels share."""
 
-    def _check(self) -> None:
-        self._exact()
-
-    def _exact(self, columns: int | None = None) -> _bochner.Kernel:
-        return _bochner.Kernel(json.dumps(self._spec(columns)))
+    _core = _bochner.Kernel
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
         """The kernel between all rows of X and all rows of Y.
@@ -85,9 +89,6 @@ def rows_of(X: ArrayLike, name: str) -> Any:
 
 class Polynomial(_signatures.PolynomialKernel, Kernel):
     """
-    Examples
-    --------
-    >>> from bochner.kernels import Polynomial
     >>> Polynomial(degree=2, coef0=1.0)([[1.0, 2.0]], [[3.0, 0.5]])
     array([[25.]])
     """
@@ -95,9 +96,6 @@ class Polynomial(_signatures.PolynomialKernel, Kernel):
 
 class Exponential(_signatures.ExponentialKernel, Kernel):
     """
-    Examples
-    --------
-    >>> from bochner.kernels import Exponential
     >>> Exponential()([[1.0, 0.0]], [[0.0, 5.0]])
     array([[1.]])
     """
@@ -105,9 +103,6 @@ class Exponential(_signatures.ExponentialKernel, Kernel):
 
 class Gaussian(_signatures.GaussianKernel, Kernel):
     """
-    Examples
-    --------
-    >>> from bochner.kernels import Gaussian
     >>> Gaussian(length_scale=5.0)([[0.0, 0.0], [3.0, 4.0]]).round(4)
     array([[1.    , 0.6065],
            [0.6065, 1.    ]])
@@ -117,9 +112,6 @@ class Gaussian(_signatures.GaussianKernel, Kernel):
 class Matern(_signatures.MaternKernel, Kernel):
     """Matern kernel of smoothness nu, as in :class:`sklearn.gaussian_process.kernels.Matern`.
 
-    Examples
-    --------
-    >>> from bochner.kernels import Matern
     >>> Matern(nu=0.5)([[0.0]], [[1.0]]).round(4)
     array([[0.3679]])
     """
@@ -127,9 +119,6 @@ class Matern(_signatures.MaternKernel, Kernel):
 
 class Laplacian(_signatures.LaplacianKernel, Kernel):
     """
-    Examples
-    --------
-    >>> from bochner.kernels import Laplacian
     >>> Laplacian(length_scale=5.0)([[0.0, 0.0]], [[3.0, 4.0]]).round(4)
     array([[0.3679]])
     """
@@ -137,9 +126,6 @@ class Laplacian(_signatures.LaplacianKernel, Kernel):
 
 class Optical(_signatures.OpticalKernel, Kernel):
     """
-    Examples
-    --------
-    >>> from bochner.kernels import Optical
     >>> Optical()([[1.0, 2.0]], [[3.0, 0.0]])
     array([[54.]])
     """
@@ -147,9 +133,6 @@ class Optical(_signatures.OpticalKernel, Kernel):
 
 class Spherical(_signatures.SphericalKernel, Kernel):
     """
-    Examples
-    --------
-    >>> from bochner.kernels import Spherical
     >>> Spherical(degree=2)([[1.0, 0.0]], [[0.0, 1.0]])
     array([[0.25]])
     """
@@ -157,9 +140,6 @@ class Spherical(_signatures.SphericalKernel, Kernel):
 
 class Compressive(_signatures.CompressiveKernel, Kernel):
     """
-    Examples
-    --------
-    >>> from bochner.kernels import Compressive, Gaussian
     >>> X = [[1.0, 0.0], [0.0, 1.0]]
     >>> bool((abs(Compressive()(X) - Gaussian()(X)) < 1e-15).all())
     True
@@ -184,11 +164,7 @@ class OperatorKernel(_Described):
     True
     """
 
-    def _check(self) -> None:
-        self._exact()
-
-    def _exact(self) -> _bochner.OperatorKernel:
-        return _bochner.OperatorKernel(json.dumps(self._spec()))
+    _core = _bochner.OperatorKernel
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[np.float64]:
         """The kernel between all rows of X and all rows of Y, as in :class:`Kernel`.
@@ -238,9 +214,6 @@ class Decomposable(OperatorKernel):
 
 class CurlFree(_signatures.CurlFreeKernel, OperatorKernel):
     """
-    Examples
-    --------
-    >>> from bochner.kernels import CurlFree
     >>> CurlFree(length_scale=2.0)([[1.0, 0.0]]) + 0.0
     array([[[[0.25, 0.  ],
              [0.  , 0.25]]]])
@@ -250,9 +223,6 @@ class CurlFree(_signatures.CurlFreeKernel, OperatorKernel):
 class DivergenceFree(_signatures.DivergenceFreeKernel, OperatorKernel):
     """Kernel of flows without sources: second derivatives of a Gaussian kernel less their trace.
 
-    Examples
-    --------
-    >>> from bochner.kernels import DivergenceFree
     >>> DivergenceFree()([[1.0, 0.0, 0.0]])[0, 0]
     array([[2., 0., 0.],
            [0., 2., 0.],
@@ -263,9 +233,6 @@ class DivergenceFree(_signatures.DivergenceFreeKernel, OperatorKernel):
 class Helmholtz(_signatures.HelmholtzKernel, OperatorKernel):
     """``curl_free`` times the curl-free and ``1 - curl_free`` times the divergence-free kernel.
 
-    Examples
-    --------
-    >>> from bochner.kernels import Helmholtz
     >>> Helmholtz(curl_free=0.5)([[1.0, 0.0]])[0, 0]
     array([[1., 0.],
            [0., 1.]])
@@ -279,6 +246,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+@documented
 def graph_outputs(weights: ArrayLike) -> NDArray[np.float64]:
     """The matrix that makes neighbours in a graph of outputs alike: the pseudo-inverse of the graph's Laplacian.
 
@@ -292,9 +260,6 @@ def graph_outputs(weights: ArrayLike) -> NDArray[np.float64]:
     A : ndarray of shape (n_outputs, n_outputs)
         A matrix for :class:`Decomposable` and :class:`bochner.OperatorRidge`.
 
-    Examples
-    --------
-    >>> from bochner.kernels import graph_outputs
     >>> graph_outputs([[0.0, 1.0], [1.0, 0.0]]).round(3)
     array([[ 0.25, -0.25],
            [-0.25,  0.25]])

@@ -11,12 +11,14 @@ from sklearn.utils import check_array
 
 from bochner import _bochner
 from bochner._base import FeatureTransformer
+from bochner._catalogue import documented
 from bochner._checks import same_dtype
 from bochner.kernels import Kernel, Polynomial, rows_of
 
 __all__ = ["gaussian_kl", "kid", "mean_negative_log_likelihood", "mmd2", "relative_frobenius_error"]
 
 
+@documented
 def relative_frobenius_error(K: ArrayLike, K_hat: ArrayLike) -> float:
     """Distance of an estimated matrix from the exact one, ``|K - K_hat| / |K|`` in Frobenius norms.
 
@@ -32,9 +34,6 @@ def relative_frobenius_error(K: ArrayLike, K_hat: ArrayLike) -> float:
     error : float
         0 where nothing differs.
 
-    Examples
-    --------
-    >>> from bochner.metrics import relative_frobenius_error
     >>> relative_frobenius_error([[3.0, 0.0], [0.0, 4.0]], [[3.0, 1.0], [2.0, 2.0]])
     0.6
     """
@@ -43,6 +42,7 @@ def relative_frobenius_error(K: ArrayLike, K_hat: ArrayLike) -> float:
     return _bochner.relative_frobenius_error(exact, estimate)
 
 
+@documented
 def gaussian_kl(mean_approx: ArrayLike, var_approx: ArrayLike, mean_exact: ArrayLike, var_exact: ArrayLike) -> float:
     """Kullback-Leibler divergence of approximate normal predictions from exact ones.
 
@@ -62,9 +62,6 @@ def gaussian_kl(mean_approx: ArrayLike, var_approx: ArrayLike, mean_exact: Array
     divergence : float
         Sum over samples, mean over targets; 0 where all agree.
 
-    Examples
-    --------
-    >>> from bochner.metrics import gaussian_kl
     >>> gaussian_kl([1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0])
     0.5
     """
@@ -76,6 +73,7 @@ def gaussian_kl(mean_approx: ArrayLike, var_approx: ArrayLike, mean_exact: Array
     )
 
 
+@documented
 def mean_negative_log_likelihood(y: ArrayLike, mean: ArrayLike, var: ArrayLike) -> float:
     """Mean negative log-likelihood of targets under normal predictions.
 
@@ -93,15 +91,13 @@ def mean_negative_log_likelihood(y: ArrayLike, mean: ArrayLike, var: ArrayLike) 
     loss : float
         Smaller is better.
 
-    Examples
-    --------
-    >>> from bochner.metrics import mean_negative_log_likelihood
     >>> round(mean_negative_log_likelihood([0.0], [0.0], [1.0]), 4)
     0.9189
     """
     return _bochner.mean_negative_log_likelihood(_vector(y, "y"), _vector(mean, "mean"), _vector(var, "var"))
 
 
+@documented
 def mmd2(X: ArrayLike, Y: ArrayLike, kernel: Kernel) -> float:
     """Unbiased estimate of the squared maximum mean discrepancy of two samples.
 
@@ -119,10 +115,6 @@ def mmd2(X: ArrayLike, Y: ArrayLike, kernel: Kernel) -> float:
     discrepancy : float
         Near 0, and as often negative as positive, for samples of one distribution.
 
-    Examples
-    --------
-    >>> from bochner.kernels import Gaussian
-    >>> from bochner.metrics import mmd2
     >>> mmd2([[0.0], [0.0]], [[0.0], [0.0]], Gaussian())
     0.0
     """
@@ -132,6 +124,7 @@ def mmd2(X: ArrayLike, Y: ArrayLike, kernel: Kernel) -> float:
     return _bochner.mmd2(kernel._exact(x.shape[1]), x, y)
 
 
+@documented
 def kid(X: ArrayLike, Y: ArrayLike, features: FeatureTransformer | None = None) -> float:
     """Kernel inception distance: the squared discrepancy under the kernel ``(<x, y> / n_features + 1)^3``.
 
@@ -150,9 +143,6 @@ def kid(X: ArrayLike, Y: ArrayLike, features: FeatureTransformer | None = None) 
     distance : float
         Near 0, and as often negative as positive, for samples of one distribution.
 
-    Examples
-    --------
-    >>> from bochner.metrics import kid
     >>> kid([[0.0], [0.0]], [[1.0], [1.0]])
     7.0
     """
@@ -160,7 +150,7 @@ def kid(X: ArrayLike, Y: ArrayLike, features: FeatureTransformer | None = None) 
     if features is None:
         return mmd2(x, y, Polynomial(3, 1.0 / x.shape[1], 1.0))
     drawn = clone(features).fit(x)
-    return _bochner.mmd2_from_features(drawn.map_, x, y, n_jobs=drawn.n_jobs)
+    return _bochner.mmd2(drawn.map_, x, y, n_jobs=drawn.n_jobs)
 
 
 def _vector(values: ArrayLike, name: str) -> NDArray[np.float64]:

@@ -53,10 +53,7 @@ def kernel_error(
     random_state : int, default=0
         Seed of the first draw; the others follow.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import FourierFeatures, plot
+    >>> from bochner import plot
     >>> X = np.random.default_rng(0).normal(size=(50, 5))
     >>> ax = plot.kernel_error(FourierFeatures(length_scale=2.0), X, (32, 128, 512))
     >>> ax.get_xlabel()
@@ -113,10 +110,7 @@ def calibration(model: Any, X: ArrayLike, y: ArrayLike, *, n_bins: int = 10, ax:
     n_bins : int, default=10
         Bins of the probabilities, of equal width; empty ones are left out.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import FeatureGPClassifier, FourierFeatures, plot
+    >>> from bochner import FeatureGPClassifier, plot
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> y = X[:, 0] + 0.5 * X[:, 1] ** 2 > 0.3
     >>> model = FeatureGPClassifier(FourierFeatures(64, random_state=0), random_state=0).fit(X[:200], y[:200])
@@ -170,10 +164,7 @@ def posterior(
     n_samples : int, default=0
         Functions to draw from the posterior, by the model's ``sample_y``.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import FeatureGPRegressor, FourierFeatures, plot
+    >>> from bochner import FeatureGPRegressor, plot
     >>> X = np.linspace(0, 6, 50)[:, np.newaxis]
     >>> model = FeatureGPRegressor(FourierFeatures(128, random_state=0), noise=0.01).fit(X, np.sin(X[:, 0]))
     >>> ax = plot.posterior(model, X, np.sin(X[:, 0]), n_samples=3)
@@ -222,9 +213,6 @@ def vector_field(
     n_points : int, default=20
         Arrows along each axis.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> from bochner import OperatorRidge, plot
     >>> X = np.random.default_rng(0).uniform(-2, 2, size=(100, 2))
     >>> y = np.c_[-X[:, 1], X[:, 0]]

@@ -1,10 +1,9 @@
-use bochner_papers::bench::{self, ALL, Bench, Benchmark, Peers, add_lines, empty_table};
 use crate::cli::Context;
-use bochner_table::failure::{Failure, Outcome};
-use crate::progress::Bar;
-use bochner_table::progress::Progress;
 use crate::output_args::FormatArgs;
+use bochner_papers::bench::{self, ALL, Bench, Benchmark, Peers, add_lines, empty_table};
 use bochner_report::table::{Cell, Table};
+use bochner_table::failure::{Failure, Outcome};
+use bochner_table::progress::Watch;
 use std::path::PathBuf;
 
 /// Time the kernels of this build against references on this machine
@@ -49,11 +48,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let chosen = choose(&args.names)?;
     let peers = args.peers.as_deref().map(|python| Peers::new(python, &args.scripts, context.threads())).transpose()?;
     let full = args.full || args.bars;
-    let progress = Bar::new(context, chosen.len() as u64);
+    let progress = context.steps(chosen.len() as u64);
     let mut table = empty_table();
     for benchmark in chosen {
         progress.at(benchmark.name.into())?;
-        let bench = Bench { progress: &progress, peers: peers.as_ref(), full, bars: args.bars };
+        let bench = Bench { progress: &*progress, peers: peers.as_ref(), full, bars: args.bars };
         add_lines(&mut table, benchmark.name, &benchmark.run(&bench)?);
         progress.done(1)?;
     }

@@ -1,19 +1,18 @@
 use crate::cli::Context;
-use bochner_table::failure::{Failure, Outcome};
-use bochner::words;
+use crate::kernel_args::{SampleArgs, Study};
+use crate::output_args::{self, FormatArgs, PlotsArgs};
 use crate::values;
-use bochner_table::output;
-use bochner_table::pipeline::Preparation;
-use bochner_report::plot::{Axis, Plot, Point, Series, Style};
-use crate::progress::Bar;
-use bochner_table::progress::Progress;
-use bochner_report::Report;
-use crate::output_args::{FormatArgs, PlotsArgs};
-use bochner_report::table::{Cell, Table};
-use crate::kernel_args::{KernelArgs, SampleArgs};
-use bochner_table::sample::{Kernel, Sampled, scaled};
-use bochner::plan::{Candidate, FieldSample, Measured, Sample, Trial};
+use bochner::plan::{Candidate, Measured, Trial};
 use bochner::random::Seed;
+use bochner::words;
+use bochner_report::Report;
+use bochner_report::plot::{Axis, Plot, Point, Series, Style};
+use bochner_report::table::{Cell, Table};
+use bochner_table::failure::{Failure, Outcome};
+use bochner_table::output;
+use bochner_table::progress::{Progress, Watch};
+use bochner_table::sample::{Kernel, Sampled, scaled};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Which map approximates a kernel best on your data, and at what cost
@@ -48,8 +47,6 @@ pub(crate) struct Args {
     format: FormatArgs,
     // With headings of their own, which what follows them would get too.
     #[command(flatten)]
-    kernel: KernelArgs,
-    #[command(flatten)]
     sample: SampleArgs,
 }
 
@@ -61,106 +58,94 @@ impl Args {
 }
 
 /// What was found for one map and one number of features.
-struct Entry {
-    candidate: usize,
-    features: usize,
-    measured: Measured,
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) features: usize,
+    pub(crate) measured: Measured,
     /// The predicted error, and whether it is a closed form.
-    predicted: Option<(f64, bool)>,
+    pub(crate) predicted: Option<(f64, bool)>,
 }
 
-impl Entry {
-    /// Standard deviation over draws, of which one has none.
-    fn deviation(&self) -> Option<f64> {
-        (self.measured.errors.len() > 1).then(|| self.measured.deviation())
-    }
+/// The entries of one map after those of another.
+pub(crate) fn by_map(entries: &[Entry]) -> impl Iterator<Item = (usize, &[Entry])> {
+    entries.chunk_by(|a, b| a.name == b.name).enumerate()
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     if args.plots.plots.is_some() && args.out.is_none() {
         return Err(Failure::Usage("--plots: plots go into the folder of --out, and none is named".into()));
     }
-    let request = args.kernel.request(context)?;
+    let request = args.sample.kernel(context)?;
     args.out.as_deref().map_or(Ok(()), output::check_folder)?;
     args.report.as_deref().map_or(Ok(()), output::check_file)?;
     let results = args.out.as_ref().map(|folder| folder.join("results.json"));
     let outputs = [("results.json of --out", results.as_deref()), ("--report", args.report.as_deref())];
-    let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
-    output::check_apart(&outputs, &[args.sample.named()])?;
-    let seed = Seed::new(context.global.seed);
-    let sampled = args.sample.read(context, &request, Preparation::Auto)?;
-    let (kernel, rows) = (request.resolve(&sampled, seed)?, sampled.rows.view());
-    match &kernel {
-        Kernel::Scalar(values) => compare(args, context, &kernel, &sampled, &Sample::new(values, rows)?),
-        Kernel::Operator(values) => compare(args, context, &kernel, &sampled, &FieldSample::new(values, rows)?),
+    output_args::check_apart(&outputs, &[args.sample.named()])?;
+    args.sample.study(context, &request, args)
+}
+
+impl Study for Args {
+    fn on<T: Trial>(&self, context: &Context, kernel: &Kernel, sampled: &Sampled, sample: &T) -> Outcome {
+        let (candidates, rows) = (sample.candidates()?, sample.rows().nrows());
+        let draws: usize = self.features.iter().map(|&features| self.draws(features)).sum();
+        let progress = context.steps((candidates.len() * draws) as u64);
+        let seed = Seed::new(context.global.seed);
+        let (entries, left_out) =
+            measure(sample, &candidates, &self.features, &|features| self.draws(features), seed, &*progress)?;
+        drop(progress);
+        if entries.is_empty() {
+            return Err(Failure::Failed(format!("no map of this kernel suits the rows: {}", left_out.join("; "))));
+        }
+        show(self, context, kernel, &entries, sampled, rows)?;
+        if !self.format.for_programs() {
+            context.print(&format!("\n{}\n", sampled.prepared(rows)))?;
+            left_out.iter().try_for_each(|line| context.print(&format!("{line}\n")))?;
+            context.print(&scaled(candidates.iter().map(|candidate| candidate.factor)))?;
+        }
+        Ok(())
     }
 }
 
-fn compare<T: Trial>(args: &Args, context: &Context, kernel: &Kernel, sampled: &Sampled, sample: &T) -> Outcome {
-    let seed = Seed::new(context.global.seed);
-    let candidates = sample.candidates()?;
-    let draws: usize = args.features.iter().map(|&features| args.draws(features)).sum();
-    let progress = Bar::new(context, (candidates.len() * draws) as u64);
+/// Predicts and measures the errors of maps with so many features each; a map that does not suit the rows (an exponent
+/// beyond range, rows off the sphere) is left out, with the reason: the others still do.
+pub(crate) fn measure<T: Trial>(
+    sample: &T,
+    candidates: &[Candidate<T::Spec>],
+    features: &[usize],
+    draws: &dyn Fn(usize) -> usize,
+    seed: Seed,
+    progress: &dyn Progress,
+) -> Outcome<(Vec<Entry>, Vec<String>)> {
     let (mut entries, mut left_out) = (Vec::new(), Vec::new());
-    for (index, candidate) in candidates.iter().enumerate() {
-        for &features in &args.features {
-            progress.at(format!("{}, {} features", candidate.name, words::count(features)).into())?;
-            match entry(args, sample, candidate, features, seed, &progress) {
-                Ok((measured, predicted)) => entries.push(Entry { candidate: index, features, measured, predicted }),
-                // A map may not suit these rows (an exponent beyond range, rows off the sphere): the others still do.
+    let mut tick = || progress.done(1).map_err(|_| bochner::Error::Interrupted);
+    for candidate in candidates {
+        for &features in features {
+            let name = candidate.name.clone();
+            progress.at(format!("{name}, {} features", words::count(features)).into())?;
+            let mut entry = || {
+                let sized = sample.sized(candidate, features, seed)?;
+                let predicted = match sample.expected(&sized) {
+                    Err(bochner::Error::Unsupported { .. }) => None,
+                    predicted => Some(predicted?),
+                };
+                Ok((sample.measured(&sized, draws(features), seed, &mut tick)?, predicted))
+            };
+            match entry() {
+                Ok((measured, predicted)) => entries.push(Entry { name, features, measured, predicted }),
                 Err(bochner::Error::Unsupported { what, reason }) => {
-                    left_out.push(format!("{} was left out: {what}: {reason}", candidate.name));
+                    left_out.push(format!("{name} was left out: {what}: {reason}"));
                     break;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
     }
-    drop(progress);
-    if entries.is_empty() {
-        return Err(Failure::Failed(format!("no map of this kernel suits the rows: {}", left_out.join("; "))));
-    }
-    let names: Vec<&str> = candidates.iter().map(|candidate| candidate.name.as_str()).collect();
-    show(args, context, kernel, &names, &entries, sampled, sample.rows().nrows())?;
-    if !args.format.for_programs() {
-        context.print(&format!("\n{}\n", sampled.prepared(sample.rows().nrows())))?;
-        left_out.iter().try_for_each(|line| context.print(&format!("{line}\n")))?;
-        context.print(&scaled(candidates.iter().map(|candidate| candidate.factor)))?;
-    }
-    Ok(())
+    Ok((entries, left_out))
 }
 
-fn entry<T: Trial>(
-    args: &Args,
-    sample: &T,
-    candidate: &Candidate<T::Spec>,
-    features: usize,
-    seed: Seed,
-    progress: &dyn Progress,
-) -> bochner::Result<(Measured, Option<(f64, bool)>)> {
-    let candidate = sample.sized(candidate, features, seed)?;
-    let predicted = match sample.expected(&candidate) {
-        Ok(predicted) => Some(predicted),
-        Err(bochner::Error::Unsupported { .. }) => None,
-        Err(error) => return Err(error),
-    };
-    let mut tick = || progress.done(1).map_err(|_| bochner::Error::Interrupted);
-    Ok((sample.measured(&candidate, args.draws(features), seed, &mut tick)?, predicted))
-}
-
-fn show(
-    args: &Args,
-    context: &Context,
-    kernel: &Kernel,
-    names: &[&str],
-    entries: &[Entry],
-    sampled: &Sampled,
-    rows: usize,
-) -> Outcome {
-    let (facts, kernel) = (sampled.facts(kernel, rows)?, kernel.title());
-    let columns = words::things(sampled.rows.ncols(), "column");
-    let mut table = Table::new(format!("{kernel} on {} of {columns}", words::things(rows, "row")))
-        .with_facts("maps", facts)
+/// Measured errors beside predicted ones.
+pub(crate) fn table(title: &str, entries: &[Entry]) -> Table {
+    let mut table = Table::new(title)
         .words("map", "map")
         .numbers("features", "features")
         .numbers("error", "error")
@@ -169,32 +154,44 @@ fn show(
         .numbers("predicted", "predicted")
         .words("prediction", "by")
         .numbers("seconds", "time");
-    for (i, entry) in entries.iter().enumerate() {
-        if i > 0 && entries[i - 1].candidate != entry.candidate {
+    for (index, entries) in by_map(entries) {
+        if index > 0 {
             table.start_group();
         }
-        table.push(vec![
-            Cell::text(names[entry.candidate]),
-            Cell::count(entry.features),
-            Cell::percent(entry.measured.mean(), 2),
-            entry.deviation().map_or(Cell::missing("–"), |deviation| Cell::percent(deviation, 2)),
-            Cell::count(entry.measured.errors.len()),
-            entry.predicted.map_or(Cell::missing("not known"), |(p, _)| Cell::percent(p, 2)),
-            Cell::text(match entry.predicted {
-                Some((_, true)) => "closed form",
-                Some((_, false)) => "approximate",
-                None => "none",
-            }),
-            Cell::duration(entry.measured.seconds),
-        ]);
-    }
-    let plots = [("error-features", by_features(args, names, entries)), ("error-time", by_time(names, entries))];
-    if let Some(folder) = &args.out {
-        output::create_folder(folder)?;
-        for (name, plot) in &plots {
-            args.plots.write(folder, name, &plot.to_svg())?;
+        for Entry { name, features, measured, predicted } in entries {
+            let several = measured.errors.len() > 1;
+            table.push(vec![
+                Cell::text(&**name),
+                Cell::count(*features),
+                Cell::percent(measured.mean(), 2),
+                if several { Cell::percent(measured.deviation(), 2) } else { Cell::missing("–") },
+                Cell::count(measured.errors.len()),
+                predicted.map_or(Cell::missing("not known"), |(p, _)| Cell::percent(p, 2)),
+                Cell::text(match predicted {
+                    Some((_, true)) => "closed form",
+                    Some((_, false)) => "approximate",
+                    None => "none",
+                }),
+                Cell::duration(measured.seconds),
+            ]);
         }
-        output::write_whole(&folder.join("results.json"), format!("{:#}\n", table.to_json()).as_bytes())?;
+    }
+    table
+}
+
+fn show(args: &Args, context: &Context, kernel: &Kernel, entries: &[Entry], sampled: &Sampled, rows: usize) -> Outcome {
+    let (facts, kernel) = (sampled.facts(kernel, rows)?, kernel.title());
+    let columns = words::things(sampled.rows.ncols(), "column");
+    let title = format!("{kernel} on {} of {columns}", words::things(rows, "row"));
+    let table = table(&title, entries).with_facts("maps", facts);
+    let subtitle = match args.draws {
+        Some(1) => "Marks: one draw. Dashed: predicted.",
+        _ => "Marks: mean of several draws with one standard deviation. Dashed: predicted.",
+    };
+    let plots = [("error-features", by_features(subtitle, entries)), ("error-time", by_time(entries))];
+    if let Some(folder) = &args.out {
+        args.plots.write(folder, &plots)?;
+        output_args::write_json(&folder.join("results.json"), &table.to_json())?;
     }
     if let Some(path) = &args.report {
         let mut report = Report::new(
@@ -203,57 +200,64 @@ fn show(
         );
         report.paragraph(&sampled.prepared(rows));
         report.plot(&plots[0].1).plot(&plots[1].1).table(&table);
-        output::write_whole(path, report.to_html().as_bytes())?;
+        output_args::write_page(path, &report)?;
     }
     context.table(&table, args.format)
 }
 
-fn tip(name: &str, entry: &Entry) -> String {
-    let time = words::duration(entry.measured.seconds);
-    format!("{name}, {} features\n{:.2} %, {time}", words::count(entry.features), 100.0 * entry.measured.mean())
+/// Marks for each map; `at` says where that of an entry lies, and with which bar.
+pub(crate) fn marks(style: Style, entries: &[Entry], at: &dyn Fn(&Entry) -> Point) -> Vec<Series> {
+    let series = by_map(entries).map(|(index, entries)| {
+        let mut marks = Series::new(&*entries[0].name, style, index);
+        for entry in entries {
+            let (point, features, time) = (at(entry), words::count(entry.features), &entry.measured.seconds);
+            let (value, time) = (100.0 * point.y, words::duration(*time));
+            marks.push(point, format!("{}, {features} features\n{value:.2} %, {time}", entry.name));
+        }
+        marks
+    });
+    series.collect()
 }
 
-fn by_features(args: &Args, names: &[&str], entries: &[Entry]) -> Plot {
-    let mut series = Vec::new();
-    for (index, &name) in names.iter().enumerate() {
-        let mut measured = Series::new(name, Style::Scatter, index);
-        let mut predicted = Series::new(name, Style::Dashed, index).unlabelled();
-        for entry in entries.iter().filter(|e| e.candidate == index) {
-            let (x, mean) = (entry.features as f64, entry.measured.mean());
-            let point = Point::new(x, mean);
-            let bar = |spread: f64| point.with_range(mean - spread, mean + spread);
-            measured.push(entry.deviation().map_or(point, bar), tip(name, entry));
+/// An axis with the numbers of features that occur.
+pub(crate) fn features_axis(entries: &[Entry]) -> Axis {
+    let features: BTreeSet<usize> = entries.iter().map(|entry| entry.features).collect();
+    Axis::log("number of features").with_ticks(features.into_iter().map(|features| features as f64).collect())
+}
+
+pub(crate) fn by_features(subtitle: &str, entries: &[Entry]) -> Plot {
+    let mut series = marks(Style::Scatter, entries, &|Entry { features, measured, .. }| {
+        let (mean, spread) = (measured.mean(), measured.deviation());
+        let point = Point::new(*features as f64, mean);
+        if measured.errors.len() > 1 { point.with_range(mean - spread, mean + spread) } else { point }
+    });
+    for (index, entries) in by_map(entries) {
+        let mut predicted = Series::new(&*entries[0].name, Style::Dashed, index).unlabelled();
+        for entry in entries {
             if let Some((p, _)) = entry.predicted {
-                predicted.push(Point::new(x, p), format!("{name}\npredicted {:.2} %", 100.0 * p));
+                let tip = format!("{}\npredicted {:.2} %", entry.name, 100.0 * p);
+                predicted.push(Point::new(entry.features as f64, p), tip);
             }
         }
-        series.extend([predicted, measured]);
+        series.push(predicted);
     }
     Plot {
         title: "Error against number of features".into(),
-        subtitle: match args.draws {
-            Some(1) => "Marks: one draw. Dashed: predicted.".into(),
-            _ => "Marks: mean of several draws with one standard deviation. Dashed: predicted.".into(),
-        },
-        x: Axis::log("number of features").with_ticks(args.features.iter().map(|&f| f as f64).collect()),
+        subtitle: subtitle.into(),
+        x: features_axis(entries),
         y: Axis::log("relative error of the kernel matrix").in_percent(),
         series,
     }
 }
 
-fn by_time(names: &[&str], entries: &[Entry]) -> Plot {
-    let series = names.iter().enumerate().map(|(index, &name)| {
-        let mut line = Series::new(name, Style::Marks, index);
-        for entry in entries.iter().filter(|e| e.candidate == index) {
-            line.push(Point::new(1e3 * entry.measured.seconds, entry.measured.mean()), tip(name, entry));
-        }
-        line
-    });
+fn by_time(entries: &[Entry]) -> Plot {
     Plot {
         title: "Error against time".into(),
         subtitle: "Median time to transform the sample; one mark per number of features.".into(),
         x: Axis::log("milliseconds"),
         y: Axis::log("relative error of the kernel matrix").in_percent(),
-        series: series.collect(),
+        series: marks(Style::Marks, entries, &|Entry { measured, .. }| {
+            Point::new(1e3 * measured.seconds, measured.mean())
+        }),
     }
 }

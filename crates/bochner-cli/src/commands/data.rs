@@ -1,13 +1,13 @@
 use crate::cli::Context;
-use bochner_table::failure::{Failure, Outcome};
-use bochner_papers::fetch;
-use bochner::words;
-use bochner_papers::known::{self, KnownSet, Verdict};
-use bochner_table::output;
-use crate::progress::Bar;
-use bochner_table::progress::Progress;
 use crate::output_args::FormatArgs;
+use crate::progress::Bar;
+use bochner::words;
+use bochner_papers::fetch;
+use bochner_papers::known::{self, KnownSet, Verdict};
 use bochner_report::table::{Cell, Table, Tone};
+use bochner_table::failure::{Failure, Outcome};
+use bochner_table::output;
+use bochner_table::progress::{Progress, Watch};
 use std::path::PathBuf;
 
 /// Known data sets: which there are, where they are, whether they are intact
@@ -104,31 +104,22 @@ fn check(folder: Option<PathBuf>, names: &[String], context: &Context, format: F
     };
     let folder = folder.ok_or_else(|| Failure::Usage("which folder? Say --data FOLDER, or set BOCHNER_DATA".into()))?;
     let files: usize = sets.iter().map(|s| s.files.len()).sum();
-    let progress = Bar::new(context, files as u64);
+    let progress = context.steps(files as u64);
     let mut table = Table::new("").words("file", "file").words("verdict", "verdict");
-    let (mut intact, mut damaged, mut missing) = (0, 0, 0);
-    for set in &sets {
-        for file in &set.files {
-            let name = format!("{}/{}", set.name, file.name);
-            progress.at(name.clone().into())?;
-            let verdict = match known::check(&folder.join(&set.name).join(&file.name), file)? {
-                Verdict::Intact => {
-                    intact += 1;
-                    Cell::text("intact").toned(Tone::Good)
-                }
-                Verdict::Missing => {
-                    missing += 1;
-                    Cell::text("not here")
-                }
-                Verdict::Damaged(why) => {
-                    damaged += 1;
-                    Cell::text(format!("damaged: {why}")).toned(Tone::Bad)
-                }
-            };
-            progress.done(1)?;
-            table.push(vec![Cell::text(name), verdict]);
-        }
+    let mut counts = [0; 3];
+    for (set, file) in sets.iter().flat_map(|set| set.files.iter().map(move |file| (set, file))) {
+        let name = format!("{}/{}", set.name, file.name);
+        progress.at(name.clone().into())?;
+        let (verdict, words) = match known::check(&folder.join(&set.name).join(&file.name), file)? {
+            Verdict::Intact => (0, Cell::text("intact").toned(Tone::Good)),
+            Verdict::Damaged(why) => (1, Cell::text(format!("damaged: {why}")).toned(Tone::Bad)),
+            Verdict::Missing => (2, Cell::text("not here")),
+        };
+        counts[verdict] += 1;
+        progress.done(1)?;
+        table.push(vec![Cell::text(name), words]);
     }
+    let [intact, damaged, missing] = counts;
     drop(progress);
     context.table(&table, format)?;
     if damaged > 0 || (!names.is_empty() && missing > 0) {

@@ -1,9 +1,9 @@
 use crate::cli::Context;
 use crate::demo;
-use bochner_table::failure::Outcome;
+use crate::output_args::{self, PlotsArgs};
 use bochner::words;
+use bochner_table::failure::Outcome;
 use bochner_table::output;
-use crate::output_args::PlotsArgs;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -36,22 +36,17 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     output::check_folder(&args.out)?;
     args.report.as_deref().map_or(Ok(()), output::check_file)?;
     let results = args.out.join("results.json");
-    args.report.iter().try_for_each(|page| {
-        output::check_apart(&[("results.json of --out", &results), ("--report", page)], &[])
-    })?;
+    let outputs = [("results.json of --out", Some(results.as_path())), ("--report", args.report.as_deref())];
+    output_args::check_apart(&outputs, &[])?;
     let start = Instant::now();
     let size = if args.small { &demo::Size::SMALL } else { &demo::Size::FULL };
     let results = demo::measure(size, context)?;
     let seconds = start.elapsed().as_secs_f64();
 
-    output::create_folder(&args.out)?;
-    for (name, plot) in results.plots() {
-        args.plots.write(&args.out, name, &plot.to_svg())?;
-    }
+    args.plots.write(&args.out, &results.plots())?;
     let page = args.report.clone().unwrap_or_else(|| args.out.join("report.html"));
-    output::write_whole(&page, results.report(context, seconds).to_html().as_bytes())?;
-    let json = format!("{:#}\n", results.to_json(context, seconds));
-    output::write_whole(&args.out.join("results.json"), json.as_bytes())?;
+    output_args::write_page(&page, &results.report(context, seconds))?;
+    output_args::write_json(&args.out.join("results.json"), &results.to_json(context, seconds))?;
 
     context.print(&results.summary(context))?;
     context.print(&format!(

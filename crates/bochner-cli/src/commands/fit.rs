@@ -11,7 +11,6 @@ use bochner::words;
 use bochner_table::checkpoint::Checkpoint;
 use bochner_table::failure::Outcome;
 use bochner_table::fit::{self, CheckpointRequest, Precision, Request, Trained};
-use bochner_table::model::penalty_in_words;
 use bochner_table::output;
 use bochner_table::pipeline::Preparation;
 use serde_json::json;
@@ -105,10 +104,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
-    let out = match &args.out {
-        Some(path) => path.clone(),
-        None => default_name(&args.data),
-    };
+    let out = args.out.clone().unwrap_or_else(|| default_name(&args.data));
     args.check_outputs(&out)?;
     let request = args.request(context.global.seed);
     let largest = request.largest()?;
@@ -117,8 +113,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let bytes = fitted.model.model.to_bytes()?;
     output::write_whole(&out, &bytes)?;
     if let Some(path) = &args.report {
-        let page = fit_report::page(&fitted, context).to_html();
-        output::write_whole(path, page.as_bytes())?;
+        output_args::write_page(path, &fit_report::page(&fitted, context))?;
     }
     if let Some(path) = &args.plot {
         output_args::write_plot(path, &fit_report::figure(&fitted))?;
@@ -156,12 +151,11 @@ impl Args {
             ("--report", self.report.as_deref()),
             ("--plot", self.plot.as_deref()),
         ];
-        let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
-        let labels = self.labels.as_deref().map(|path| ("the labels of", path));
-        let inputs: Vec<_> = std::iter::once(("the data file", self.data.as_path())).chain(labels).collect();
-        output::check_apart(&outputs, &inputs)?;
+        let inputs = [("the data file", Some(self.data.as_path())), ("the labels of", self.labels.as_deref())];
+        output_args::check_apart(&outputs, &inputs)?;
         self.plot.as_deref().map_or(Ok(()), output_args::check_plot)?;
-        outputs.iter().filter(|(option, _)| *option != "--plot").try_for_each(|(_, path)| output::check_file(path))?;
+        let files = outputs.iter().filter(|(option, _)| *option != "--plot").filter_map(|(_, path)| *path);
+        files.into_iter().try_for_each(output::check_file)?;
         self.checkpoint.as_deref().filter(|_| !self.resume).map_or(Ok(()), Checkpoint::check_new)
     }
 
@@ -190,38 +184,17 @@ impl Args {
 }
 
 fn summary(fitted: &Trained, context: &Context) -> String {
-    let Trained { pipeline, choice, .. } = fitted;
-    let targets: Vec<&str> = pipeline.schema.targets.iter().map(|c| c.name.as_str()).collect();
-    let mut lines = vec![
-        format!(
-            "{}: {} of {}, target {}{}",
-            fitted.data,
-            words::things(fitted.rows, "row"),
-            words::things(pipeline.schema.inputs.len(), "column"),
-            targets.join(", "),
-            if fitted.no_header { " (without a header: the first row is data)" } else { "" }
-        ),
-        format!("  task          {}, because {}", fitted.kind.task.name(), fitted.reason),
-    ];
-    if fitted.kind.task == Task::Classification {
-        let names: Vec<String> = pipeline.class_names().iter().map(ToString::to_string).collect();
-        lines.push(format!("  classes       {}", words::some_of(&names)));
-    }
-    for (i, words) in pipeline.in_words().iter().enumerate() {
-        lines.push(format!("  {:<14}{words}", if i == 0 { "rows" } else { "" }));
-    }
-    lines.push(format!("  model         {}", fitted.kind.entry.title));
-    lines.push(format!("  map           {}", choice.description.in_words()));
-    lines.extend(choice.map_reason.iter().map(|reason| format!("                {reason}")));
-    if let Some(features) = fitted.features {
-        lines.push(format!("  features      {} ({})", words::count(features), choice.limit));
-    }
-    lines.extend(choice.length_scale_in_words().map(|words| format!("  length scale  {words}")));
-    let why = choice.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
-    lines.push(format!("  {:<14}{}{why}", penalty_in_words(fitted.kind), words::significant(choice.penalty, 3)));
-    if !choice.trials.is_empty() {
-        lines.push(format!("  chosen on     {}", fitted.folds.in_words()));
-    }
+    let schema = &fitted.pipeline.schema;
+    let targets: Vec<&str> = schema.targets.iter().map(|c| c.name.as_str()).collect();
+    let mut lines = vec![format!(
+        "{}: {} of {}, target {}{}",
+        fitted.data,
+        words::things(fitted.rows, "row"),
+        words::things(schema.inputs.len(), "column"),
+        targets.join(", "),
+        if fitted.no_header { " (without a header: the first row is data)" } else { "" }
+    )];
+    lines.extend(fit_report::facts(fitted).iter().map(|(what, words)| format!("  {what:<14}{words}")));
     lines.push(String::new());
     let scored = fitted.compared.truth.nrows();
     if fitted.figures.is_empty() {

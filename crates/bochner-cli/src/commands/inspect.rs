@@ -1,8 +1,8 @@
 use crate::cli::Context;
-use bochner::feature::Description;
-use bochner_table::failure::{Failure, Outcome};
 use bochner::catalogue::Task;
+use bochner::feature::Description;
 use bochner::words;
+use bochner_table::failure::{Failure, Outcome};
 use bochner_table::fit::{TRAINING, Training};
 use bochner_table::model::{TableModel, penalty_in_words};
 use bochner_table::read::Kind;
@@ -37,12 +37,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let training: Training = model.attachment(TRAINING)?.unwrap_or_default();
     let (task, title) = (kind.task.name(), kind.entry.title);
     let of = if title.contains(task) { String::new() } else { format!(" for {task}") };
-    let mut lines = vec![format!(
-        "{}: {}{of}, {}",
-        context.bold(&args.model.display().to_string()),
-        title,
-        words::bytes(bytes)
-    )];
+    let mut lines =
+        vec![format!("{}: {}{of}, {}", context.bold(&args.model.display().to_string()), title, words::bytes(bytes))];
     let mut add = |what: &str, words: String| lines.push(format!("  {what:<14}{words}"));
     match pipeline {
         Some(pipeline) => {
@@ -85,7 +81,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         add("trained on", words::things(rows, "row"));
     }
     for (i, figure) in training.figures.iter().enumerate() {
-        let on = if i == 0 { format!(", on {} held-out rows", words::count(training.scored_rows)) } else { String::new() };
+        let on =
+            if i == 0 { format!(", on {} held-out rows", words::count(training.scored_rows)) } else { String::new() };
         add(if i == 0 { "scored" } else { "" }, format!("{}{on}", figure.in_words()));
     }
     context.print(&format!("{}\n", lines.join("\n")))

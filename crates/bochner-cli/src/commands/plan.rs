@@ -1,21 +1,18 @@
 use crate::cli::Context;
-use bochner_table::failure::{Failure, Outcome};
-use bochner::words;
-use crate::values;
-use bochner_table::output;
-use bochner_table::pipeline::Preparation;
-use bochner_report::plot::{Axis, Plot, Point, Series, Style};
-use crate::progress::Bar;
-use bochner_table::progress::Progress;
+use crate::kernel_args::{SampleArgs, Study};
 use crate::output_args::{self, FormatArgs};
-use bochner_report::table::{Cell, Table};
-use crate::kernel_args::{KernelArgs, SampleArgs};
-use bochner_table::sample::{Kernel, KernelRequest, Sampled, scaled};
+use crate::values;
 use bochner::kernel::{AnyKernel, Gaussian};
-use bochner::plan::{FieldSample, Measured, Plan, Request, Sample, Trial};
+use bochner::plan::{Measured, Plan, Request, Trial};
 use bochner::preprocess::{Basis, Shape, SparseTransform, sparsity_at_energy};
-use bochner::random::Seed;
 use bochner::variance::bounds::{CompressiveFourier, SparseFourier};
+use bochner::words;
+use bochner_report::plot::{Axis, Plot, Point, Series, Style};
+use bochner_report::table::{Cell, Table};
+use bochner_table::failure::{Failure, Outcome};
+use bochner_table::pipeline::Preparation;
+use bochner_table::progress::Watch;
+use bochner_table::sample::{Kernel, KernelRequest, Sampled, scaled};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -64,8 +61,6 @@ pub(crate) struct Args {
     format: FormatArgs,
     // With headings of their own, which what follows them would get too.
     #[command(flatten)]
-    kernel: KernelArgs,
-    #[command(flatten)]
     sample: SampleArgs,
 }
 
@@ -94,51 +89,47 @@ fn parse_error(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
-    let seed = Seed::new(context.global.seed);
-    let request = args.kernel.request(context)?;
+    let request = args.sample.kernel(context)?;
     args.plot.as_deref().map_or(Ok(()), output_args::check_plot)?;
-    args.plot.iter().try_for_each(|path| output::check_apart(&[("--plot", path)], &[args.sample.named()]))?;
+    output_args::check_apart(&[("--plot", args.plot.as_deref())], &[args.sample.named()])?;
     if args.sparse {
-        return sparse(args, context, &request, seed);
+        return sparse(args, context, &request);
     }
-    let sampled = args.sample.read(context, &request, Preparation::Auto)?;
-    let (kernel, rows) = (request.resolve(&sampled, seed)?, sampled.rows.view());
-    match &kernel {
-        Kernel::Scalar(values) => plan(args, context, &kernel, &sampled, &Sample::new(values, rows)?),
-        Kernel::Operator(values) => plan(args, context, &kernel, &sampled, &FieldSample::new(values, rows)?),
-    }
+    args.sample.study(context, &request, args)
 }
 
-fn plan<T: Trial>(args: &Args, context: &Context, kernel: &Kernel, sampled: &Sampled, sample: &T) -> Outcome {
-    let request = Request {
-        error: args.error,
-        total_rows: sampled.total,
-        most_features: args.most_features,
-        draws: args.draws,
-        seed: context.global.seed,
-    };
-    let steps = sample.candidates()?.len() + args.draws;
-    let progress = Bar::new(context, steps as u64);
-    let plan = bochner::plan::plan(sample, &request, |what| {
-        progress.at(what.to_owned().into()).and_then(|()| progress.done(1)).map_err(|_| bochner::Error::Interrupted)
-    })?;
-    drop(progress);
-    let heading = format!(
-        "{}: {} of {} to a relative error of {} %",
-        kernel.title(),
-        words::things(sampled.total, "row"),
-        words::things(sampled.rows.ncols(), "column"),
-        words::significant(100.0 * args.error, 3)
-    );
-    if let Some(path) = &args.plot {
-        output_args::write_plot(path, &costs(&heading, &plan).to_svg())?;
+impl Study for Args {
+    fn on<T: Trial>(&self, context: &Context, kernel: &Kernel, sampled: &Sampled, sample: &T) -> Outcome {
+        let request = Request {
+            error: self.error,
+            total_rows: sampled.total,
+            most_features: self.most_features,
+            draws: self.draws,
+            seed: context.global.seed,
+        };
+        let steps = sample.candidates()?.len() + self.draws;
+        let progress = context.steps(steps as u64);
+        let plan = bochner::plan::plan(sample, &request, |what| {
+            progress.at(what.to_owned().into()).and_then(|()| progress.done(1)).map_err(|_| bochner::Error::Interrupted)
+        })?;
+        drop(progress);
+        let heading = format!(
+            "{}: {} of {} to a relative error of {} %",
+            kernel.title(),
+            words::things(sampled.total, "row"),
+            words::things(sampled.rows.ncols(), "column"),
+            words::significant(100.0 * self.error, 3)
+        );
+        if let Some(path) = &self.plot {
+            output_args::write_plot(path, &costs(&heading, &plan).to_svg())?;
+        }
+        let facts = facts(self, sampled, kernel, sample.rows().nrows())?;
+        context.table(&table(&heading, &plan).with_facts("maps", facts), self.format)?;
+        if self.format.for_programs() {
+            return Ok(());
+        }
+        context.print(&format!("\n{}\n{}", sampled.prepared(sample.rows().nrows()), remarks(&plan)))
     }
-    let facts = facts(args, sampled, kernel, sample.rows().nrows())?;
-    context.table(&table(&heading, &plan).with_facts("maps", facts), args.format)?;
-    if args.format.for_programs() {
-        return Ok(());
-    }
-    context.print(&format!("\n{}\n{}", sampled.prepared(sample.rows().nrows()), remarks(&plan)))
 }
 
 /// What was asked, for programs.
@@ -152,16 +143,19 @@ fn facts(args: &Args, sampled: &Sampled, kernel: &Kernel, rows: usize) -> Outcom
 fn guessed_shape(sampled: &Sampled) -> Shape {
     let d = sampled.rows.ncols();
     let side = d.isqrt();
-    if !sampled.table && side * side == d && side >= 8 { Shape::Image { height: side, width: side } } else { Shape::Line }
+    if !sampled.table && side * side == d && side >= 8 {
+        Shape::Image { height: side, width: side }
+    } else {
+        Shape::Line
+    }
 }
 
-fn sparse(args: &Args, context: &Context, request: &KernelRequest, seed: Seed) -> Outcome {
+fn sparse(args: &Args, context: &Context, request: &KernelRequest) -> Outcome {
     if request.entry.name != Gaussian::ENTRY.name {
         return Err(Failure::Usage("--sparse: the bounds are those of the Gaussian kernel".into()));
     }
     // Centred pixels are not sparse any more.
-    let sampled = args.sample.read(context, request, Preparation::None)?;
-    let kernel = request.resolve(&sampled, seed)?;
+    let (sampled, kernel) = args.sample.read(context, request, Preparation::None)?;
     let Kernel::Scalar(AnyKernel::Gaussian(gaussian)) = &kernel else {
         return Err(Failure::Failed("expected the Gaussian kernel".into()));
     };
@@ -229,8 +223,10 @@ fn sparse(args: &Args, context: &Context, request: &KernelRequest, seed: Seed) -
     let share = words::significant(100.0 * args.energy, 4);
     let verdict = match compresses {
         true => "",
-        false => "\nAt this error the theorem asks for at least as many measurements as there are columns: what compression\n\
-                  really costs is smaller by far, and bochner compare measures it.",
+        false => {
+            "\nAt this error the theorem asks for at least as many measurements as there are columns: what compression\n\
+                  really costs is smaller by far, and bochner compare measures it."
+        }
     };
     context.print(&format!(
         "\n{}\nA row, taken for {shape} of length up to {}, is k-sparse if its k largest coefficients hold {share} % of its energy.\n\

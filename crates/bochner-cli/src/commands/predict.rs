@@ -1,12 +1,14 @@
 use crate::cli::Context;
+use crate::listed;
+use crate::output_args;
 use crate::source::Text;
+use bochner::catalogue::Word;
 use bochner::random::Seed;
 use bochner::words;
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::model::{self, TableModel};
-use bochner_table::output;
-use bochner_table::predict::{self, Columns, Fill, NewCells, Predicted, Use};
-use bochner_table::read::{Data, Unknown};
+use bochner_table::predict::{self, NewCells, Predicted, Use};
+use bochner_table::read::{Data, Missing, Unknown};
 use bochner_table::write;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -47,13 +49,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "score")]
     labels: Option<PathBuf>,
     /// Fill empty cells in, whatever was done in training [default: as in training; refused if it had none]
-    #[arg(long, value_enum)]
-    impute: Option<Fill>,
+    #[arg(long, value_parser = listed::words::<Missing>(FILLINGS))]
+    impute: Option<Missing>,
     #[command(flatten)]
     words: WordsArgs,
     #[command(flatten)]
     text: Text,
 }
+
+/// What fills empty cells of new rows in.
+const FILLINGS: &[Word] = &[Word::new("mean", "The column's mean in training"), Word::new("zero", "Zero")];
 
 /// `--unknown-words`, for commands that apply a model.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -77,18 +82,18 @@ pub(crate) fn tell_unknown_words(data: &Data, context: &Context) {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     write::check(args.out.as_deref())?;
-    let labels = args.labels.as_deref().map(|path| ("the labels of", path));
-    let inputs = [("the model", args.model.as_path()), ("the data file", args.data.as_path())];
-    let inputs: Vec<_> = inputs.into_iter().chain(labels).collect();
-    args.out.iter().try_for_each(|out| output::check_apart(&[("--out", out)], &inputs))?;
+    let inputs = [("the model", Some(&*args.model)), ("the data file", Some(&*args.data))];
+    let labels = [("the labels of", args.labels.as_deref())];
+    output_args::check_apart(&[("--out", args.out.as_deref())], &[&inputs[..], &labels].concat())?;
     check_order(args)?;
     let model = TableModel::load(&args.model)?;
-    let cells = NewCells { fill: args.impute, drop: false, unknown: args.words.unknown_words };
+    let cells = NewCells { missing: args.impute, unknown: args.words.unknown_words };
     let options = args.text.options();
     let data = predict::open(&model, &args.data, args.labels.as_deref(), options, args.score, cells)?;
     let purpose = Use {
         written: (!args.score || args.out.is_some()).then_some(args.out.as_deref()),
-        columns: Columns { deviations: args.std, probabilities: args.probabilities },
+        deviations: args.std,
+        probabilities: args.probabilities,
         scored: args.score,
     };
     let Predicted { rows, compared } = predict::predict(&model, &data, purpose, context)?;

@@ -1,11 +1,11 @@
 use crate::cli::Context;
-use bochner_table::failure::{Failure, Outcome};
-use bochner::words;
-use crate::values;
-use bochner_report::plot::wrap;
-use bochner_papers::reproduce::{self, EXPERIMENTS, Settings};
 use crate::output_args::{FormatArgs, PlotsArgs};
+use crate::values;
+use bochner::words;
+use bochner_papers::reproduce::{self, EXPERIMENTS, Settings};
+use bochner_report::plot::wrap;
 use bochner_report::table::{Cell, Table};
+use bochner_table::failure::{Failure, Outcome};
 use std::path::PathBuf;
 
 /// The papers' experiments: their numbers beside ours

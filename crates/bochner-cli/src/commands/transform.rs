@@ -1,13 +1,13 @@
 use crate::cli::Context;
 use crate::commands::predict::{self, WordsArgs};
 use crate::map_args::MapArgs;
+use crate::output_args;
 use crate::source::{Columns, Text};
 use bochner::words;
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::model::TableModel;
-use bochner_table::output;
 use bochner_table::pipeline::Preparation;
-use bochner_table::predict::{Fill, NewCells, open};
+use bochner_table::predict::{NewCells, open};
 use bochner_table::read::{Data, Largest, Missing};
 use bochner_table::transform::Transform;
 use bochner_table::write;
@@ -55,9 +55,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     write::check(args.out.as_deref())?;
-    let model = args.model.as_deref().map(|path| ("the model", path));
-    let inputs: Vec<_> = std::iter::once(("the data file", args.data.as_path())).chain(model).collect();
-    args.out.iter().try_for_each(|out| output::check_apart(&[("--out", out)], &inputs))?;
+    let inputs = [("the data file", Some(args.data.as_path())), ("the model", args.model.as_deref())];
+    output_args::check_apart(&[("--out", args.out.as_deref())], &inputs)?;
     let (data, transform) = match &args.model {
         Some(path) => from_model(args, &TableModel::load(path)?)?,
         None => from_options(args, context)?,
@@ -80,17 +79,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
 }
 
 fn from_model(args: &Args, model: &TableModel) -> Outcome<(Data, Transform)> {
-    let missing = args.columns.missing();
-    let fill = match missing {
-        Missing::Mean => Some(Fill::Mean),
-        Missing::Zero => Some(Fill::Zero),
-        Missing::Median => {
-            let message = "--impute median: a model does not know the medians of its columns; use mean or zero";
-            return Err(Failure::Usage(message.into()));
-        }
-        Missing::Refuse | Missing::Drop => None,
-    };
-    let cells = NewCells { fill, drop: missing == Missing::Drop, unknown: args.words.unknown_words };
+    let missing = Some(args.columns.missing()).filter(|missing| *missing != Missing::Refuse);
+    let cells = NewCells { missing, unknown: args.words.unknown_words };
     let data = open(model, &args.data, None, args.text.options(), false, cells)?;
     Ok((data, Transform::of(model)?))
 }

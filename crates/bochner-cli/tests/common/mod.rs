@@ -15,6 +15,13 @@ impl Folder {
         Folder(folder)
     }
 
+    /// With a file in it.
+    pub(crate) fn with(name: &str, file: &str, contents: impl AsRef<[u8]>) -> Self {
+        let folder = Folder::new(name);
+        folder.write(file, contents);
+        folder
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -49,6 +56,19 @@ impl Folder {
         assert!(message.starts_with("bochner: "), "{message}");
         message
     }
+}
+
+/// The arguments of a command line without quotes.
+pub(crate) fn arguments(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
+/// A sequence without structure, from 0 to 1.
+pub(crate) fn noise(i: usize, j: usize) -> f64 {
+    let mut z = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (j as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z >> 11) as f64 / (1u64 << 53) as f64
 }
 
 impl Drop for Folder {

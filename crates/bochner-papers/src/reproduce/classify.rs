@@ -8,7 +8,7 @@ use bochner::model::exact::{ExactSolver, KernelRidge};
 use bochner::model::{Fit, Predict, Ridge, RidgeClassifier};
 use bochner::preprocess::LengthScale;
 use bochner::random::Seed;
-use bochner::rows::{InMemory, OneAgainstRest, count_classes};
+use bochner::rows::{Coded, Coding, InMemory, count_classes};
 use bochner::solve::{ConjugateGradients, Preconditioner, Solver};
 use bochner::tune::{Search, Split, Task};
 use bochner_table::failure::Outcome;
@@ -284,7 +284,7 @@ pub(super) fn exact(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, te
         let mut source = InMemory::new(rows.view(), targets.view())?;
         let classes = count_classes(&mut source)?;
         let start = Instant::now();
-        let model = ridge.fit_stream(&mut OneAgainstRest::new(&mut source, classes)?, &mut context)?;
+        let model = ridge.fit_stream(&mut Coded::new(&mut source, classes, Coding::OneAgainstRest)?, &mut context)?;
         let seconds = start.elapsed().as_secs_f64();
         let scores = model.predict(double(test.rows.view()).view())?;
         let error = 100.0 * error_rate(&test.classes(), &largest(&scores))?;

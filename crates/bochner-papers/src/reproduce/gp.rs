@@ -7,7 +7,7 @@ use bochner::kernel::{Kernel, kernel_matrix};
 use bochner::linalg::gemm::matmul_nt;
 use bochner::linalg::{Tile, TileMut, Workspace};
 use bochner::metrics::{
-    class_negative_log_likelihood, error_rate, gaussian_kl, mean_negative_log_likelihood, normalised_mse,
+    class_negative_log_likelihood, error_rate, gaussian_kl, mean_negative_log_likelihood, normalized_mse,
     relative_frobenius_error,
 };
 use bochner::model::exact::{ExactGpClassifier, ExactGpRegressor};
@@ -455,7 +455,7 @@ impl<M: FeatureMap<Real = f64>> Fitted<M> {
                 let (means, variances) = model.predict_with_variance(test.rows.view())?;
                 let spread: Array1<f64> = variances.column(0).mapv(|v| v + model.noise_variance());
                 let likelihood = mean_negative_log_likelihood(test.targets.column(0), means.column(0), spread.view())?;
-                Ok((normalised_mse(test.targets.view(), means.view())?, likelihood))
+                Ok((normalized_mse(test.targets.view(), means.view())?, likelihood))
             }
             Fitted::Classification(model) => {
                 let probabilities = model.probabilities(test.rows.view())?;

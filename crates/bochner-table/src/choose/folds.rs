@@ -3,7 +3,6 @@
 use crate::pipeline::Part;
 use bochner::scalar::Real;
 use bochner::words;
-use ndarray::Axis;
 use std::ops::Range;
 
 /// Rows to learn from, and rows that judge what was learned.
@@ -38,6 +37,7 @@ impl Folds {
         self.held_out.iter().map(Range::len).sum()
     }
 
+    /// How many rows judge, and how often.
     pub fn in_words(&self) -> String {
         let count = words::count(self.judges());
         match self.held_out.len() {
@@ -49,13 +49,8 @@ impl Folds {
     /// The folds of these rows.
     pub(crate) fn of<R: Real>(&self, all: &Part<R>) -> Vec<Fold<R>> {
         let fold = |held_out: &Range<usize>| {
-            let others: Vec<usize> = (0..self.rows).filter(|i| !held_out.contains(i)).collect();
-            let judges: Vec<usize> = held_out.clone().collect();
-            let part = |numbers: &[usize]| Part {
-                rows: all.rows.select(Axis(0), numbers),
-                targets: all.targets.select(Axis(0), numbers),
-            };
-            Fold { train: part(&others), held_out: part(&judges) }
+            let (judges, others): (Vec<usize>, Vec<usize>) = (0..self.rows).partition(|i| held_out.contains(i));
+            Fold { train: all.select(&others), held_out: all.select(&judges) }
         };
         self.held_out.iter().map(fold).collect()
     }

@@ -63,8 +63,11 @@ pub(crate) struct Constraints {
 pub struct Trial {
     /// Name for people.
     pub map: String,
+    /// Their number.
     pub features: usize,
+    /// Of the kernel, where it has one.
     pub length_scale: Option<f64>,
+    /// The best of those tried.
     pub penalty: f64,
     /// Mean squared error over the variance of the targets, or of the codes of classes.
     pub loss: f64,
@@ -73,26 +76,23 @@ pub struct Trial {
 /// What was chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
+    /// The map, or the kernel of a model without one.
     pub description: Description,
     /// Why this map, where nobody named one.
     pub map_reason: Option<String>,
     /// The median distance of two rows, where the length scale is a multiple of it.
     pub median: Option<f64>,
+    /// What weighs coefficients; the `alpha` of a Dirichlet transform.
     pub penalty: f64,
     /// How the last parameter was chosen, where a search of its own did.
     pub note: Option<String>,
+    /// What was tried on the way.
     pub trials: Vec<Trial>,
     /// Why there are not more features.
     pub limit: String,
 }
 
 impl Choice {
-    /// The map, and why it is this one.
-    pub fn map_in_words(&self) -> String {
-        let why = self.map_reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
-        format!("{}{why}", self.description.in_words())
-    }
-
     /// `0.8188 (0.5 times the median distance)`.
     pub fn length_scale_in_words(&self) -> Option<String> {
         let scale = self.description.length_scale()?;
@@ -128,15 +128,6 @@ const DRAWING_SHARE: f64 = 0.1;
 /// Doublings or halvings beyond them, while the last one tried is the best.
 const FURTHER: usize = 3;
 
-/// Seconds of choosing a penalty with `d` features on `tried` rows, and of the last fit on `rows` rows.
-fn seconds(d: usize, tried: usize, rows: usize) -> (f64, f64) {
-    // Inner products of features or, where there are fewer of these, of rows.
-    let (least, most) = (d.min(tried) as f64, d.max(tried) as f64);
-    let now = most * least * least + PENALTIES.len() as f64 * least.powi(3) / 3.0;
-    let (d, rows) = (d as f64, rows as f64);
-    (now / RATE, (rows * d * d + 2.0 * d.powi(3) / 3.0) / RATE)
-}
-
 /// Bytes of a fit with `d` features, sums kept twice.
 pub(crate) fn bytes<R: Real>(d: usize, outputs: usize) -> u64 {
     Gram::<R>::bytes(d, outputs).saturating_mul(2)
@@ -167,17 +158,14 @@ impl Constraints {
             }
             other => other.into(),
         };
-        if self.operator.is_some() {
-            return median_distance(sample, self.seed, 1000).map(Some).map_err(remedied);
-        }
-        let has = self.spec.entry().parameter("length_scale");
-        if !has.is_ok_and(|parameter| parameter.applies(|name| self.spec.get(name))) {
+        let (operator, has) = (self.operator.is_some(), self.spec.entry().parameter("length_scale"));
+        if !operator && !has.is_ok_and(|parameter| parameter.applies(|name| self.spec.get(name))) {
             return Ok(None);
         }
         match self.spec(features, Some("median".into())) {
-            Ok(spec) => Ok(Description::Map(spec.resolve(sample).map_err(remedied)?).length_scale()),
-            // Some maps know numbers only.
-            Err(_) => median_distance(sample, self.seed, 1000).map(Some).map_err(remedied),
+            Ok(spec) if !operator => Ok(Description::Map(spec.resolve(sample).map_err(remedied)?).length_scale()),
+            // Operator-valued kernels and some maps know numbers only.
+            _ => median_distance(sample, self.seed, 1000).map(Some).map_err(remedied),
         }
     }
 
@@ -197,16 +185,20 @@ impl Constraints {
         }
     }
 
-    /// Seconds of choosing a penalty with `d` features, and of what comes after the choice of their number.
+    /// Seconds of choosing a penalty with `d` features on `tried` rows, and of what comes after the choice of their number.
     fn seconds(&self, d: usize, tried: usize) -> (f64, f64) {
-        let (now, mut later) = seconds(d, tried, self.rows);
+        // Inner products of features or, where there are fewer of these, of rows.
+        let (least, most) = (d.min(tried) as f64, d.max(tried) as f64);
+        let now = most * least * least + PENALTIES.len() as f64 * least.powi(3) / 3.0;
+        let cube = |d: usize| (d as f64).powi(3);
+        let mut later = (self.rows as f64 * d as f64 * d as f64 + 2.0 * cube(d) / 3.0) / RATE;
         if self.factors > 1 {
-            // A factor per class and each of six values of `alpha`, then two models of all classes, each with its factors and their inverses.
-            let cube = |d: usize| (d as f64).powi(3);
+            // A factor per class and each of six values of `alpha`, then two models of all classes, each with its factors and
+            // their inverses.
             let each = 6.0 * cube(d.min(REFINED_FEATURES)) + 6.0 * cube(d);
             later += self.factors as f64 * each / RATE;
         }
-        (now, later)
+        (now / RATE, later)
     }
 
     /// The largest of `most`, a half of it, … that `fits`, but not less than [`FEWEST`].
@@ -256,15 +248,12 @@ pub(crate) fn choose<R: Real>(
         spent: 0.0,
         failure: None,
     };
-    let affordable =
-        Constraints::shrunk(FIRST, |features| search.now(features) + search.later(features) <= constraints.budget);
+    let affordable = Constraints::shrunk(FIRST, |features| search.affords(1.0, features));
     let first = asked.unwrap_or(affordable.min(most));
     let median = constraints.median(first, search.sample.view())?;
     let asked_median = constraints.asks_for_median();
-    let lower = constraints.lower_degrees.as_ref().map(|spec| {
-        search.maps.push((format!("{} with lower degrees", spec.entry().name), spec.clone()));
-        search.maps.len() - 1
-    });
+    let lower = constraints.lower_degrees.as_ref();
+    let lower = lower.map(|spec| search.add_map(format!("{} with lower degrees", spec.entry().name), spec.clone()));
     let limit_of_map = || format!("the map has no more for {} columns", words::count(columns));
     let as_asked = || match constraints.features == asked {
         true => "asked for".to_owned(),
@@ -293,12 +282,12 @@ pub(crate) fn choose<R: Real>(
     }
     // The length scale, with few features, in a quarter of the time.
     let mut scale = median;
+    let trials = (FACTORS.len() + FURTHER) as f64;
     let small = match asked {
         Some(features) => features.min(SCALING),
         None => {
-            let trials = (FACTORS.len() + FURTHER) as f64;
-            Constraints::shrunk(SCALING, |features| trials * search.now(features) <= 0.25 * constraints.budget)
-                .min(most)
+            let fits = |features| trials * search.cost(features).0 <= 0.25 * constraints.budget;
+            Constraints::shrunk(SCALING, fits).min(most)
         }
     };
     if let (Some(median), false) = (median, asked_median) {
@@ -307,22 +296,20 @@ pub(crate) fn choose<R: Real>(
         }
         let (mut shortest, mut longest) = (FACTORS[0] * median, FACTORS[3] * median);
         for _ in 0..FURTHER {
-            scale = search.best(usize::MAX)?.length_scale;
-            let next = if scale == Some(longest) {
+            let best = search.best(|_| true)?.length_scale;
+            if best == Some(longest) {
                 longest *= 2.0;
-                longest
-            } else if scale == Some(shortest) {
+                search.attempt(0, small, Some(longest))?;
+            } else if best == Some(shortest) {
                 shortest *= 0.5;
-                shortest
+                search.attempt(0, small, Some(shortest))?;
             } else {
                 break;
-            };
-            search.attempt(0, small, Some(next))?;
+            }
         }
-        scale = search.best(usize::MAX)?.length_scale;
+        scale = search.best(|_| true)?.length_scale;
     }
     // The map, then the number of features, doubled while it pays.
-    let outputs = pipeline.targets.len().max(pipeline.labels.len());
     let (winner, limit) = match asked {
         Some(features) => {
             search.attempt(0, features, scale)?;
@@ -330,7 +317,7 @@ pub(crate) fn choose<R: Real>(
                 Some(lower) => search.attempt(lower, features, scale).map(drop)?,
                 None => search.challenge(0, features, scale).map(drop)?,
             }
-            (search.best_of(|t| t.features == features && t.length_scale == scale)?.clone(), as_asked())
+            (search.best(|t| t.features == features && t.length_scale == scale)?.clone(), as_asked())
         }
         None => {
             let mut map = match lower {
@@ -341,31 +328,9 @@ pub(crate) fn choose<R: Real>(
             let mut last = f64::INFINITY;
             // The most features that the budget allows to all rows: length scales may have been tried with more.
             let mut allowed = first;
-            let stop = loop {
-                if features > first {
-                    if search.spent + search.now(features) + search.later(features) > constraints.budget {
-                        let budget = words::duration(constraints.budget);
-                        break Stop::Limit(format!(
-                            "{} would take more than the {budget} of --budget",
-                            words::count(features)
-                        ));
-                    }
-                    if constraints.memory.is_some_and(|memory| bytes::<R>(features, outputs) > memory) {
-                        break Stop::Limit(format!(
-                            "{} would take more than the memory of --memory",
-                            words::count(features)
-                        ));
-                    }
-                    if features > constraints.most_features() && features <= LARGEST {
-                        let most = words::bytes(LARGEST_FACTORS as u64);
-                        break Stop::Limit(format!(
-                            "{} would make a model of more than {most}",
-                            words::count(features)
-                        ));
-                    }
-                    if features > LARGEST || features >= 2 * constraints.rows.next_power_of_two() {
-                        break Stop::Limit("more would hardly help".into());
-                    }
+            let limit = loop {
+                if let Some(limit) = search.limit(features).filter(|_| features > first) {
+                    break Some(limit);
                 }
                 allowed = features;
                 match search.attempt(map, features, scale)? {
@@ -376,22 +341,22 @@ pub(crate) fn choose<R: Real>(
                             Some(better) if other != map && better < 0.99 * loss && better > 0.0 => {
                                 (map, last) = (other, better);
                             }
-                            _ => break Stop::HardlyBetter(features),
+                            _ => break None,
                         }
                     }
                     Some(loss) => last = loss,
                     None if last.is_finite() => {
-                        break Stop::Limit(format!("{} could not be fitted", words::count(features)));
+                        break Some(format!("{} could not be fitted", words::count(features)));
                     }
                     None => {}
                 }
                 if features == most {
-                    break Stop::Limit(limit_of_map());
+                    break Some(limit_of_map());
                 }
                 features = (2 * features).min(most);
             };
-            let winner = search.best(allowed)?.clone();
-            let limit = stop.in_words(&winner, &search.trials);
+            let winner = search.best(|t| t.features <= allowed)?.clone();
+            let limit = limit.unwrap_or_else(|| search.hardly_better(features, &winner));
             (winner, limit)
         }
     };
@@ -399,37 +364,6 @@ pub(crate) fn choose<R: Real>(
     let description = search.describe(winner.map, winner.features, winner.trial.length_scale)?;
     let trials = search.trials.into_iter().map(|t| t.trial).collect();
     Ok(Choice { description, map_reason, median, penalty: winner.penalty, note: None, trials, limit })
-}
-
-/// Why the number of features is not doubled once more.
-enum Stop {
-    Limit(String),
-    /// With so many the loss was about that of half as many.
-    HardlyBetter(usize),
-}
-
-impl Stop {
-    fn in_words(self, winner: &Tried, trials: &[Tried]) -> String {
-        let tried = match self {
-            Stop::Limit(words) => return words,
-            Stop::HardlyBetter(tried) => tried,
-        };
-        let loss = |features: usize| {
-            let same = trials.iter().filter(|t| t.features == features && t.length_scale == winner.length_scale);
-            same.map(|t| t.loss).fold(f64::INFINITY, f64::min)
-        };
-        let (count, half) = (words::count(tried), loss(tried / 2));
-        match winner.features == tried {
-            true if winner.loss == 0.0 => "nothing is left to do better".into(),
-            true if half.is_finite() && half > winner.loss => {
-                let gain = words::significant(100.0 * (1.0 - winner.loss / half), 2);
-                format!("only {gain} % less loss than with {}, so that more were not tried", words::count(tried / 2))
-            }
-            true => "more would hardly help".into(),
-            false if loss(tried) < winner.loss => format!("{count} did hardly better"),
-            false => format!("{count} did no better"),
-        }
-    }
 }
 
 /// A trial of a map, counted as [`Search::maps`] has them.
@@ -468,6 +402,7 @@ struct Search<'a, R: Real> {
 }
 
 impl<R: Real> Search<'_, R> {
+    /// Seconds of a trial, and of what comes after the choice.
     fn cost(&self, features: usize) -> (f64, f64) {
         let train = &self.folds[0].train.rows;
         let blocks = self.constraints.operator.as_ref().map_or(1, |operator| operator.blocks(train.ncols()));
@@ -475,14 +410,53 @@ impl<R: Real> Search<'_, R> {
         (self.folds.len() as f64 * now, later)
     }
 
-    /// Seconds of a trial.
-    fn now(&self, features: usize) -> f64 {
-        self.cost(features).0
+    /// Whether the budget has room for so many more trials and what comes after them.
+    fn affords(&self, trials: f64, features: usize) -> bool {
+        let (now, later) = self.cost(features);
+        self.spent + trials * now + later <= self.constraints.budget
     }
 
-    /// Seconds of what comes after the choice.
-    fn later(&self, features: usize) -> f64 {
-        self.cost(features).1
+    /// Why so many features are too many, if they are.
+    fn limit(&self, features: usize) -> Option<String> {
+        let Constraints { budget, memory, rows, .. } = self.constraints;
+        let outputs = self.pipeline.targets.len().max(self.pipeline.labels.len());
+        let would = |what: String| Some(format!("{} would {what}", words::count(features)));
+        if !self.affords(1.0, features) {
+            would(format!("take more than the {} of --budget", words::duration(*budget)))
+        } else if memory.is_some_and(|memory| bytes::<R>(features, outputs) > memory) {
+            would("take more than the memory of --memory".into())
+        } else if features > self.constraints.most_features() && features <= LARGEST {
+            would(format!("make a model of more than {}", words::bytes(LARGEST_FACTORS as u64)))
+        } else if features > LARGEST || features >= 2 * rows.next_power_of_two() {
+            Some("more would hardly help".into())
+        } else {
+            None
+        }
+    }
+
+    /// Why the number of features is not doubled once more: with `tried` the loss was about that of half as many.
+    fn hardly_better(&self, tried: usize, winner: &Trial) -> String {
+        let loss = |features: usize| {
+            let same = |t: &&Tried| t.features == features && t.length_scale == winner.length_scale;
+            self.trials.iter().filter(same).map(|t| t.loss).fold(f64::INFINITY, f64::min)
+        };
+        let (count, half) = (words::count(tried), loss(tried / 2));
+        match winner.features == tried {
+            true if winner.loss == 0.0 => "nothing is left to do better".into(),
+            true if half.is_finite() && half > winner.loss => {
+                let gain = words::significant(100.0 * (1.0 - winner.loss / half), 2);
+                format!("only {gain} % less loss than with {}, so that more were not tried", words::count(tried / 2))
+            }
+            true => "more would hardly help".into(),
+            false if loss(tried) < winner.loss => format!("{count} did hardly better"),
+            false => format!("{count} did no better"),
+        }
+    }
+
+    /// Another map to try; its number.
+    fn add_map(&mut self, name: String, spec: Spec) -> usize {
+        self.maps.push((name, spec));
+        self.maps.len() - 1
     }
 
     fn describe(&self, map: usize, features: usize, scale: Option<f64>) -> Outcome<Description> {
@@ -506,12 +480,9 @@ impl<R: Real> Search<'_, R> {
         known.map_or_else(|| self.maps[map].0.clone(), str::to_owned)
     }
 
-    fn find(&self, map: usize, features: usize, scale: Option<f64>) -> Option<&Tried> {
-        self.trials.iter().find(|t| t.map == map && t.features == features && t.length_scale == scale)
-    }
-
     fn loss(&self, map: usize, features: usize, scale: Option<f64>) -> Option<f64> {
-        self.find(map, features, scale).map(|t| t.loss)
+        let same = |t: &&Tried| t.map == map && t.features == features && t.length_scale == scale;
+        self.trials.iter().find(same).map(|t| t.loss)
     }
 
     /// The loss of a map with the best penalty; `None` if the numbers do not allow a fit.
@@ -519,61 +490,71 @@ impl<R: Real> Search<'_, R> {
         if let Some(known) = self.loss(map, features, scale) {
             return Ok(Some(known));
         }
-        let what = match scale {
-            Some(scale) => {
-                format!("trying {} features, length scale {}", words::count(features), words::significant(scale, 3))
-            }
-            None => format!("trying {} features", words::count(features)),
-        };
-        self.progress.at(what.into())?;
-        self.spent += self.now(features);
-        let description = match self.describe(map, features, scale) {
-            Err(Failure::Failed(_)) if map > 0 => return Ok(None),
-            described => described?,
-        };
-        let found = validate(self.constraints, self.pipeline, self.task, &description, self.folds);
+        let at = scale.map_or(String::new(), |scale| format!(", length scale {}", words::significant(scale, 3)));
+        self.progress.at(format!("trying {} features{at}", words::count(features)).into())?;
+        self.spent += self.cost(features).0;
+        let found = self.describe(map, features, scale).and_then(|description| {
+            let found = self.validate(&description)?;
+            Ok(found.map(|(penalty, loss)| (self.name(map, &description), penalty, loss)))
+        });
         self.progress.done(1)?;
-        match found {
-            Ok((penalty, loss)) => {
-                let map_name = self.name(map, &description);
-                let trial = Trial { map: map_name, features, length_scale: scale, penalty, loss };
-                self.trials.push(Tried { map, trial });
-                Ok(Some(loss))
-            }
-            Err(Unfit::Numbers(error)) => {
-                self.failure = Some(error.into());
-                Ok(None)
-            }
+        let found = match found {
             // Rows may be beyond a map that the user never asked for.
-            Err(Unfit::Other(Failure::Failed(_))) if map > 0 => Ok(None),
-            Err(Unfit::Other(failure)) => Err(failure),
+            Err(Failure::Failed(_)) if map > 0 => None,
+            found => found?,
+        };
+        let Some((name, penalty, loss)) = found else { return Ok(None) };
+        let trial = Trial { map: name, features, length_scale: scale, penalty, loss };
+        self.trials.push(Tried { map, trial });
+        Ok(Some(loss))
+    }
+
+    /// The best penalty of a map and its loss on the held-out rows; `None` if the numbers do not allow a fit.
+    ///
+    /// Where small penalties leave nothing that can be solved, larger ones are taken.
+    fn validate(&mut self, description: &Description) -> Outcome<Option<(f64, f64)>> {
+        let (constraints, train) = (self.constraints, &self.folds[0].train);
+        let mut penalties = match constraints.penalty {
+            Some(penalty) => vec![penalty],
+            None => {
+                let unit = unit_of_penalties(constraints, description, train)?;
+                PENALTIES.iter().map(|p| p * unit).collect()
+            }
+        };
+        loop {
+            let losses = |fold: &Fold<R>| losses(constraints, self.pipeline, description, &penalties, fold);
+            match mean_losses(self.folds, losses) {
+                Err(error @ (Error::NotPositiveDefinite { .. } | Error::NotConverged { .. })) => {
+                    if penalties.len() == 1 {
+                        self.failure = Some(error.into());
+                        return Ok(None);
+                    }
+                    penalties.truncate(penalties.len() / 2);
+                }
+                losses => {
+                    let unit = unit_of_losses(self.pipeline, self.task, train);
+                    let losses: Vec<f64> = losses?.into_iter().map(|loss| loss / unit).collect();
+                    // Of equals the smoothest.
+                    let best = smallest(&losses);
+                    return Ok(Some((penalties[best], losses[best])));
+                }
+            }
         }
     }
 
     /// The better of a map and of the one that the planner prefers, by their losses.
     fn challenge(&mut self, map: usize, features: usize, scale: Option<f64>) -> Outcome<usize> {
-        let name = match self.describe(map, features, scale) {
-            Ok(description) => self.name(map, &description),
-            Err(_) => return Ok(map),
-        };
-        let Some(favourite) = self.ranking(features, scale).and_then(|ranked| ranked.first()).cloned() else {
-            return Ok(map);
-        };
-        if favourite.name == name {
-            return Ok(map);
-        }
-        let other = match self.maps.iter().position(|(known, _)| *known == favourite.name) {
-            Some(known) => known,
-            None => {
-                self.maps.push((favourite.name, favourite.spec));
-                self.maps.len() - 1
-            }
-        };
+        let Ok(description) = self.describe(map, features, scale) else { return Ok(map) };
+        let name = self.name(map, &description);
+        let favorite = self.ranking(features, scale).and_then(|ranked| ranked.first()).cloned();
+        let Some(favorite) = favorite.filter(|favorite| favorite.name != name) else { return Ok(map) };
+        let known = self.maps.iter().position(|(known, _)| *known == favorite.name);
+        let other = known.unwrap_or_else(|| self.add_map(favorite.name, favorite.spec));
         let unknown = [map, other].iter().filter(|m| self.loss(**m, features, scale).is_none()).count() as f64;
-        if self.spent + unknown * self.now(features) + self.later(features) > self.constraints.budget {
-            return Ok(map);
+        match self.affords(unknown, features) {
+            true => self.better(map, other, features, scale),
+            false => Ok(map),
         }
-        self.better(map, other, features, scale)
     }
 
     /// The one of two maps whose loss is smaller.
@@ -591,18 +572,15 @@ impl<R: Real> Search<'_, R> {
             return None;
         }
         let known = self.rankings.iter().position(|(count, at, _)| *count == features && *at == scale);
-        let place = match known {
-            Some(place) => place,
-            None => {
-                self.spent += seconds;
-                let most = DRAWING_SHARE * self.constraints.budget;
-                let (seed, rows) = (self.constraints.seed.number(), self.constraints.rows);
-                // Rows that the planner has no answer for keep the map they have.
-                let ranked = maps::rank(scale, self.sample.view(), features, seed, rows, most).unwrap_or_default();
-                self.rankings.push((features, scale, ranked));
-                self.rankings.len() - 1
-            }
-        };
+        let place = known.unwrap_or(self.rankings.len());
+        if known.is_none() {
+            self.spent += seconds;
+            let most = DRAWING_SHARE * self.constraints.budget;
+            let (seed, rows) = (self.constraints.seed.number(), self.constraints.rows);
+            // Rows that the planner has no answer for keep the map they have.
+            let ranked = maps::rank(scale, self.sample.view(), features, seed, rows, most).unwrap_or_default();
+            self.rankings.push((features, scale, ranked));
+        }
         Some(&self.rankings[place].2)
     }
 
@@ -618,8 +596,8 @@ impl<R: Real> Search<'_, R> {
                 false => format!(" with {} features", words::count(other.features)),
             };
             let (mine, theirs) = (&winner.trial.map, &other.trial.map);
-            let losses = (error(winner.loss), error(other.loss));
-            return Some(format!("{mine}: held-out loss {} ({theirs}: {}{at})", losses.0, losses.1));
+            let (loss, other_loss) = (error(winner.loss), error(other.loss));
+            return Some(format!("{mine}: held-out loss {loss} ({theirs}: {other_loss}{at})"));
         }
         let ranked = self.ranking(features, scale)?.to_vec();
         let mine = ranked.iter().find(|r| r.name == winner.trial.map)?;
@@ -635,13 +613,8 @@ impl<R: Real> Search<'_, R> {
         Some(format!("predicted kernel error {} ({}: {}){losses}", error(mine.error), other.name, error(other.error)))
     }
 
-    /// The best trial with at most so many features.
-    fn best(&self, most: usize) -> Outcome<&Tried> {
-        self.best_of(|t| t.features <= most)
-    }
-
     /// The smallest loss of some trials; of nearly equal ones that with fewer features.
-    fn best_of(&self, which: impl Fn(&Trial) -> bool) -> Outcome<&Tried> {
+    fn best(&self, which: impl Fn(&Trial) -> bool) -> Outcome<&Tried> {
         let some = || self.trials.iter().filter(|t| which(&t.trial));
         let lowest = some().map(|t| t.loss).fold(f64::INFINITY, f64::min);
         let order = |a: &&Tried, b: &&Tried| a.features.cmp(&b.features).then(a.loss.total_cmp(&b.loss));
@@ -686,55 +659,6 @@ fn trial_job<'a>(
         centroids: 1,
         journal: None,
         seed: constraints.seed,
-    }
-}
-
-/// Why a candidate has no loss.
-enum Unfit {
-    /// Its equations cannot be solved in the numbers there are; others may be.
-    Numbers(Error),
-    Other(Failure),
-}
-
-impl From<Error> for Unfit {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::NotPositiveDefinite { .. } | Error::NotConverged { .. } => Unfit::Numbers(error),
-            other => Unfit::Other(other.into()),
-        }
-    }
-}
-
-/// The best penalty of a map and its loss on the held-out rows.
-///
-/// Where small penalties leave nothing that can be solved, larger ones are taken.
-fn validate<R: Real>(
-    constraints: &Constraints,
-    pipeline: &Pipeline,
-    task: Task,
-    description: &Description,
-    folds: &[Fold<R>],
-) -> std::result::Result<(f64, f64), Unfit> {
-    let mut penalties = match constraints.penalty {
-        Some(penalty) => vec![penalty],
-        None => {
-            let unit = unit_of_penalties(constraints, description, &folds[0].train).map_err(Unfit::Other)?;
-            PENALTIES.iter().map(|p| p * unit).collect()
-        }
-    };
-    loop {
-        let found = mean_losses(folds, |fold| losses(constraints, pipeline, description, &penalties, fold));
-        match found.map_err(Unfit::from) {
-            Err(Unfit::Numbers(_)) if penalties.len() > 1 => penalties.truncate(penalties.len() / 2),
-            Err(unfit) => return Err(unfit),
-            Ok(mut losses) => {
-                let unit = unit_of_losses(pipeline, task, &folds[0].train);
-                losses.iter_mut().for_each(|loss| *loss /= unit);
-                // Of equals the smoothest.
-                let best = smallest(&losses);
-                return Ok((penalties[best], losses[best]));
-            }
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::error::{Error, Result, check_count};
 use crate::feature::spec::{Candidate, MapKind};
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, Kernel};
-use crate::parameter::{Domain, Entry, description, words};
+use crate::parameter::{Domain, Entry, Value, description, words};
 use crate::projection::{Gaussian, Rademacher, Sampling, Srht};
 use crate::random::Seed;
 use crate::scalar::{Real, Scalar};
@@ -194,6 +194,7 @@ impl MapKind for PolynomialSpec {
         parameters: Self::PARAMETERS,
     };
     const KERNELS: &'static [&'static str] = &["polynomial"];
+    const LOWER_DEGREES: &'static [(&'static str, Value)] = &[("degree", Value::Whole(3)), ("coef0", Value::Real(1.0))];
 
     fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
         use {SketchKind as S, Weights as W};

@@ -116,6 +116,9 @@ pub trait MapKind: Describe + Default + Into<Spec> {
     const ENTRY: Entry;
     /// Names of the kernels it estimates.
     const KERNELS: &'static [&'static str];
+    /// Parameters that centred rows may need besides the defaults: even functions, and polynomials without lower degrees,
+    /// learn no slope from them.
+    const LOWER_DEGREES: &'static [(&'static str, Value)] = &[];
 
     /// The ways in which maps of this kind estimate `kernel` on rows like `rows`, for [`plan`](crate::plan); none by default.
     ///
@@ -316,6 +319,13 @@ macro_rules! specs {
             pub fn entry(&self) -> &'static Entry {
                 match self {
                     $(Spec::$variant(_) => &const { <$parameters as MapKind>::ENTRY },)*
+                }
+            }
+
+            /// [`MapKind::LOWER_DEGREES`] of this kind of map.
+            pub fn lower_degrees(&self) -> &'static [(&'static str, Value)] {
+                match self {
+                    $(Spec::$variant(_) => <$parameters as MapKind>::LOWER_DEGREES,)*
                 }
             }
 

@@ -53,7 +53,7 @@ impl<T: Scalar> Cholesky<T> {
     pub fn new(matrix: Lower<T>) -> std::result::Result<Self, Box<Indefinite<T>>> {
         let mut matrix = matrix;
         let norm_one = matrix.norm_one();
-        match factorise(&mut matrix) {
+        match factorize(&mut matrix) {
             Ok(()) => Ok(Cholesky { factor: matrix, norm_one }),
             Err(pivot) => Err(Box::new(Indefinite { matrix, pivot, norm_one })),
         }
@@ -111,7 +111,7 @@ impl<T: Scalar> Cholesky<T> {
     /// A number of rows that is not the order.
     pub fn solve_in_place(&self, x: TileMut<'_, T>) -> Result<()> {
         self.strips(x, |strip| {
-            self.forward(strip.reborrow());
+            self.forward_from(0, strip.reborrow());
             self.backward(strip.reborrow());
         })
     }
@@ -121,7 +121,7 @@ impl<T: Scalar> Cholesky<T> {
     /// # Errors
     /// A number of rows that is not the order.
     pub fn solve_factor_in_place(&self, x: TileMut<'_, T>) -> Result<()> {
-        self.strips(x, |strip| self.forward(strip.reborrow()))
+        self.strips(x, |strip| self.forward_from(0, strip.reborrow()))
     }
 
     /// `x ← L⁻ᴴ x`.
@@ -230,10 +230,6 @@ impl<T: Scalar> Cholesky<T> {
         Ok(())
     }
 
-    fn forward(&self, x: TileMut<'_, T>) {
-        self.forward_from(0, x);
-    }
-
     /// Forward substitution for right-hand sides that are zero before panel `first`; `x` holds the rows from there on.
     fn forward_from(&self, first: usize, mut x: TileMut<'_, T>) {
         let t = self.factor.panel_height();
@@ -270,7 +266,7 @@ fn split<'a, T>(panel: TileMut<'a, T>, start: usize, width: usize) -> (TileMut<'
     (known, rest.split_columns_at(width).0)
 }
 
-fn factorise<T: Scalar>(matrix: &mut Lower<T>) -> std::result::Result<(), usize> {
+fn factorize<T: Scalar>(matrix: &mut Lower<T>) -> std::result::Result<(), usize> {
     let t = matrix.panel_height();
     let mut diagonal = Vec::new();
     let mut panels = matrix.panels_mut();
@@ -296,7 +292,7 @@ fn factorise<T: Scalar>(matrix: &mut Lower<T>) -> std::result::Result<(), usize>
             }
         }
         copy_out(&pivot, &mut diagonal);
-        if let Err(index) = T::factorise(pivot.reborrow()) {
+        if let Err(index) = T::factorize(pivot.reborrow()) {
             copy_in(&diagonal, &mut pivot);
             restore(&mut panels, t, j);
             return Err(j * t + index);
@@ -404,7 +400,7 @@ mod tests {
         a.iter().zip(b).map(|(&a, &b)| (a - b).abs_sq().to_f64().sqrt()).fold(0.0, f64::max)
     }
 
-    fn solves_what_it_factorised<T: Scalar>(n: usize, tolerance: f64) {
+    fn solves_what_it_factorized<T: Scalar>(n: usize, tolerance: f64) {
         let (a, x) = gram::<T>(n, n + 5, 1.0);
         let mut b = times(&a, &x, 3);
         let factor = Cholesky::new(a.clone()).unwrap();
@@ -420,15 +416,15 @@ mod tests {
     #[test]
     fn every_number_type_is_solved_around_the_panel_sizes() {
         for n in [1, 2, 7, 8, 9, 63, 64, 65, 129, 200] {
-            solves_what_it_factorised::<f64>(n, 1e-10);
-            solves_what_it_factorised::<Complex<f64>>(n, 1e-10);
-            solves_what_it_factorised::<f32>(n, 2e-2);
-            solves_what_it_factorised::<Complex<f32>>(n, 2e-2);
+            solves_what_it_factorized::<f64>(n, 1e-10);
+            solves_what_it_factorized::<Complex<f64>>(n, 1e-10);
+            solves_what_it_factorized::<f32>(n, 2e-2);
+            solves_what_it_factorized::<Complex<f32>>(n, 2e-2);
         }
     }
 
     #[test]
-    fn a_solution_does_not_depend_on_its_neighbours_nor_on_threads() {
+    fn a_solution_does_not_depend_on_its_neighbors_nor_on_threads() {
         let n = 200;
         let (a, _) = gram::<f64>(n, n, 0.5);
         let factor = Cholesky::new(a.clone()).unwrap();
@@ -448,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_factorisation_names_its_pivot_and_gives_the_matrix_back() {
+    fn a_failed_factorization_names_its_pivot_and_gives_the_matrix_back() {
         let n = 200;
         for spoiled in [0, 63, 64, 70, 150, 199] {
             let (mut a, _) = gram::<Complex<f64>>(n, n, 0.5);
@@ -463,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factorisation_can_be_taken_back() {
+    fn a_factorization_can_be_taken_back() {
         for n in [0, 1, 64, 130] {
             let (a, _) = gram::<Complex<f64>>(n, n, 0.5);
             let back = Cholesky::new(a.clone()).unwrap().into_matrix();
@@ -497,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn every_long_part_of_a_factorisation_can_be_interrupted() {
+    fn every_long_part_of_a_factorization_can_be_interrupted() {
         let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
         let flag = Flag { stop: Some(stop), meter: None };
         let matrix = || gram::<f64>(70, 100, 0.5).0;

@@ -3,9 +3,11 @@
 //! Threads are shared out above this file, over windows whose shapes follow from the problem alone. So no result depends
 //! on how many threads there are.
 
-use super::gemm::{Instructions, lower_update, thin};
+use super::gemm::lower_update;
+use super::gemm::thin::{AdjointProduct, MOST_COLUMNS};
 use super::lower::Lower;
 use super::tile::{Tile, TileMut};
+use super::vectors::Packed;
 use super::workspace::Workspace;
 use crate::scalar::Scalar;
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -105,7 +107,7 @@ fn writable<'a, T>(tile: &'a mut TileMut<'_, T>) -> MatMut<'a, T> {
 }
 
 /// Products and factorisations of one number type. `ᴴ` is the conjugate transpose.
-pub trait Field: Sized {
+pub trait Field: Copy {
     /// The double-precision number of the same kind: what sums are kept in.
     type Wide: Scalar<Real = f64>;
 
@@ -116,7 +118,25 @@ pub trait Field: Sized {
     fn narrow(wide: Self::Wide) -> Self;
 
     /// `out += a b`, summed in double precision; `scratch` may have any length.
-    fn add_product(out: TileMut<'_, Self::Wide>, a: Window<'_, Self>, b: Window<'_, Self>, scratch: &mut Vec<Self>);
+    fn add_product(
+        mut out: TileMut<'_, Self::Wide>,
+        a: Window<'_, Self>,
+        b: Window<'_, Self>,
+        scratch: &mut Vec<Self>,
+    ) {
+        let (m, n) = (out.rows(), out.cols());
+        scratch.resize(m * n, Self::narrow(Self::Wide::ZERO));
+        for start in (0..a.cols).step_by(SINGLE_TERMS) {
+            let terms = start..(start + SINGLE_TERMS).min(a.cols);
+            let mut part = TileMut::new(&mut scratch[..m * n], m, n);
+            Self::product(part.reborrow(), false, 1.0, a.columns_in(terms.clone()), b.rows_in(terms));
+            for i in 0..m {
+                for (sum, term) in out.row_mut(i).iter_mut().zip(part.row(i)) {
+                    *sum += term.widen();
+                }
+            }
+        }
+    }
 
     /// `out += aᴴ b` of blocks with the same rows, summed in double precision; `scratch` may have any length.
     fn add_adjoint_product(
@@ -129,15 +149,18 @@ pub trait Field: Sized {
     }
 
     /// `out += blockᴴ block`.
-    fn add_gram(out: &mut Lower<Self::Wide>, block: Tile<'_, Self>, work: &mut Workspace<<Self as Scalar>::Real>)
+    fn add_gram(out: &mut Lower<Self::Wide>, block: Tile<'_, Self>, _: &mut Workspace<<Self as Scalar>::Real>)
     where
-        Self: Scalar;
+        Self: Scalar,
+    {
+        out.add_gram_by_windows(block);
+    }
 
     /// `out = factor · a b`, added to what is there where `keep` is set.
     fn product(out: TileMut<'_, Self>, keep: bool, factor: f64, a: Window<'_, Self>, b: Window<'_, Self>);
 
     /// Overwrites the lower triangle of `a` with `L`, `a = L Lᴴ`; on failure gives the pivot that is not positive.
-    fn factorise(a: TileMut<'_, Self>) -> Result<(), usize>;
+    fn factorize(a: TileMut<'_, Self>) -> Result<(), usize>;
 
     /// `x ← x L⁻ᴴ`.
     fn solve_right(l: Window<'_, Self>, x: TileMut<'_, Self>);
@@ -146,96 +169,9 @@ pub trait Field: Sized {
     fn solve_left(l: Window<'_, Self>, x: TileMut<'_, Self>, adjoint: bool);
 }
 
-macro_rules! kernels {
-    ($t:ty) => {
-        fn product(mut out: TileMut<'_, $t>, keep: bool, factor: f64, a: Window<'_, $t>, b: Window<'_, $t>) {
-            let accum = if keep { Accum::Add } else { Accum::Replace };
-            let factor = <$t>::narrow(factor.into());
-            matmul_with_conj(writable(&mut out), accum, a.mat(), a.conj, b.mat(), b.conj, factor, Par::Seq);
-        }
-
-        fn factorise(mut a: TileMut<'_, $t>) -> Result<(), usize> {
-            let scratch = llt::factor::cholesky_in_place_scratch::<$t>(a.rows(), Par::Seq, Default::default());
-            let mut memory = MemBuffer::new(scratch);
-            let stack = MemStack::new(&mut memory);
-            let done = llt::factor::cholesky_in_place(
-                writable(&mut a),
-                Default::default(),
-                Par::Seq,
-                stack,
-                Default::default(),
-            );
-            done.map(|_| ()).map_err(|llt::factor::LltError::NonPositivePivot { index }| index)
-        }
-
-        fn solve_right(l: Window<'_, $t>, mut x: TileMut<'_, $t>) {
-            // X L^H = B is conj(L) X^T = B^T.
-            solve_lower_triangular_in_place(l.mat().conjugate(), writable(&mut x).transpose_mut(), Par::Seq);
-        }
-
-        fn solve_left(l: Window<'_, $t>, mut x: TileMut<'_, $t>, adjoint: bool) {
-            if adjoint {
-                solve_upper_triangular_in_place(l.mat().adjoint(), writable(&mut x), Par::Seq);
-            } else {
-                solve_lower_triangular_in_place(l.mat(), writable(&mut x), Par::Seq);
-            }
-        }
-    };
-}
-
-/// Gram matrices of real numbers, and their products with few columns, have kernels of their own; those of complex numbers
-/// are made window by window.
-macro_rules! real_gram {
-    ($t:ty, $lanes:literal) => {
-        fn add_adjoint_product(out: TileMut<'_, f64>, a: Tile<'_, $t>, b: Tile<'_, $t>, scratch: &mut Vec<$t>) {
-            if b.cols() <= thin::MOST_COLUMNS {
-                thin::add_adjoint_product::<$t, $lanes>(Instructions::detect(), out, a, b, SINGLE_TERMS);
-            } else {
-                Self::add_product(out, Window::from(a).adjoint(), b.into(), scratch);
-            }
-        }
-
-        fn add_gram(out: &mut Lower<f64>, block: Tile<'_, $t>, work: &mut Workspace<$t>) {
-            lower_update(block, out.strips_mut(), work);
-        }
-    };
-}
-
-macro_rules! complex_gram {
-    ($t:ty, $real:ty) => {
-        fn add_gram(out: &mut Lower<Complex<f64>>, block: Tile<'_, $t>, _: &mut Workspace<$real>) {
-            out.add_gram_by_windows(block);
-        }
-    };
-}
-
-macro_rules! double {
-    ($t:ty, $($gram:tt)*) => {
-        impl Field for $t {
-            type Wide = $t;
-
-            #[inline(always)]
-            fn widen(self) -> $t {
-                self
-            }
-
-            #[inline(always)]
-            fn narrow(wide: $t) -> $t {
-                wide
-            }
-
-            fn add_product(out: TileMut<'_, $t>, a: Window<'_, $t>, b: Window<'_, $t>, _scratch: &mut Vec<$t>) {
-                Self::product(out, true, 1.0, a, b);
-            }
-
-            kernels!($t);
-            $($gram)*
-        }
-    };
-}
-
-macro_rules! single {
-    ($t:ty, $wide:ty, $widen:expr, $narrow:expr, $($gram:tt)*) => {
+/// One number type: its wide one, how to get there and back, and what it does in its own way.
+macro_rules! field {
+    ($t:ty, $wide:ty, $widen:expr, $narrow:expr, $($own:tt)*) => {
         impl Field for $t {
             type Wide = $wide;
 
@@ -249,34 +185,74 @@ macro_rules! single {
                 $narrow(wide)
             }
 
-            fn add_product(mut out: TileMut<'_, $wide>, a: Window<'_, $t>, b: Window<'_, $t>, scratch: &mut Vec<$t>) {
-                let (m, n) = (out.rows(), out.cols());
-                scratch.resize(m * n, <$t>::ZERO);
-                for start in (0..a.cols).step_by(SINGLE_TERMS) {
-                    let terms = start..(start + SINGLE_TERMS).min(a.cols);
-                    let mut part = TileMut::new(&mut scratch[..m * n], m, n);
-                    Self::product(part.reborrow(), false, 1.0, a.columns_in(terms.clone()), b.rows_in(terms));
-                    for i in 0..m {
-                        for (sum, term) in out.row_mut(i).iter_mut().zip(part.row(i)) {
-                            *sum += term.widen();
-                        }
-                    }
+            fn product(mut out: TileMut<'_, $t>, keep: bool, factor: f64, a: Window<'_, $t>, b: Window<'_, $t>) {
+                let accum = if keep { Accum::Add } else { Accum::Replace };
+                let factor = <$t>::narrow(factor.into());
+                matmul_with_conj(writable(&mut out), accum, a.mat(), a.conj, b.mat(), b.conj, factor, Par::Seq);
+            }
+
+            fn factorize(mut a: TileMut<'_, $t>) -> Result<(), usize> {
+                let scratch = llt::factor::cholesky_in_place_scratch::<$t>(a.rows(), Par::Seq, Default::default());
+                let mut memory = MemBuffer::new(scratch);
+                let stack = MemStack::new(&mut memory);
+                let done = llt::factor::cholesky_in_place(
+                    writable(&mut a),
+                    Default::default(),
+                    Par::Seq,
+                    stack,
+                    Default::default(),
+                );
+                done.map(|_| ()).map_err(|llt::factor::LltError::NonPositivePivot { index }| index)
+            }
+
+            fn solve_right(l: Window<'_, $t>, mut x: TileMut<'_, $t>) {
+                // X L^H = B is conj(L) X^T = B^T.
+                solve_lower_triangular_in_place(l.mat().conjugate(), writable(&mut x).transpose_mut(), Par::Seq);
+            }
+
+            fn solve_left(l: Window<'_, $t>, mut x: TileMut<'_, $t>, adjoint: bool) {
+                if adjoint {
+                    solve_upper_triangular_in_place(l.mat().adjoint(), writable(&mut x), Par::Seq);
+                } else {
+                    solve_lower_triangular_in_place(l.mat(), writable(&mut x), Par::Seq);
                 }
             }
 
-            kernels!($t);
-            $($gram)*
+            $($own)*
         }
     };
 }
 
-double!(f64, real_gram!(f64, 8););
-double!(Complex<f64>, complex_gram!(Complex<f64>, f64););
-single!(f32, f64, f64::from, |wide| wide as f32, real_gram!(f32, 16););
-single!(
-    Complex<f32>,
-    Complex<f64>,
-    |z: Complex<f32>| Complex::new(z.re.into(), z.im.into()),
-    |z: Complex<f64>| Complex::new(z.re as f32, z.im as f32),
-    complex_gram!(Complex<f32>, f32);
-);
+/// Double precision is summed where it goes.
+macro_rules! double_sums {
+    ($t:ty) => {
+        fn add_product(out: TileMut<'_, $t>, a: Window<'_, $t>, b: Window<'_, $t>, _: &mut Vec<$t>) {
+            Self::product(out, true, 1.0, a, b);
+        }
+    };
+}
+
+/// Gram matrices of real numbers, and their products with few columns, have kernels of their own; those of complex numbers
+/// are made window by window.
+macro_rules! real_gram {
+    ($t:ty) => {
+        fn add_adjoint_product(out: TileMut<'_, f64>, a: Tile<'_, $t>, b: Tile<'_, $t>, scratch: &mut Vec<$t>) {
+            if b.cols() <= MOST_COLUMNS {
+                <$t>::dispatch(AdjointProduct { out, a, b, terms: SINGLE_TERMS });
+            } else {
+                Self::add_product(out, Window::from(a).adjoint(), b.into(), scratch);
+            }
+        }
+
+        fn add_gram(out: &mut Lower<f64>, block: Tile<'_, $t>, work: &mut Workspace<$t>) {
+            lower_update(block, out.strips_mut(), work);
+        }
+    };
+}
+
+field!(f64, f64, |x| x, |x| x, double_sums!(f64); real_gram!(f64););
+field!(Complex<f64>, Complex<f64>, |z| z, |z| z, double_sums!(Complex<f64>););
+field!(f32, f64, f64::from, |wide| wide as f32, real_gram!(f32););
+field!(Complex<f32>, Complex<f64>, |z: Complex<f32>| Complex::new(z.re.into(), z.im.into()), |z: Complex<f64>| {
+    Complex::new(z.re as f32, z.im as f32)
+},);

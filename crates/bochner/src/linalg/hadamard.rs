@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 use crate::parallel::Parallel;
 use crate::scalar::Real;
 use ndarray::{ArrayViewMut2, Axis};
+use pulp::cast;
+use std::cell::Cell;
 use std::hint::black_box;
 
 /// Longest row of the maps built on this transform.
@@ -31,211 +33,101 @@ fn difference<R: Packed, S: Vectors<R>>(s: S, one: Option<S::V>, a: S::V, b: S::
     }
 }
 
-/// Butterflies across eight registers `H` apart.
+/// Butterflies across `N` registers, those of numbers `h` apart.
 #[inline(always)]
-fn stage8<R: Packed, S: Vectors<R>, const H: usize>(s: S, one: Option<S::V>, v: [S::V; 8]) -> [S::V; 8] {
-    let [a0, a1, a2, a3, a4, a5, a6, a7] = v;
-    match H {
-        1 => [
-            s.add(a0, a1),
-            difference(s, one, a0, a1),
-            s.add(a2, a3),
-            difference(s, one, a2, a3),
-            s.add(a4, a5),
-            difference(s, one, a4, a5),
-            s.add(a6, a7),
-            difference(s, one, a6, a7),
-        ],
-        2 => [
-            s.add(a0, a2),
-            s.add(a1, a3),
-            difference(s, one, a0, a2),
-            difference(s, one, a1, a3),
-            s.add(a4, a6),
-            s.add(a5, a7),
-            difference(s, one, a4, a6),
-            difference(s, one, a5, a7),
-        ],
-        _ => [
-            s.add(a0, a4),
-            s.add(a1, a5),
-            s.add(a2, a6),
-            s.add(a3, a7),
-            difference(s, one, a0, a4),
-            difference(s, one, a1, a5),
-            difference(s, one, a2, a6),
-            difference(s, one, a3, a7),
-        ],
+fn stage<R: Packed, S: Vectors<R>, const N: usize>(s: S, one: Option<S::V>, h: usize, v: [S::V; N]) -> [S::V; N] {
+    let mut out = v;
+    for i in 0..N {
+        if i & h == 0 {
+            out[i] = s.add(v[i], v[i + h]);
+            out[i + h] = difference(s, one, v[i], v[i + h]);
+        }
     }
+    out
 }
 
 #[inline(always)]
 fn butterflies8<R: Packed, S: Vectors<R>>(s: S, one: Option<S::V>, v: [S::V; 8]) -> [S::V; 8] {
-    stage8::<R, S, 4>(s, one, stage8::<R, S, 2>(s, one, stage8::<R, S, 1>(s, one, v)))
+    stage(s, one, 4, stage(s, one, 2, stage(s, one, 1, v)))
 }
 
 /// The first three stages of the lane form, in the order of this module.
 #[inline(always)]
 fn first_butterflies8<R: Packed, S: Vectors<R>>(s: S, one: Option<S::V>, v: [S::V; 8]) -> [S::V; 8] {
-    if R::WIDTH == 8 {
-        stage8::<R, S, 2>(s, one, stage8::<R, S, 1>(s, one, stage8::<R, S, 4>(s, one, v)))
-    } else {
-        stage8::<R, S, 4>(s, one, stage8::<R, S, 1>(s, one, stage8::<R, S, 2>(s, one, v)))
-    }
+    let (first, last) = if R::WIDTH == 8 { (4, 2) } else { (2, 4) };
+    stage(s, one, last, stage(s, one, 1, stage(s, one, first, v)))
 }
 
 #[inline(always)]
-fn butterflies4<R: Packed, S: Vectors<R>>(s: S, one: S::V, [a0, a1, a2, a3]: [S::V; 4]) -> [S::V; 4] {
-    let (b0, b1, b2, b3) = (s.add(a0, a1), s.sub_product(a0, a1, one), s.add(a2, a3), s.sub_product(a2, a3, one));
-    [s.add(b0, b2), s.add(b1, b3), s.sub_product(b0, b2, one), s.sub_product(b1, b3, one)]
+fn butterflies4<R: Packed, S: Vectors<R>>(s: S, one: Option<S::V>, v: [S::V; 4]) -> [S::V; 4] {
+    stage(s, one, 2, stage(s, one, 1, v))
 }
 
-/// As [`butterflies4`], one register fewer.
+/// Eight registers, wherever they come from.
 #[inline(always)]
-fn plain4<R: Packed, S: Vectors<R>>(s: S, [a0, a1, a2, a3]: [S::V; 4]) -> [S::V; 4] {
-    let (b0, b1, b2, b3) = (s.add(a0, a1), s.sub(a0, a1), s.add(a2, a3), s.sub(a2, a3));
-    [s.add(b0, b2), s.add(b1, b3), s.sub(b0, b2), s.sub(b1, b3)]
+fn eight<V>(load: impl Fn(usize) -> V) -> [V; 8] {
+    [load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)]
 }
 
-/// Cuts a slice of `N · h` into `N` slices of `h`.
-#[inline(always)]
-fn cut<T, const N: usize>(mut x: &mut [T], h: usize) -> [&mut [T]; N] {
-    std::array::from_fn(|_| {
-        let part;
-        (part, x) = std::mem::take(&mut x).split_at_mut(h);
-        part
-    })
-}
-
-/// Four stages of sixteen registers, wherever they come from and go to.
+/// All stages of `N` registers, a power of two up to 16, wherever they come from and go to.
 ///
 /// Sixteen registers are full, so a few values go through the stack; rows that are not aligned to a register (any `Vec`)
 /// still gain a quarter over two passes of radix 4, since every other access of those crosses a cache line.
 #[inline(always)]
-fn radix16<R: Packed, S: Vectors<R>>(s: S, load: impl Fn(usize) -> S::V, mut store: impl FnMut(usize, S::V)) {
-    let a = plain4(s, [load(0), load(1), load(2), load(3)]);
-    let b = plain4(s, [load(4), load(5), load(6), load(7)]);
-    let c = plain4(s, [load(8), load(9), load(10), load(11)]);
-    let d = plain4(s, [load(12), load(13), load(14), load(15)]);
-    for k in 0..4 {
-        let v = plain4(s, [a[k], b[k], c[k], d[k]]);
-        store(k, v[0]);
-        store(k + 4, v[1]);
-        store(k + 8, v[2]);
-        store(k + 12, v[3]);
-    }
-}
-
-/// All stages of `N` registers, a power of two up to 16.
-#[inline(always)]
 pub(crate) fn radix<R: Packed, S: Vectors<R>, const N: usize>(
     s: S,
+    one: Option<S::V>,
     load: impl Fn(usize) -> S::V,
     mut store: impl FnMut(usize, S::V),
 ) {
     match N {
-        16 => radix16(s, load, store),
-        8 => {
-            let v = [load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)];
-            let v = butterflies8(s, None, v);
-            for k in 0..8 {
-                store(k, v[k]);
+        16 => {
+            let a = butterflies4(s, None, [load(0), load(1), load(2), load(3)]);
+            let b = butterflies4(s, None, [load(4), load(5), load(6), load(7)]);
+            let c = butterflies4(s, None, [load(8), load(9), load(10), load(11)]);
+            let d = butterflies4(s, None, [load(12), load(13), load(14), load(15)]);
+            for k in 0..4 {
+                let v = butterflies4(s, None, [a[k], b[k], c[k], d[k]]);
+                store(k, v[0]);
+                store(k + 4, v[1]);
+                store(k + 8, v[2]);
+                store(k + 12, v[3]);
             }
+        }
+        8 => {
+            let v = butterflies8(s, one, eight(load));
+            (0..8).for_each(|k| store(k, v[k]));
         }
         4 => {
-            let v = plain4(s, [load(0), load(1), load(2), load(3)]);
-            for k in 0..4 {
-                store(k, v[k]);
-            }
+            let v = butterflies4(s, one, [load(0), load(1), load(2), load(3)]);
+            (0..4).for_each(|k| store(k, v[k]));
         }
         _ => {
-            let (a, b) = (load(0), load(1));
-            store(0, s.add(a, b));
-            store(1, s.sub(a, b));
+            let [a, b] = stage(s, one, 1, [load(0), load(1)]);
+            store(0, a);
+            store(1, b);
         }
     }
 }
 
-/// Four stages, strides from `h` packs on.
+/// The stages of `N` registers, strides from `h` packs on.
 #[inline(always)]
-fn pass16<R: Packed, S: Vectors<R>>(s: S, x: &mut [R::Pack], h: usize) {
-    for group in x.chunks_exact_mut(16 * h) {
-        let [x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, xa, xb, xc, xd, xe, xf] = cut(group, h);
-        for j in 0..h {
-            let a = plain4(s, [s.load(&x0[j]), s.load(&x1[j]), s.load(&x2[j]), s.load(&x3[j])]);
-            let b = plain4(s, [s.load(&x4[j]), s.load(&x5[j]), s.load(&x6[j]), s.load(&x7[j])]);
-            let c = plain4(s, [s.load(&x8[j]), s.load(&x9[j]), s.load(&xa[j]), s.load(&xb[j])]);
-            let d = plain4(s, [s.load(&xc[j]), s.load(&xd[j]), s.load(&xe[j]), s.load(&xf[j])]);
-            let v = plain4(s, [a[0], b[0], c[0], d[0]]);
-            s.store(&mut x0[j], v[0]);
-            s.store(&mut x4[j], v[1]);
-            s.store(&mut x8[j], v[2]);
-            s.store(&mut xc[j], v[3]);
-            let v = plain4(s, [a[1], b[1], c[1], d[1]]);
-            s.store(&mut x1[j], v[0]);
-            s.store(&mut x5[j], v[1]);
-            s.store(&mut x9[j], v[2]);
-            s.store(&mut xd[j], v[3]);
-            let v = plain4(s, [a[2], b[2], c[2], d[2]]);
-            s.store(&mut x2[j], v[0]);
-            s.store(&mut x6[j], v[1]);
-            s.store(&mut xa[j], v[2]);
-            s.store(&mut xe[j], v[3]);
-            let v = plain4(s, [a[3], b[3], c[3], d[3]]);
-            s.store(&mut x3[j], v[0]);
-            s.store(&mut x7[j], v[1]);
-            s.store(&mut xb[j], v[2]);
-            s.store(&mut xf[j], v[3]);
+fn pass<R: Packed, S: Vectors<R>, const N: usize>(s: S, one: S::V, x: &mut [R::Pack], h: usize) {
+    // Cells, since the same places are read and written.
+    for group in Cell::from_mut(x).as_slice_of_cells().chunks_exact(N * h) {
+        let mut parts = [group; N];
+        for k in 0..N {
+            parts[k] = &group[k * h..][..h];
         }
-    }
-}
-
-/// Three stages, strides from `h` packs on.
-#[inline(always)]
-fn pass8<R: Packed, S: Vectors<R>>(s: S, one: S::V, x: &mut [R::Pack], h: usize, first: bool) {
-    for group in x.chunks_exact_mut(8 * h) {
-        let [x0, x1, x2, x3, x4, x5, x6, x7] = cut(group, h);
         for j in 0..h {
-            let (a, b, c, d) = (s.load(&x0[j]), s.load(&x1[j]), s.load(&x2[j]), s.load(&x3[j]));
-            let (e, f, g, h) = (s.load(&x4[j]), s.load(&x5[j]), s.load(&x6[j]), s.load(&x7[j]));
-            let v = [a, b, c, d, e, f, g, h];
-            let v = if first { first_butterflies8(s, Some(one), v) } else { butterflies8(s, Some(one), v) };
-            s.store(&mut x0[j], v[0]);
-            s.store(&mut x1[j], v[1]);
-            s.store(&mut x2[j], v[2]);
-            s.store(&mut x3[j], v[3]);
-            s.store(&mut x4[j], v[4]);
-            s.store(&mut x5[j], v[5]);
-            s.store(&mut x6[j], v[6]);
-            s.store(&mut x7[j], v[7]);
-        }
-    }
-}
-
-/// Two stages, strides from `h` packs on.
-#[inline(always)]
-fn pass4<R: Packed, S: Vectors<R>>(s: S, one: S::V, x: &mut [R::Pack], h: usize) {
-    for group in x.chunks_exact_mut(4 * h) {
-        let [x0, x1, x2, x3] = cut(group, h);
-        for j in 0..h {
-            let v = butterflies4(s, one, [s.load(&x0[j]), s.load(&x1[j]), s.load(&x2[j]), s.load(&x3[j])]);
-            s.store(&mut x0[j], v[0]);
-            s.store(&mut x1[j], v[1]);
-            s.store(&mut x2[j], v[2]);
-            s.store(&mut x3[j], v[3]);
-        }
-    }
-}
-
-/// One stage of stride `h` packs.
-#[inline(always)]
-fn pass2<R: Packed, S: Vectors<R>>(s: S, one: S::V, x: &mut [R::Pack], h: usize) {
-    for group in x.chunks_exact_mut(2 * h) {
-        let [x0, x1] = cut(group, h);
-        for j in 0..h {
-            let (a, b) = (s.load(&x0[j]), s.load(&x1[j]));
-            s.store(&mut x0[j], s.add(a, b));
-            s.store(&mut x1[j], s.sub_product(a, b, one));
+            radix::<R, S, N>(
+                s,
+                Some(one),
+                #[inline(always)]
+                |k| s.load(&parts[k][j].get()),
+                #[inline(always)]
+                |k, v| parts[k][j].set(cast(v)),
+            );
         }
     }
 }
@@ -249,10 +141,10 @@ fn stages<R: Packed, S: Vectors<R>>(s: S, one: S::V, x: &mut [R::Pack], mut h: u
         // Evenly shared: five stages are three and two, since a lone one costs as much memory traffic as four.
         let now = missing.div_ceil(missing.div_ceil(most));
         match now {
-            4 => pass16(s, x, h),
-            3 => pass8(s, one, x, h, false),
-            2 => pass4(s, one, x, h),
-            _ => pass2(s, one, x, h),
+            4 => pass::<R, S, 16>(s, one, x, h),
+            3 => pass::<R, S, 8>(s, one, x, h),
+            2 => pass::<R, S, 4>(s, one, x, h),
+            _ => pass::<R, S, 2>(s, one, x, h),
         }
         h <<= now;
     }
@@ -293,19 +185,12 @@ pub(crate) fn row_after<R: Real, S: Vectors<R>>(s: S, row: &mut [R], prepare: im
         #[inline(always)]
         |_, block, start| {
             prepare(R::numbers_mut(block), start * R::WIDTH);
-            for [x0, x1, x2, x3, x4, x5, x6, x7] in block.as_chunks_mut().0 {
-                let (a, b, c, d) = (s.hadamard(x0), s.hadamard(x1), s.hadamard(x2), s.hadamard(x3));
-                let (e, f, g, h) = (s.hadamard(x4), s.hadamard(x5), s.hadamard(x6), s.hadamard(x7));
+            for packs in block.as_chunks_mut::<8>().0 {
                 // The multipliers have the stages inside the packs.
-                let v = butterflies8(s, None, [a, b, c, d, e, f, g, h]);
-                s.store(x0, v[0]);
-                s.store(x1, v[1]);
-                s.store(x2, v[2]);
-                s.store(x3, v[3]);
-                s.store(x4, v[4]);
-                s.store(x5, v[5]);
-                s.store(x6, v[6]);
-                s.store(x7, v[7]);
+                let v = butterflies8(s, None, eight(|k| s.hadamard(&packs[k])));
+                for k in 0..8 {
+                    s.store(&mut packs[k], v[k]);
+                }
             }
         },
     );
@@ -393,7 +278,16 @@ pub(crate) fn lanes<R: Real, S: Vectors<R>>(s: S, data: &mut [[R; 8]]) {
         R::packs_mut(data.as_flattened_mut()),
         8 * h,
         #[inline(always)]
-        |one, block, _| pass8(s, one, block, h, true),
+        |one, block, _| {
+            for packs in block.chunks_exact_mut(8 * h) {
+                for half in 0..h {
+                    let v = first_butterflies8(s, Some(one), eight(|k| s.load(&packs[k * h + half])));
+                    for k in 0..8 {
+                        s.store(&mut packs[k * h + half], v[k]);
+                    }
+                }
+            }
+        },
     );
 }
 
@@ -431,35 +325,13 @@ pub(crate) fn signed_lanes<R: Real, S: Vectors<R>, const PARTS: usize>(
             let signs = signs[first..].as_chunks::<8>().0;
             for ((out, x), signs) in block.chunks_exact_mut(8 * h).zip(x).zip(signs) {
                 for half in 0..per_element {
-                    let x0 = s.load(&x[half]);
-                    let x1 = s.load(&x[per_element + half]);
-                    let x2 = s.load(&x[2 * per_element + half]);
-                    let x3 = s.load(&x[3 * per_element + half]);
-                    let x4 = s.load(&x[4 * per_element + half]);
-                    let x5 = s.load(&x[5 * per_element + half]);
-                    let x6 = s.load(&x[6 * per_element + half]);
-                    let x7 = s.load(&x[7 * per_element + half]);
+                    let x = eight(|k| s.load(&x[k * per_element + half]));
                     for part in 0..PARTS {
-                        let v = [
-                            s.mul(x0, s.splat(signs[0][part])),
-                            s.mul(x1, s.splat(signs[1][part])),
-                            s.mul(x2, s.splat(signs[2][part])),
-                            s.mul(x3, s.splat(signs[3][part])),
-                            s.mul(x4, s.splat(signs[4][part])),
-                            s.mul(x5, s.splat(signs[5][part])),
-                            s.mul(x6, s.splat(signs[6][part])),
-                            s.mul(x7, s.splat(signs[7][part])),
-                        ];
+                        let v = eight(|k| s.mul(x[k], s.splat(signs[k][part])));
                         let v = first_butterflies8(s, Some(one), v);
-                        let at = part * per_element + half;
-                        s.store(&mut out[at], v[0]);
-                        s.store(&mut out[h + at], v[1]);
-                        s.store(&mut out[2 * h + at], v[2]);
-                        s.store(&mut out[3 * h + at], v[3]);
-                        s.store(&mut out[4 * h + at], v[4]);
-                        s.store(&mut out[5 * h + at], v[5]);
-                        s.store(&mut out[6 * h + at], v[6]);
-                        s.store(&mut out[7 * h + at], v[7]);
+                        for k in 0..8 {
+                            s.store(&mut out[k * h + part * per_element + half], v[k]);
+                        }
                     }
                 }
             }
@@ -486,23 +358,6 @@ fn check_power(len: usize) {
     assert!(len.is_power_of_two(), "the Walsh–Hadamard transform needs a power of two, got {len}");
 }
 
-/// Packs `i` of a block of eight columns: [`WIDTH`](Packed::WIDTH) rows from `first` on, as [`Vectors::rows_to_columns`]
-/// wants them.
-#[inline(always)]
-fn load_rows<R: Real, S: Vectors<R>>(s: S, rows: &[&[R::Pack]; 8], first: usize, block: usize) -> [S::V; 8] {
-    let (per_row, at) = (8 / R::WIDTH, block * (8 / R::WIDTH));
-    [
-        s.load(&rows[first][at]),
-        s.load(&rows[first + 1 / per_row][at + 1 % per_row]),
-        s.load(&rows[first + 2 / per_row][at + 2 % per_row]),
-        s.load(&rows[first + 3 / per_row][at + 3 % per_row]),
-        s.load(&rows[first + 4 / per_row][at + 4 % per_row]),
-        s.load(&rows[first + 5 / per_row][at + 5 % per_row]),
-        s.load(&rows[first + 6 / per_row][at + 6 % per_row]),
-        s.load(&rows[first + 7 / per_row][at + 7 % per_row]),
-    ]
-}
-
 /// Rows to lanes; see [`rows_to_lanes`].
 #[inline(always)]
 pub(crate) fn gather_lanes<R: Real, S: Vectors<R>>(s: S, rows: Tile<'_, R>, lanes: &mut [[R; 8]]) {
@@ -516,15 +371,12 @@ pub(crate) fn gather_lanes<R: Real, S: Vectors<R>>(s: S, rows: Tile<'_, R>, lane
             R::packs_mut(lanes.as_flattened_mut()).chunks_exact_mut(8 * per_element).take(whole).enumerate()
         {
             for half in 0..per_element {
-                let v = s.rows_to_columns(load_rows(s, &packs, half * R::WIDTH, block));
-                s.store(&mut out[half], v[0]);
-                s.store(&mut out[per_element + half], v[1]);
-                s.store(&mut out[2 * per_element + half], v[2]);
-                s.store(&mut out[3 * per_element + half], v[3]);
-                s.store(&mut out[4 * per_element + half], v[4]);
-                s.store(&mut out[5 * per_element + half], v[5]);
-                s.store(&mut out[6 * per_element + half], v[6]);
-                s.store(&mut out[7 * per_element + half], v[7]);
+                let (row, at) = (half * R::WIDTH, block * per_element);
+                let v = eight(|k| s.load(&packs[row + k / per_element][at + k % per_element]));
+                let v = s.rows_to_columns(v);
+                for k in 0..8 {
+                    s.store(&mut out[k * per_element + half], v[k]);
+                }
             }
         }
         done = 8 * whole;
@@ -533,41 +385,6 @@ pub(crate) fn gather_lanes<R: Real, S: Vectors<R>>(s: S, rows: Tile<'_, R>, lane
     for i in 0..n {
         for (lane, x) in lanes[done..].iter_mut().zip(&rows.row(i)[done..]) {
             lane[i] = *x;
-        }
-    }
-}
-
-/// Lanes to rows; see [`lanes_to_rows`].
-#[inline(always)]
-fn scatter_lanes<R: Real, S: Vectors<R>>(s: S, lanes: &[[R; 8]], mut rows: TileMut<'_, R>) {
-    let (n, d) = (rows.rows(), rows.cols());
-    let per_element = 8 / R::WIDTH;
-    let blocks = R::packs(lanes.as_flattened()).chunks_exact(8 * per_element);
-    let mut rest = d;
-    for (from, block) in blocks.zip(0..d / 8) {
-        for half in 0..per_element {
-            let v = s.columns_to_rows([
-                s.load(&from[half]),
-                s.load(&from[per_element + half]),
-                s.load(&from[2 * per_element + half]),
-                s.load(&from[3 * per_element + half]),
-                s.load(&from[4 * per_element + half]),
-                s.load(&from[5 * per_element + half]),
-                s.load(&from[6 * per_element + half]),
-                s.load(&from[7 * per_element + half]),
-            ]);
-            for (i, v) in v.into_iter().enumerate() {
-                let row = half * R::WIDTH + i / per_element;
-                if row < n {
-                    s.store(&mut R::packs_mut(rows.row_mut(row))[block * per_element + i % per_element], v);
-                }
-            }
-        }
-        rest -= 8;
-    }
-    for i in 0..n {
-        for (x, lane) in rows.row_mut(i)[d - rest..].iter_mut().zip(&lanes[d - rest..]) {
-            *x = lane[i];
         }
     }
 }
@@ -606,15 +423,6 @@ pub fn fwht<R: Real>(row: &mut [R]) {
     R::dispatch(Rows(TileMut::new(row, 1, len)));
 }
 
-/// Replaces every row of a window by its transform.
-///
-/// # Panics
-/// If the number of columns is not a power of two.
-pub fn fwht_rows<R: Real>(tile: TileMut<'_, R>) {
-    check_power(tile.cols());
-    R::dispatch(Rows(tile));
-}
-
 /// Transforms eight rows at once; `data[j]` holds element `j` of each.
 ///
 /// # Panics
@@ -646,7 +454,7 @@ pub fn fwht_block<R: Real>(mut block: ArrayViewMut2<'_, R>) -> Result<()> {
     let job = |mut rows: ArrayViewMut2<'_, R>| match rows.as_slice_mut() {
         Some(data) => {
             let n = data.len() / d;
-            fwht_rows(TileMut::new(data, n, d));
+            R::dispatch(Rows(TileMut::new(data, n, d)));
         }
         None => {
             let mut copy = Vec::with_capacity(d);
@@ -673,17 +481,6 @@ impl<R: Real> VectorKernel<R> for ToLanes<'_, R> {
     }
 }
 
-struct ToRows<'a, R>(&'a [[R; 8]], TileMut<'a, R>);
-
-impl<R: Real> VectorKernel<R> for ToRows<'_, R> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Vectors<R>>(self, vectors: S) {
-        scatter_lanes(vectors, self.0, self.1);
-    }
-}
-
 /// Puts up to eight rows side by side: `lanes[j][i]` becomes element `j` of row `i`, and 0 where there is none.
 ///
 /// # Panics
@@ -691,15 +488,6 @@ impl<R: Real> VectorKernel<R> for ToRows<'_, R> {
 pub fn rows_to_lanes<R: Real>(rows: Tile<'_, R>, lanes: &mut [[R; 8]]) {
     assert!(rows.rows() <= 8 && rows.cols() <= lanes.len(), "at most 8 rows of at most {} numbers", lanes.len());
     R::dispatch(ToLanes(rows, lanes));
-}
-
-/// The inverse of [`rows_to_lanes`]: element `j` of row `i` becomes `lanes[j][i]`.
-///
-/// # Panics
-/// If there are more than eight rows, or more columns than lanes.
-pub fn lanes_to_rows<R: Real>(lanes: &[[R; 8]], rows: TileMut<'_, R>) {
-    assert!(rows.rows() <= 8 && rows.cols() <= lanes.len(), "at most 8 rows of at most {} numbers", lanes.len());
-    R::dispatch(ToRows(lanes, rows));
 }
 
 #[cfg(test)]
@@ -819,7 +607,7 @@ mod tests {
         }
 
         #[test]
-        fn transposing_there_and_back_changes_nothing(rows in 1usize..=8, cols in 1usize..70, stride in 0usize..5, more in 0usize..9) {
+        fn lanes_hold_the_elements_of_their_rows(rows in 1usize..=8, cols in 1usize..70, stride in 0usize..5, more in 0usize..9) {
             let x = normals::<f32>(1, rows * (cols + stride));
             let tile = Tile::with_stride(&x, rows, cols, cols + stride);
             let mut lanes = vec![[f32::NAN; 8]; cols + more];
@@ -829,31 +617,21 @@ mod tests {
                     prop_assert_eq!(lane[i], if i < rows && j < cols { tile.row(i)[j] } else { 0.0 });
                 }
             }
-            let mut back = vec![f32::NAN; rows * (cols + stride)];
-            lanes_to_rows(&lanes, TileMut::with_stride(&mut back, rows, cols, cols + stride));
-            for i in 0..rows {
-                prop_assert_eq!(&back[i * (cols + stride)..][..cols], tile.row(i));
-            }
         }
-    }
-
-    fn transposes_agree_with_portable_code<R: Real>() {
-        let x = normals::<R>(2, 8 * 45);
-        let tile = Tile::new(&x, 8, 45);
-        let (mut lanes, mut portable) = (vec![[R::nan(); 8]; 45], vec![[R::nan(); 8]; 45]);
-        rows_to_lanes(tile, &mut lanes);
-        R::portable(ToLanes(tile, &mut portable));
-        assert_eq!(lanes, portable);
-        let (mut rows, mut portable) = (vec![R::nan(); 8 * 45], vec![R::nan(); 8 * 45]);
-        lanes_to_rows(&lanes, TileMut::new(&mut rows, 8, 45));
-        R::portable(ToRows(&lanes, TileMut::new(&mut portable, 8, 45)));
-        assert_eq!((&rows, &rows), (&portable, &x));
     }
 
     #[test]
     fn transposes_are_the_same_with_and_without_vector_instructions() {
-        transposes_agree_with_portable_code::<f32>();
-        transposes_agree_with_portable_code::<f64>();
+        fn check<R: Real>() {
+            let x = normals::<R>(2, 8 * 45);
+            let tile = Tile::new(&x, 8, 45);
+            let (mut lanes, mut portable) = (vec![[R::nan(); 8]; 45], vec![[R::nan(); 8]; 45]);
+            rows_to_lanes(tile, &mut lanes);
+            R::portable(ToLanes(tile, &mut portable));
+            assert_eq!(lanes, portable);
+        }
+        check::<f32>();
+        check::<f64>();
     }
 
     #[test]

@@ -115,13 +115,7 @@ impl<T: Scalar> Lower<T> {
     /// # Errors
     /// Orders that differ.
     pub fn add(&mut self, other: &Lower<T>) -> Result<()> {
-        check_dim("order of the other matrix", self.order, other.order)?;
-        self.values.chunks_mut(1 << 16).zip(other.values.chunks(1 << 16)).in_parallel().for_each(|(to, from)| {
-            for (to, from) in to.iter_mut().zip(from) {
-                *to += *from;
-            }
-        });
-        Ok(())
+        self.change(other, |to, from| *to += from)
     }
 
     /// `self ← own · self + factor · other`, entry by entry; other orders are refused.
@@ -129,12 +123,14 @@ impl<T: Scalar> Lower<T> {
     /// # Errors
     /// Orders that differ.
     pub fn combine(&mut self, own: f64, factor: f64, other: &Lower<T>) -> Result<()> {
-        check_dim("order of the other matrix", self.order, other.order)?;
         let (own, factor) = (T::Real::from_f64(own), T::Real::from_f64(factor));
+        self.change(other, |to, from| *to = to.scale(own) + from.scale(factor))
+    }
+
+    fn change(&mut self, other: &Lower<T>, change: impl Fn(&mut T, T) + Sync) -> Result<()> {
+        check_dim("order of the other matrix", self.order, other.order)?;
         self.values.chunks_mut(1 << 16).zip(other.values.chunks(1 << 16)).in_parallel().for_each(|(to, from)| {
-            for (to, from) in to.iter_mut().zip(from) {
-                *to = to.scale(own) + from.scale(factor);
-            }
+            to.iter_mut().zip(from).for_each(|(to, from)| change(to, *from));
         });
         Ok(())
     }
@@ -312,36 +308,28 @@ mod tests {
         assert!(a.combine(1.0, 1.0, &Lower::zeros(3).unwrap()).is_err());
     }
 
-    #[test]
-    fn kernels_of_features_are_inner_products_of_rows() {
-        let (n, d) = (131, 300);
-        let entry =
-            |i: usize, j: usize| Complex::new(((i * 7 + j * 3) % 11) as f32 - 5.0, ((i + j * j) % 7) as f32 - 3.0);
-        let block: Vec<_> = (0..n * d).map(|k| entry(k / d, k % d)).collect();
-        let mut lower = Lower::zeros(n).unwrap();
-        lower.add_kernel(Tile::new(&block, n, d));
-        for i in 0..n {
-            for j in 0..=i {
-                let exact: Complex<f64> = (0..d).map(|k| entry(i, k).widen() * entry(j, k).conj().widen()).sum();
-                assert_eq!(lower.row(i)[j], exact);
-            }
+    /// Small integers: every sum is exact.
+    fn entry(i: usize, j: usize) -> Complex<f32> {
+        Complex::new(((i * 7 + j * 3) % 11) as f32 - 5.0, ((i + j * j) % 7) as f32 - 3.0)
+    }
+
+    fn check_sums(lower: &Lower<Complex<f64>>, exact: impl Fn(usize, usize) -> Complex<f64>) {
+        for i in 0..lower.order() {
+            assert!(lower.row(i).iter().enumerate().all(|(j, &found)| found == exact(i, j)), "row {i}");
         }
     }
 
     #[test]
-    fn a_gram_is_the_sum_of_conjugate_products() {
-        let (n, d) = (300, 131);
-        let entry =
-            |i: usize, j: usize| Complex::new(((i * 7 + j * 3) % 11) as f32 - 5.0, ((i + j * j) % 7) as f32 - 3.0);
+    fn kernels_of_features_are_inner_products_and_grams_sums_of_conjugate_products() {
+        let (n, d) = (131, 300);
         let block: Vec<_> = (0..n * d).map(|k| entry(k / d, k % d)).collect();
-        let mut lower = Lower::zeros(d).unwrap();
-        lower.add_gram(Tile::new(&block, n, d), &mut Workspace::new());
-        for i in 0..d {
-            for j in 0..=i {
-                // Small integers: every sum is exact.
-                let exact: Complex<f64> = (0..n).map(|k| entry(k, i).conj().widen() * entry(k, j).widen()).sum();
-                assert_eq!(lower.row(i)[j], exact);
-            }
-        }
+        let mut kernel = Lower::zeros(n).unwrap();
+        kernel.add_kernel(Tile::new(&block, n, d));
+        check_sums(&kernel, |i, j| (0..d).map(|k| entry(i, k).widen() * entry(j, k).conj().widen()).sum());
+        let (n, d) = (d, n);
+        let block: Vec<_> = (0..n * d).map(|k| entry(k / d, k % d)).collect();
+        let mut gram = Lower::zeros(d).unwrap();
+        gram.add_gram(Tile::new(&block, n, d), &mut Workspace::new());
+        check_sums(&gram, |i, j| (0..n).map(|k| entry(k, i).conj().widen() * entry(k, j).widen()).sum());
     }
 }

@@ -40,22 +40,10 @@ pub use workspace::Workspace;
 
 /// What the compiled kernels of this folder need to know about a number type.
 ///
-/// Sealed by [`crate::scalar::Real`]; one implementation per type.
+/// Sealed by [`crate::scalar::Real`].
 pub trait Kernels: Sized + Exp + SinCos + Transforms + vectors::Packed {
     /// Columns of a panel of the right factor of a product: two vectors of 32 bytes.
-    const PANEL: usize;
-    #[doc(hidden)]
-    fn sweep(instructions: gemm::Instructions, job: gemm::Sweep<'_, '_, Self>);
+    const PANEL: usize = 2 * Self::WIDTH;
 }
-macro_rules! kernels {
-    ($t:ident, $panel:literal) => {
-        impl Kernels for $t {
-            const PANEL: usize = $panel;
-            fn sweep(instructions: gemm::Instructions, job: gemm::Sweep<'_, '_, Self>) {
-                job.run::<$panel>(instructions);
-            }
-        }
-    };
-}
-kernels!(f32, 16);
-kernels!(f64, 8);
+impl Kernels for f32 {}
+impl Kernels for f64 {}

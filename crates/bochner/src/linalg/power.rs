@@ -43,20 +43,21 @@ impl Power {
         }
     }
 
-    /// `out[j] = scale · (re[j]² + im[j]²)^(m/2)`.
-    ///
-    /// # Panics
-    /// If the slices differ in length.
-    pub fn moduli<R: Real>(self, re: &[R], im: &[R], scale: R, out: &mut [R]) {
-        assert!(re.len() == out.len() && im.len() == out.len(), "one modulus for every complex number");
-        let moduli = Moduli::new(self, scale, out.len());
-        moduli.write(re, im, out);
-        moduli.finish();
-    }
-
     /// `values[j] = scale · values[j]^(m/2)` for values that are not negative.
     pub fn raise<R: Real>(self, scale: R, values: &mut [R]) {
-        R::dispatch(Raise { power: self, scale, values });
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            move || {
+                let (chunks, rest) = values.as_chunks_mut::<CHUNK>();
+                for chunk in chunks {
+                    lanes(self, scale, chunk);
+                }
+                let mut chunk = [R::ZERO; CHUNK];
+                chunk[..rest.len()].copy_from_slice(rest);
+                lanes(self, scale, &mut chunk);
+                rest.copy_from_slice(&chunk[..rest.len()]);
+            },
+        );
     }
 }
 
@@ -73,7 +74,7 @@ impl<R: Real> Moduli<R> {
         Moduli { power, scale, past_caches: len * size_of::<R>() >= STREAM_FROM }
     }
 
-    /// [`Power::moduli`] of a piece. Other threads see it after [`finish`](Self::finish).
+    /// `out[j] = scale · (re[j]² + im[j]²)^(m/2)` for a piece. Other threads see it after [`finish`](Self::finish).
     pub(crate) fn write(&self, re: &[R], im: &[R], out: &mut [R]) {
         R::dispatch(Piece { moduli: self, re, im, out });
     }
@@ -112,10 +113,9 @@ impl<R: Real> VectorKernel<R> for Piece<'_, R> {
         let Piece { moduli: &Moduli { power, scale, past_caches }, re, im, out } = self;
         // Streams write whole cache lines: a large array of the system begins 16 bytes into one.
         let first = if past_caches { out.as_ptr().align_offset(64).min(CHUNK).min(out.len()) } else { 0 };
-        let (re, im) = (re.split_at(first), im.split_at(first));
         let (head, out) = out.split_at_mut(first);
-        few(power, scale, re.0, im.0, head);
-        let (re, im) = (re.1, im.1);
+        few(power, scale, &re[..first], &im[..first], head);
+        let (re, im) = (&re[first..], &im[first..]);
         let mut chunk = [R::ZERO; CHUNK];
         let (re, re_rest) = re.as_chunks::<CHUNK>();
         let (im, im_rest) = im.as_chunks::<CHUNK>();
@@ -144,28 +144,6 @@ fn few<R: Real>(power: Power, scale: R, re: &[R], im: &[R], out: &mut [R]) {
     }
     lanes(power, scale, &mut chunk);
     out.copy_from_slice(&chunk[..out.len()]);
-}
-
-struct Raise<'a, R> {
-    power: Power,
-    scale: R,
-    values: &'a mut [R],
-}
-
-impl<R: Real> VectorKernel<R> for Raise<'_, R> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Vectors<R>>(self, _: S) {
-        let (chunks, rest) = self.values.as_chunks_mut::<CHUNK>();
-        for chunk in chunks {
-            lanes(self.power, self.scale, chunk);
-        }
-        let mut chunk = [R::ZERO; CHUNK];
-        chunk[..rest.len()].copy_from_slice(rest);
-        lanes(self.power, self.scale, &mut chunk);
-        rest.copy_from_slice(&chunk[..rest.len()]);
-    }
 }
 
 #[inline(always)]
@@ -283,6 +261,12 @@ mod tests {
     use super::*;
     use crate::random::{Role, Seed, Stream};
 
+    fn moduli<R: Real>(power: Power, re: &[R], im: &[R], scale: R, out: &mut [R]) {
+        let moduli = Moduli::new(power, scale, out.len());
+        moduli.write(re, im, out);
+        moduli.finish();
+    }
+
     /// Log-uniform over `10^±decades`, zero and one included.
     fn intensities<R: Real>(decades: f64, count: usize) -> Vec<R> {
         let mut draw = Stream::new(Seed::new(4), Role::Noise, 1);
@@ -352,30 +336,29 @@ mod tests {
         assert_eq!(Power::of_modulus(33.0), Power::Any(16.5));
     }
 
-    fn check_portable<R: Real>() {
-        let (re, im) = (intensities::<R>(5.0, 300), intensities::<R>(4.0, 300));
-        for m in [0.5, 1.0, 1.7, 2.0, 3.0, 4.0] {
+    #[test]
+    fn vector_and_portable_paths_agree_in_every_bit() {
+        fn check<R: Real>(m: f64) {
+            let (re, im) = (intensities::<R>(5.0, 300), intensities::<R>(4.0, 300));
             let (power, scale) = (Power::of_modulus(m), R::from_f64(0.3));
             let (mut fast, mut plain) = (vec![R::ZERO; 302], vec![R::ZERO; 302]);
-            power.moduli(&re, &im, scale, &mut fast);
+            moduli(power, &re, &im, scale, &mut fast);
             R::portable(Piece { moduli: &Moduli::new(power, scale, 302), re: &re, im: &im, out: &mut plain });
             assert_eq!(fast, plain, "m = {m}");
             // One by one: a value's place does not matter; and intensities first, then the power, are the same.
             for j in [0, 63, 64, 200, 301] {
                 let mut one = [R::ZERO];
-                power.moduli(&re[j..=j], &im[j..=j], scale, &mut one);
+                moduli(power, &re[j..=j], &im[j..=j], scale, &mut one);
                 assert_eq!(one[0], fast[j]);
-                Power::Whole(1).moduli(&re[j..=j], &im[j..=j], R::ONE, &mut one);
+                moduli(Power::Whole(1), &re[j..=j], &im[j..=j], R::ONE, &mut one);
                 power.raise(scale, &mut one);
                 assert_eq!(one[0], fast[j]);
             }
         }
-    }
-
-    #[test]
-    fn vector_and_portable_paths_agree_in_every_bit() {
-        check_portable::<f32>();
-        check_portable::<f64>();
+        for m in [0.5, 1.0, 1.7, 2.0, 3.0, 4.0] {
+            check::<f32>(m);
+            check::<f64>(m);
+        }
     }
 
     #[test]
@@ -384,7 +367,7 @@ mod tests {
         let ones = vec![1.0f32; n];
         for offset in 0..9 {
             let mut out = vec![0.0; n + offset];
-            Power::Whole(2).moduli(&ones, &ones, 0.5, &mut out[offset..]);
+            moduli(Power::Whole(2), &ones, &ones, 0.5, &mut out[offset..]);
             assert!(out[offset..].iter().all(|&v| v == 2.0) && out[..offset].iter().all(|&v| v == 0.0));
             out.fill(0.0);
             let moduli = Moduli::new(Power::Whole(2), 0.5, n);

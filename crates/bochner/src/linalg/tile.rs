@@ -29,6 +29,26 @@ pub struct TileMut<'a, T> {
     memory: PhantomData<&'a mut [T]>,
 }
 
+/// What either window says of its shape.
+macro_rules! shape {
+    () => {
+        /// Number of rows.
+        pub fn rows(&self) -> usize {
+            self.rows
+        }
+
+        /// Number of columns.
+        pub fn cols(&self) -> usize {
+            self.cols
+        }
+
+        /// Distance between the first numbers of consecutive rows.
+        pub fn stride(&self) -> usize {
+            self.stride
+        }
+    };
+}
+
 fn check(len: usize, rows: usize, cols: usize, stride: usize) {
     assert!(stride >= cols, "rows of a tile overlap: stride {stride} is less than {cols} columns");
     assert!(rows == 0 || len >= (rows - 1) * stride + cols, "a tile of {rows} x {cols} does not fit {len} numbers");
@@ -46,20 +66,7 @@ impl<'a, T> Tile<'a, T> {
         Tile { data, rows, cols, stride }
     }
 
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Number of columns.
-    pub fn cols(&self) -> usize {
-        self.cols
-    }
-
-    /// Distance between the first numbers of consecutive rows.
-    pub fn stride(&self) -> usize {
-        self.stride
-    }
+    shape!();
 
     /// The numbers from the first one of the window on; row `i` starts at `i * stride`.
     pub fn as_slice(&self) -> &'a [T] {
@@ -124,20 +131,7 @@ impl<'a, T> TileMut<'a, T> {
         Ok(TileMut { first, rows, cols, stride, memory: PhantomData })
     }
 
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Number of columns.
-    pub fn cols(&self) -> usize {
-        self.cols
-    }
-
-    /// Distance between the first numbers of consecutive rows.
-    pub fn stride(&self) -> usize {
-        self.stride
-    }
+    shape!();
 
     /// Row `i`.
     #[inline]

@@ -3,12 +3,15 @@
 //! A *pack* is one 256-bit register in memory: eight `f32` or four `f64`. Kernels are written once over [`Vectors`] and
 //! compiled for both instruction sets; [`Packed::dispatch`] chooses at run time.
 
+use pulp::bytemuck::Pod;
+use pulp::cast;
+
 /// A number type with its packs.
 pub trait Packed: Copy + Send + Sync + 'static {
     /// Numbers in a pack.
     const WIDTH: usize;
     /// One register in memory.
-    type Pack: Copy;
+    type Pack: Pod;
 
     /// The whole packs of a slice.
     fn packs(numbers: &[Self]) -> &[Self::Pack];
@@ -26,12 +29,40 @@ pub trait Packed: Copy + Send + Sync + 'static {
     /// `to[k] = from[k]` where bit `k` of `bits` is set, 0 elsewhere.
     fn copy_masked(from: &[Self; 64], bits: u64, to: &mut [Self; 64]);
 
+    /// Runs a kernel with these instructions.
+    fn run_on<K: VectorKernel<Self>>(instructions: Instructions, kernel: K) -> K::Output;
+
     /// Runs a kernel with the best instruction set of this machine.
-    fn dispatch<K: VectorKernel<Self>>(kernel: K) -> K::Output;
+    fn dispatch<K: VectorKernel<Self>>(kernel: K) -> K::Output {
+        Self::run_on(Instructions::detect(), kernel)
+    }
 
     /// Runs a kernel without special instructions, whatever the machine has.
     #[cfg(test)]
-    fn portable<K: VectorKernel<Self>>(kernel: K) -> K::Output;
+    fn portable<K: VectorKernel<Self>>(kernel: K) -> K::Output {
+        Self::run_on(Instructions::Portable, kernel)
+    }
+}
+
+/// Which of the twins runs.
+#[derive(Debug, Clone, Copy)]
+pub enum Instructions {
+    /// Plain code.
+    Portable,
+    /// 256-bit vectors with fused multiply-add.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(pulp::x86::V3),
+}
+
+impl Instructions {
+    /// The best this machine has.
+    pub fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(simd) = pulp::x86::V3::try_new() {
+            return Instructions::Avx2(simd);
+        }
+        Instructions::Portable
+    }
 }
 
 /// Code that is compiled once per instruction set.
@@ -46,13 +77,19 @@ pub trait VectorKernel<R: Packed> {
 /// Registers of one number type under one instruction set.
 pub trait Vectors<R: Packed>: Copy {
     /// A register.
-    type V: Copy;
+    type V: Pod;
 
     /// Reads a pack.
-    fn load(self, pack: &R::Pack) -> Self::V;
+    #[inline(always)]
+    fn load(self, pack: &R::Pack) -> Self::V {
+        cast(*pack)
+    }
 
     /// Writes a pack.
-    fn store(self, pack: &mut R::Pack, v: Self::V);
+    #[inline(always)]
+    fn store(self, pack: &mut R::Pack, v: Self::V) {
+        *pack = cast(v);
+    }
 
     /// The same number everywhere.
     fn splat(self, value: R) -> Self::V;
@@ -65,6 +102,9 @@ pub trait Vectors<R: Packed>: Copy {
 
     /// Product.
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+
+    /// `a · b + c`, rounded once.
+    fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
 
     /// `a - b · one` with a register of ones: the same bits as [`sub`](Self::sub), on the multipliers' ports.
     fn sub_product(self, a: Self::V, b: Self::V, one: Self::V) -> Self::V;
@@ -91,10 +131,14 @@ pub trait Vectors<R: Packed>: Copy {
     /// Writes past the caches, if `to` is aligned to a register; otherwise like a copy.
     ///
     /// What was written is visible to other threads after [`fence`](Self::fence).
-    fn stream(self, to: &mut [R], from: &[R]);
+    #[inline(always)]
+    fn stream(self, to: &mut [R], from: &[R]) {
+        to.copy_from_slice(from);
+    }
 
     /// Ends a series of [`stream`](Self::stream).
-    fn fence(self);
+    #[inline(always)]
+    fn fence(self) {}
 }
 
 /// Numbers to ask for beyond what [`aligned`] is to give.
@@ -108,7 +152,22 @@ pub(crate) fn aligned<R: Packed>(buffer: &mut [R]) -> &mut [R] {
 
 /// Plain loops over arrays.
 #[derive(Debug, Clone, Copy)]
-struct Portable;
+pub(super) struct Portable;
+
+/// `to[k]` from `from[k]` and bit `k` of `bits`, moved to the place of the sign.
+macro_rules! each_bit {
+    ($word:ident, $from:ident, $bits:ident, $to:ident, |$x:ident, $bit:ident| $value:expr) => {
+        const LANES: usize = $word::BITS as usize;
+        // Words as wide as the numbers: a shift by a constant per lane is one instruction.
+        for (part, (to, from)) in $to.chunks_exact_mut(LANES).zip($from.chunks_exact(LANES)).enumerate() {
+            let word = ($bits >> (part * LANES)) as $word;
+            for k in 0..LANES {
+                let ($x, $bit) = (from[k], word << (LANES - 1 - k) & 1 << (LANES - 1));
+                to[k] = $value;
+            }
+        }
+    };
+}
 
 macro_rules! packed {
     ($real:ident, $bits:ident, $width:literal) => {
@@ -133,58 +192,28 @@ macro_rules! packed {
 
             #[inline(always)]
             fn copy_signed(from: &[Self; 64], bits: u64, to: &mut [Self; 64]) {
-                const LANES: usize = $bits::BITS as usize;
-                // Words as wide as the numbers: a shift by a constant per lane is one instruction.
-                for (part, (to, from)) in to.chunks_exact_mut(LANES).zip(from.chunks_exact(LANES)).enumerate() {
-                    let word = (bits >> (part * LANES)) as $bits;
-                    for k in 0..LANES {
-                        let sign = word << (LANES - 1 - k) & 1 << (LANES - 1);
-                        to[k] = $real::from_bits(from[k].to_bits() ^ sign);
-                    }
-                }
+                each_bit!($bits, from, bits, to, |x, bit| $real::from_bits(x.to_bits() ^ bit));
             }
 
             #[inline(always)]
             fn copy_masked(from: &[Self; 64], bits: u64, to: &mut [Self; 64]) {
-                const LANES: usize = $bits::BITS as usize;
-                for (part, (to, from)) in to.chunks_exact_mut(LANES).zip(from.chunks_exact(LANES)).enumerate() {
-                    let word = (bits >> (part * LANES)) as $bits;
-                    for k in 0..LANES {
-                        let set = word << (LANES - 1 - k) & 1 << (LANES - 1);
-                        to[k] = if set != 0 { from[k] } else { 0.0 };
-                    }
-                }
+                each_bit!($bits, from, bits, to, |x, bit| if bit != 0 { x } else { 0.0 });
             }
 
-            fn dispatch<K: VectorKernel<Self>>(kernel: K) -> K::Output {
-                #[cfg(target_arch = "x86_64")]
-                if let Some(vectors) = pulp::x86::V3::try_new() {
-                    return vectors.vectorize(
+            fn run_on<K: VectorKernel<Self>>(instructions: Instructions, kernel: K) -> K::Output {
+                match instructions {
+                    Instructions::Portable => kernel.run(Portable),
+                    #[cfg(target_arch = "x86_64")]
+                    Instructions::Avx2(vectors) => vectors.vectorize(
                         #[inline(always)]
                         || kernel.run(vectors),
-                    );
+                    ),
                 }
-                kernel.run(Portable)
-            }
-
-            #[cfg(test)]
-            fn portable<K: VectorKernel<Self>>(kernel: K) -> K::Output {
-                kernel.run(Portable)
             }
         }
 
         impl Vectors<$real> for Portable {
             type V = [$real; $width];
-
-            #[inline(always)]
-            fn load(self, pack: &[$real; $width]) -> Self::V {
-                *pack
-            }
-
-            #[inline(always)]
-            fn store(self, pack: &mut [$real; $width], v: Self::V) {
-                *pack = v;
-            }
 
             #[inline(always)]
             fn splat(self, value: $real) -> Self::V {
@@ -204,6 +233,11 @@ macro_rules! packed {
             #[inline(always)]
             fn mul(self, a: Self::V, b: Self::V) -> Self::V {
                 std::array::from_fn(|i| a[i] * b[i])
+            }
+
+            #[inline(always)]
+            fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+                std::array::from_fn(|i| a[i].mul_add(b[i], c[i]))
             }
 
             #[inline(always)]
@@ -256,14 +290,6 @@ macro_rules! packed {
             fn rows_to_columns(self, rows: [Self::V; 8]) -> [Self::V; 8] {
                 std::array::from_fn(|c| std::array::from_fn(|r| rows[(r * 8 + c) / $width][c % $width]))
             }
-
-            #[inline(always)]
-            fn stream(self, to: &mut [$real], from: &[$real]) {
-                to.copy_from_slice(from);
-            }
-
-            #[inline(always)]
-            fn fence(self) {}
         }
     };
 }
@@ -286,50 +312,128 @@ mod avx2 {
         cast(v.avx2._mm256_sllv_epi32(bytes, cast([7u32, 6, 5, 4, 3, 2, 1, 0])))
     }
 
-    /// Bit `step · i + first` of `word` as the highest bit of lane `i`; the other bits are left-overs.
+    /// Bit `8 i + column` of `word` as the highest bit of lane `i`; the other bits are left-overs.
     #[inline(always)]
-    fn bits4(v: V3, word: u64, first: usize, step: u64) -> __m256d {
+    fn column_bits8(v: V3, word: u64, column: usize, _part: usize) -> __m256 {
+        // Lanes 0 to 3 have their bits in the lower half of the word, the others in the upper one.
+        let word = v.avx._mm256_set1_epi64x(word as i64);
+        let halves = v.avx2._mm256_permutevar8x32_epi32(word, cast([0u32, 0, 0, 0, 1, 1, 1, 1]));
+        let most = 31 - column as u32;
+        let shifts = [most, most - 8, most - 16, most - 24, most, most - 8, most - 16, most - 24];
+        cast(v.avx2._mm256_sllv_epi32(halves, cast(shifts)))
+    }
+
+    /// Bit `first + step · i` of `word` as the highest bit of lane `i`; the other bits are left-overs.
+    #[inline(always)]
+    fn every_bit4(v: V3, word: u64, first: usize, step: u64) -> __m256d {
         let most = 63 - first as u64;
         let shifts: __m256i = cast([most, most - step, most - 2 * step, most - 3 * step]);
         cast(v.avx2._mm256_sllv_epi64(v.avx._mm256_set1_epi64x(word as i64), shifts))
     }
 
+    #[inline(always)]
+    fn bits4(v: V3, word: u64, pack: usize) -> __m256d {
+        every_bit4(v, word, 4 * pack, 1)
+    }
+
+    #[inline(always)]
+    fn column_bits4(v: V3, word: u64, column: usize, part: usize) -> __m256d {
+        every_bit4(v, word, 32 * part + column, 8)
+    }
+
+    /// What differs between the precisions in names only: instructions, and where the bits of signs come from.
+    macro_rules! same_in_both {
+        (
+            $real:ident, $width:literal, $vector:ident, $bits:ident, $column_bits:ident;
+            $splat:ident, $add:ident, $sub:ident, $mul:ident, $mul_add:ident, $negative_mul_add:ident;
+            $and:ident, $xor:ident, $zero:ident, $choose:ident, $stream:ident
+        ) => {
+            type V = $vector;
+
+            #[inline(always)]
+            fn splat(self, value: $real) -> $vector {
+                self.avx.$splat(value)
+            }
+
+            #[inline(always)]
+            fn add(self, a: $vector, b: $vector) -> $vector {
+                self.avx.$add(a, b)
+            }
+
+            #[inline(always)]
+            fn sub(self, a: $vector, b: $vector) -> $vector {
+                self.avx.$sub(a, b)
+            }
+
+            #[inline(always)]
+            fn mul(self, a: $vector, b: $vector) -> $vector {
+                self.avx.$mul(a, b)
+            }
+
+            #[inline(always)]
+            fn mul_add(self, a: $vector, b: $vector, c: $vector) -> $vector {
+                self.fma.$mul_add(a, b, c)
+            }
+
+            #[inline(always)]
+            fn sub_product(self, a: $vector, b: $vector, one: $vector) -> $vector {
+                self.fma.$negative_mul_add(b, one, a)
+            }
+
+            #[inline(always)]
+            fn flip(self, v: $vector, word: u64, pack: usize) -> $vector {
+                self.avx.$xor(v, self.avx.$and($bits(self, word, pack), self.avx.$splat(-0.0)))
+            }
+
+            #[inline(always)]
+            fn flip_column(self, v: $vector, word: u64, column: usize, part: usize) -> $vector {
+                self.avx.$xor(v, self.avx.$and($column_bits(self, word, column, part), self.avx.$splat(-0.0)))
+            }
+
+            #[inline(always)]
+            fn sort(self, v: $vector, word: u64, pack: usize) -> [$vector; 2] {
+                let (bits, zero) = ($bits(self, word, pack), self.avx.$zero());
+                [self.avx.$choose(v, zero, bits), self.avx.$choose(zero, v, bits)]
+            }
+
+            #[inline(always)]
+            #[allow(unsafe_code)]
+            fn stream(self, to: &mut [$real], from: &[$real]) {
+                assert_eq!(to.len(), from.len());
+                if !to.as_ptr().addr().is_multiple_of(32) || !to.len().is_multiple_of($width) {
+                    return to.copy_from_slice(from);
+                }
+                for (to, from) in to.as_chunks_mut::<$width>().0.iter_mut().zip(from.as_chunks::<$width>().0) {
+                    // SAFETY: `to` is a register's worth of exclusive numbers, aligned to 32 bytes as just checked.
+                    unsafe { self.avx.$stream(to.as_mut_ptr(), cast(*from)) };
+                }
+            }
+
+            #[inline(always)]
+            fn fence(self) {
+                self.sse._mm_sfence();
+            }
+        };
+    }
+
+    /// Rows of both 4 × 4 matrices in the halves of these columns.
+    #[inline(always)]
+    fn quadruples(v: V3, c: [__m256; 4]) -> [__m256; 4] {
+        let (a0, b0) = (v.avx._mm256_unpacklo_ps(c[0], c[1]), v.avx._mm256_unpackhi_ps(c[0], c[1]));
+        let (a1, b1) = (v.avx._mm256_unpacklo_ps(c[2], c[3]), v.avx._mm256_unpackhi_ps(c[2], c[3]));
+        [
+            v.avx._mm256_shuffle_ps::<0b01_00_01_00>(a0, a1),
+            v.avx._mm256_shuffle_ps::<0b11_10_11_10>(a0, a1),
+            v.avx._mm256_shuffle_ps::<0b01_00_01_00>(b0, b1),
+            v.avx._mm256_shuffle_ps::<0b11_10_11_10>(b0, b1),
+        ]
+    }
+
     impl Vectors<f32> for V3 {
-        type V = __m256;
-
-        #[inline(always)]
-        fn load(self, pack: &[f32; 8]) -> __m256 {
-            cast(*pack)
-        }
-
-        #[inline(always)]
-        fn store(self, pack: &mut [f32; 8], v: __m256) {
-            *pack = cast(v);
-        }
-
-        #[inline(always)]
-        fn splat(self, value: f32) -> __m256 {
-            self.avx._mm256_set1_ps(value)
-        }
-
-        #[inline(always)]
-        fn add(self, a: __m256, b: __m256) -> __m256 {
-            self.avx._mm256_add_ps(a, b)
-        }
-
-        #[inline(always)]
-        fn sub(self, a: __m256, b: __m256) -> __m256 {
-            self.avx._mm256_sub_ps(a, b)
-        }
-
-        #[inline(always)]
-        fn mul(self, a: __m256, b: __m256) -> __m256 {
-            self.avx._mm256_mul_ps(a, b)
-        }
-
-        #[inline(always)]
-        fn sub_product(self, a: __m256, b: __m256, one: __m256) -> __m256 {
-            self.fma._mm256_fnmadd_ps(b, one, a)
+        same_in_both! {
+            f32, 8, __m256, bits8, column_bits8;
+            _mm256_set1_ps, _mm256_add_ps, _mm256_sub_ps, _mm256_mul_ps, _mm256_fmadd_ps, _mm256_fnmadd_ps;
+            _mm256_and_ps, _mm256_xor_ps, _mm256_setzero_ps, _mm256_blendv_ps, _mm256_stream_ps
         }
 
         #[inline(always)]
@@ -346,79 +450,25 @@ mod avx2 {
         }
 
         #[inline(always)]
-        fn flip(self, v: __m256, word: u64, pack: usize) -> __m256 {
-            let signs = self.avx._mm256_and_ps(bits8(self, word, pack), self.avx._mm256_set1_ps(-0.0));
-            self.avx._mm256_xor_ps(v, signs)
-        }
-
-        #[inline(always)]
-        fn flip_column(self, v: __m256, word: u64, column: usize, _part: usize) -> __m256 {
-            // Lanes 0 to 3 have their bits in the lower half of the word, the others in the upper one.
-            let word = self.avx._mm256_set1_epi64x(word as i64);
-            let halves = self.avx2._mm256_permutevar8x32_epi32(word, cast([0u32, 0, 0, 0, 1, 1, 1, 1]));
-            let most = 31 - column as u32;
-            let shifts = [most, most - 8, most - 16, most - 24, most, most - 8, most - 16, most - 24];
-            let bits = cast(self.avx2._mm256_sllv_epi32(halves, cast(shifts)));
-            self.avx._mm256_xor_ps(v, self.avx._mm256_and_ps(bits, self.avx._mm256_set1_ps(-0.0)))
-        }
-
-        #[inline(always)]
-        fn sort(self, v: __m256, word: u64, pack: usize) -> [__m256; 2] {
-            let (bits, zero) = (bits8(self, word, pack), self.avx._mm256_setzero_ps());
-            [self.avx._mm256_blendv_ps(v, zero, bits), self.avx._mm256_blendv_ps(zero, v, bits)]
-        }
-
-        #[inline(always)]
         fn columns_to_rows(self, c: [__m256; 8]) -> [__m256; 8] {
-            let avx = self.avx;
             // Pairs, then quadruples within the 128-bit halves, then the halves.
-            let (a0, b0) = (avx._mm256_unpacklo_ps(c[0], c[1]), avx._mm256_unpackhi_ps(c[0], c[1]));
-            let (a1, b1) = (avx._mm256_unpacklo_ps(c[2], c[3]), avx._mm256_unpackhi_ps(c[2], c[3]));
-            let (a2, b2) = (avx._mm256_unpacklo_ps(c[4], c[5]), avx._mm256_unpackhi_ps(c[4], c[5]));
-            let (a3, b3) = (avx._mm256_unpacklo_ps(c[6], c[7]), avx._mm256_unpackhi_ps(c[6], c[7]));
-            let q = [
-                avx._mm256_shuffle_ps::<0b01_00_01_00>(a0, a1),
-                avx._mm256_shuffle_ps::<0b11_10_11_10>(a0, a1),
-                avx._mm256_shuffle_ps::<0b01_00_01_00>(b0, b1),
-                avx._mm256_shuffle_ps::<0b11_10_11_10>(b0, b1),
-                avx._mm256_shuffle_ps::<0b01_00_01_00>(a2, a3),
-                avx._mm256_shuffle_ps::<0b11_10_11_10>(a2, a3),
-                avx._mm256_shuffle_ps::<0b01_00_01_00>(b2, b3),
-                avx._mm256_shuffle_ps::<0b11_10_11_10>(b2, b3),
-            ];
+            let [p0, p1, p2, p3] = quadruples(self, [c[0], c[1], c[2], c[3]]);
+            let [q0, q1, q2, q3] = quadruples(self, [c[4], c[5], c[6], c[7]]);
             [
-                avx._mm256_permute2f128_ps::<0x20>(q[0], q[4]),
-                avx._mm256_permute2f128_ps::<0x20>(q[1], q[5]),
-                avx._mm256_permute2f128_ps::<0x20>(q[2], q[6]),
-                avx._mm256_permute2f128_ps::<0x20>(q[3], q[7]),
-                avx._mm256_permute2f128_ps::<0x31>(q[0], q[4]),
-                avx._mm256_permute2f128_ps::<0x31>(q[1], q[5]),
-                avx._mm256_permute2f128_ps::<0x31>(q[2], q[6]),
-                avx._mm256_permute2f128_ps::<0x31>(q[3], q[7]),
+                self.avx._mm256_permute2f128_ps::<0x20>(p0, q0),
+                self.avx._mm256_permute2f128_ps::<0x20>(p1, q1),
+                self.avx._mm256_permute2f128_ps::<0x20>(p2, q2),
+                self.avx._mm256_permute2f128_ps::<0x20>(p3, q3),
+                self.avx._mm256_permute2f128_ps::<0x31>(p0, q0),
+                self.avx._mm256_permute2f128_ps::<0x31>(p1, q1),
+                self.avx._mm256_permute2f128_ps::<0x31>(p2, q2),
+                self.avx._mm256_permute2f128_ps::<0x31>(p3, q3),
             ]
         }
 
         #[inline(always)]
         fn rows_to_columns(self, rows: [__m256; 8]) -> [__m256; 8] {
             Vectors::<f32>::columns_to_rows(self, rows)
-        }
-
-        #[inline(always)]
-        #[allow(unsafe_code)]
-        fn stream(self, to: &mut [f32], from: &[f32]) {
-            assert_eq!(to.len(), from.len());
-            if !to.as_ptr().addr().is_multiple_of(32) || !to.len().is_multiple_of(8) {
-                return to.copy_from_slice(from);
-            }
-            for (to, from) in to.as_chunks_mut::<8>().0.iter_mut().zip(from.as_chunks::<8>().0) {
-                // SAFETY: `to` is eight exclusive floats, aligned to 32 bytes as just checked.
-                unsafe { self.avx._mm256_stream_ps(to.as_mut_ptr(), cast(*from)) };
-            }
-        }
-
-        #[inline(always)]
-        fn fence(self) {
-            self.sse._mm_sfence();
         }
     }
 
@@ -436,41 +486,10 @@ mod avx2 {
     }
 
     impl Vectors<f64> for V3 {
-        type V = __m256d;
-
-        #[inline(always)]
-        fn load(self, pack: &[f64; 4]) -> __m256d {
-            cast(*pack)
-        }
-
-        #[inline(always)]
-        fn store(self, pack: &mut [f64; 4], v: __m256d) {
-            *pack = cast(v);
-        }
-
-        #[inline(always)]
-        fn splat(self, value: f64) -> __m256d {
-            self.avx._mm256_set1_pd(value)
-        }
-
-        #[inline(always)]
-        fn add(self, a: __m256d, b: __m256d) -> __m256d {
-            self.avx._mm256_add_pd(a, b)
-        }
-
-        #[inline(always)]
-        fn sub(self, a: __m256d, b: __m256d) -> __m256d {
-            self.avx._mm256_sub_pd(a, b)
-        }
-
-        #[inline(always)]
-        fn mul(self, a: __m256d, b: __m256d) -> __m256d {
-            self.avx._mm256_mul_pd(a, b)
-        }
-
-        #[inline(always)]
-        fn sub_product(self, a: __m256d, b: __m256d, one: __m256d) -> __m256d {
-            self.fma._mm256_fnmadd_pd(b, one, a)
+        same_in_both! {
+            f64, 4, __m256d, bits4, column_bits4;
+            _mm256_set1_pd, _mm256_add_pd, _mm256_sub_pd, _mm256_mul_pd, _mm256_fmadd_pd, _mm256_fnmadd_pd;
+            _mm256_and_pd, _mm256_xor_pd, _mm256_setzero_pd, _mm256_blendv_pd, _mm256_stream_pd
         }
 
         #[inline(always)]
@@ -480,24 +499,6 @@ mod avx2 {
             let v = self.fma._mm256_fmadd_pd(high, cast([1f64, 1.0, -1.0, -1.0]), low);
             let swapped = self.avx._mm256_permute_pd::<0b0101>(v);
             self.fma._mm256_fmadd_pd(v, cast([1f64, -1.0, 1.0, -1.0]), swapped)
-        }
-
-        #[inline(always)]
-        fn flip(self, v: __m256d, word: u64, pack: usize) -> __m256d {
-            let signs = self.avx._mm256_and_pd(bits4(self, word, 4 * pack, 1), self.avx._mm256_set1_pd(-0.0));
-            self.avx._mm256_xor_pd(v, signs)
-        }
-
-        #[inline(always)]
-        fn flip_column(self, v: __m256d, word: u64, column: usize, part: usize) -> __m256d {
-            let bits = bits4(self, word, 32 * part + column, 8);
-            self.avx._mm256_xor_pd(v, self.avx._mm256_and_pd(bits, self.avx._mm256_set1_pd(-0.0)))
-        }
-
-        #[inline(always)]
-        fn sort(self, v: __m256d, word: u64, pack: usize) -> [__m256d; 2] {
-            let (bits, zero) = (bits4(self, word, 4 * pack, 1), self.avx._mm256_setzero_pd());
-            [self.avx._mm256_blendv_pd(v, zero, bits), self.avx._mm256_blendv_pd(zero, v, bits)]
         }
 
         #[inline(always)]
@@ -512,24 +513,6 @@ mod avx2 {
             let [a0, a1, a2, a3] = transpose(self, [r[0], r[2], r[4], r[6]]);
             let [b0, b1, b2, b3] = transpose(self, [r[1], r[3], r[5], r[7]]);
             [a0, a1, a2, a3, b0, b1, b2, b3]
-        }
-
-        #[inline(always)]
-        #[allow(unsafe_code)]
-        fn stream(self, to: &mut [f64], from: &[f64]) {
-            assert_eq!(to.len(), from.len());
-            if !to.as_ptr().addr().is_multiple_of(32) || !to.len().is_multiple_of(4) {
-                return to.copy_from_slice(from);
-            }
-            for (to, from) in to.as_chunks_mut::<4>().0.iter_mut().zip(from.as_chunks::<4>().0) {
-                // SAFETY: `to` is four exclusive doubles, aligned to 32 bytes as just checked.
-                unsafe { self.avx._mm256_stream_pd(to.as_mut_ptr(), cast(*from)) };
-            }
-        }
-
-        #[inline(always)]
-        fn fence(self) {
-            self.sse._mm_sfence();
         }
     }
 }

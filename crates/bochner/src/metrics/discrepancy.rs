@@ -2,7 +2,7 @@ use crate::error::{Error, Result, check_count, check_dim};
 use crate::kernel::{Kernel, Polynomial, kernel_matrix};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::{Real, Scalar};
-use ndarray::{Array2, ArrayView2, Axis, s};
+use ndarray::{Array2, ArrayView2, Axis};
 use num_complex::Complex;
 
 /// Rows of a kernel matrix held at a time.
@@ -152,18 +152,14 @@ fn sample<R: Real>(draw: &mut Stream, rows: ArrayView2<'_, R>, count: usize) -> 
         let j = i + draw.below((order.len() - i) as u64) as usize;
         order.swap(i, j);
     }
-    let mut chosen = Array2::from_elem((count, rows.ncols()), R::ZERO);
-    for (i, &row) in order[..count].iter().enumerate() {
-        chosen.slice_mut(s![i, ..]).assign(&rows.row(row));
-    }
-    chosen
+    rows.select(Axis(0), &order[..count])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel::Gaussian;
-    use ndarray::array;
+    use ndarray::{array, s};
 
     fn rows(n: usize, shift: f64) -> Array2<f64> {
         Array2::from_shape_fn((n, 2), |(i, j)| ((i * 5 + j * 3) as f64 * 0.7).sin() + shift)

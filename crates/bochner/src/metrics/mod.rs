@@ -3,8 +3,8 @@
 //! | question | measure |
 //! |---|---|
 //! | is the kernel matrix right? | [`relative_frobenius_error`], [`FrobeniusError`] |
-//! | is the posterior right? | [`gaussian_kl`], [`gaussian_kl_reversed`] |
-//! | are predictions right? | [`rmse`], [`normalised_mse`], [`r2`], [`error_rate`] |
+//! | is the posterior right? | [`gaussian_kl`] |
+//! | are predictions right? | [`rmse`], [`normalized_mse`], [`r2`], [`error_rate`] |
 //! | are probabilities honest? | [`mean_negative_log_likelihood`], [`class_negative_log_likelihood`], [`expected_calibration_error`] |
 //! | are two samples alike? | [`mmd2`], [`mmd2_from_features`], [`kid`] |
 
@@ -15,6 +15,6 @@ mod prediction;
 pub use discrepancy::{FeatureSums, Kid, kid, mmd2, mmd2_from_features};
 pub use frobenius::{FrobeniusError, relative_frobenius_error};
 pub use prediction::{
-    class_negative_log_likelihood, error_rate, expected_calibration_error, gaussian_kl, gaussian_kl_reversed,
-    mean_negative_log_likelihood, normalised_mse, r2, rmse,
+    class_negative_log_likelihood, error_rate, expected_calibration_error, gaussian_kl, mean_negative_log_likelihood,
+    normalized_mse, r2, rmse,
 };

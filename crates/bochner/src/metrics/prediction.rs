@@ -17,26 +17,6 @@ fn check_same(what: &'static str, expected: (usize, usize), found: (usize, usize
     check_dim(what, expected.1, found.1)
 }
 
-/// Sums `term(mean a, variance a, mean b, variance b)` over rows, averaged over columns.
-fn divergence<R: Real>(
-    approximate: (ArrayView2<'_, R>, ArrayView2<'_, R>),
-    exact: (ArrayView2<'_, R>, ArrayView2<'_, R>),
-    term: impl Fn(f64, f64, f64, f64) -> f64,
-) -> Result<f64> {
-    let shape = exact.0.dim();
-    check_same("shape of exact variances", shape, exact.1.dim())?;
-    check_same("shape of approximate means", shape, approximate.0.dim())?;
-    check_same("shape of approximate variances", shape, approximate.1.dim())?;
-    check_rows("means", shape.0)?;
-    check_rows("columns of means", shape.1)?;
-    let mut sum = 0.0;
-    let variance = |v: R| Real::to_f64(v).max(SMALLEST_VARIANCE);
-    Zip::from(&approximate.0).and(&approximate.1).and(&exact.0).and(&exact.1).for_each(|&ma, &va, &me, &ve| {
-        sum += term(Real::to_f64(ma), variance(va), Real::to_f64(me), variance(ve));
-    });
-    Ok(sum / shape.1 as f64)
-}
-
 /// `KL(a ‖ b)` of two normal laws.
 fn normal_kl(mean_a: f64, var_a: f64, mean_b: f64, var_b: f64) -> f64 {
     // r − ln(1+r) with r = va/vb − 1: no cancellation for nearly equal variances.
@@ -47,7 +27,7 @@ fn normal_kl(mean_a: f64, var_a: f64, mean_b: f64, var_b: f64) -> f64 {
 /// Kullback–Leibler divergence of approximate from exact predictive laws, `KL(approximate ‖ exact)`:
 /// `½ Σ [vₐ/vₑ − 1 + ln(vₑ/vₐ) + (mₐ − mₑ)²/vₑ]`, summed over rows and averaged over columns (outputs, classes).
 ///
-/// Variances below 1e-12 count as 1e-12.
+/// Variances below 1e-12 count as 1e-12. The other direction, `KL(exact ‖ approximate)`, is that of exchanged arguments.
 ///
 /// # Errors
 /// Arrays of different shapes, or empty ones.
@@ -57,21 +37,18 @@ pub fn gaussian_kl<R: Real>(
     mean_exact: ArrayView2<'_, R>,
     var_exact: ArrayView2<'_, R>,
 ) -> Result<f64> {
-    divergence((mean_approximate, var_approximate), (mean_exact, var_exact), normal_kl)
-}
-
-/// The other direction, `KL(exact ‖ approximate)`, with the same order of arguments as [`gaussian_kl`].
-///
-/// # Errors
-/// As [`gaussian_kl`].
-pub fn gaussian_kl_reversed<R: Real>(
-    mean_approximate: ArrayView2<'_, R>,
-    var_approximate: ArrayView2<'_, R>,
-    mean_exact: ArrayView2<'_, R>,
-    var_exact: ArrayView2<'_, R>,
-) -> Result<f64> {
-    let reversed = |ma, va, me, ve| normal_kl(me, ve, ma, va);
-    divergence((mean_approximate, var_approximate), (mean_exact, var_exact), reversed)
+    let shape = mean_exact.dim();
+    check_same("shape of exact variances", shape, var_exact.dim())?;
+    check_same("shape of approximate means", shape, mean_approximate.dim())?;
+    check_same("shape of approximate variances", shape, var_approximate.dim())?;
+    check_rows("means", shape.0)?;
+    check_rows("columns of means", shape.1)?;
+    let mut sum = 0.0;
+    let variance = |v: R| Real::to_f64(v).max(SMALLEST_VARIANCE);
+    Zip::from(&mean_approximate).and(&var_approximate).and(&mean_exact).and(&var_exact).for_each(
+        |&ma, &va, &me, &ve| sum += normal_kl(Real::to_f64(ma), variance(va), Real::to_f64(me), variance(ve)),
+    );
+    Ok(sum / shape.1 as f64)
 }
 
 /// Mean negative log-likelihood of targets under normal predictions: mean of `½ ln 2πv + (y − m)²/2v`.
@@ -177,7 +154,7 @@ pub fn rmse<R: Real>(targets: ArrayView2<'_, R>, predictions: ArrayView2<'_, R>)
 ///
 /// # Errors
 /// As [`rmse`], and targets that do not vary.
-pub fn normalised_mse<R: Real>(targets: ArrayView2<'_, R>, predictions: ArrayView2<'_, R>) -> Result<f64> {
+pub fn normalized_mse<R: Real>(targets: ArrayView2<'_, R>, predictions: ArrayView2<'_, R>) -> Result<f64> {
     let (errors, total) = squares(targets, predictions)?;
     if total > 0.0 { Ok(errors / total) } else { Err(Error::parameter("targets", "not constant", "a constant")) }
 }
@@ -185,9 +162,9 @@ pub fn normalised_mse<R: Real>(targets: ArrayView2<'_, R>, predictions: ArrayVie
 /// `R² = 1 − SSE/SST`.
 ///
 /// # Errors
-/// As [`normalised_mse`].
+/// As [`normalized_mse`].
 pub fn r2<R: Real>(targets: ArrayView2<'_, R>, predictions: ArrayView2<'_, R>) -> Result<f64> {
-    Ok(1.0 - normalised_mse(targets, predictions)?)
+    Ok(1.0 - normalized_mse(targets, predictions)?)
 }
 
 /// Share of labels that differ.
@@ -222,7 +199,7 @@ mod tests {
             let (a, b, c, d) = (one(ma), one(va), one(me), one(ve));
             let kl = gaussian_kl(a.view(), b.view(), c.view(), d.view()).unwrap();
             assert!((kl - kl_by_quadrature(ma, va, me, ve)).abs() < 1e-12);
-            let reversed = gaussian_kl_reversed(a.view(), b.view(), c.view(), d.view()).unwrap();
+            let reversed = gaussian_kl(c.view(), d.view(), a.view(), b.view()).unwrap();
             assert!((reversed - kl_by_quadrature(me, ve, ma, va)).abs() < 1e-12);
         }
     }
@@ -266,9 +243,9 @@ mod tests {
     fn errors_of_predictions_follow_their_definitions() {
         let (y, f) = (array![[1.0], [2.0], [3.0], [6.0]], array![[1.0], [2.0], [3.0], [2.0]]);
         assert_eq!(rmse(y.view(), f.view()).unwrap(), 2.0);
-        assert_eq!(normalised_mse(y.view(), f.view()).unwrap(), 16.0 / 14.0);
+        assert_eq!(normalized_mse(y.view(), f.view()).unwrap(), 16.0 / 14.0);
         assert_eq!(r2(y.view(), y.view()).unwrap(), 1.0);
-        assert!(normalised_mse(array![[1.0], [1.0]].view(), array![[1.0], [1.0]].view()).is_err());
+        assert!(normalized_mse(array![[1.0], [1.0]].view(), array![[1.0], [1.0]].view()).is_err());
         assert_eq!(error_rate(&["a", "b", "c", "d"], &["a", "c", "c", "d"]).unwrap(), 0.25);
         assert!(error_rate::<u8>(&[], &[]).is_err());
     }

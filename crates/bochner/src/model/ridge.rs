@@ -10,7 +10,7 @@ use crate::interrupt;
 use crate::linalg::Lower;
 use crate::parameter::{Domain, Entry, description, words};
 use crate::persist::{Drawable, Header, Stored, Tensor};
-use crate::rows::{Coding, OneAgainstRest, RowSource};
+use crate::rows::{Coded, Coding, RowSource};
 use crate::scalar::Real;
 use crate::solve::{
     self, Choice, ConjugateGradients, Journalled, Normal, Preconditioner, Size, Solution, SolveReport, Solver,
@@ -403,7 +403,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for RidgeClassifi
 
     fn fit_stream(&self, source: &mut dyn RowSource<R>, context: &mut Context<'_>) -> Result<RidgeClassifierModel<M>> {
         let classes = context.classes(self.classes, source)?;
-        let ridge = self.ridge.fit_stream(&mut OneAgainstRest::new(source, classes)?, context)?;
+        let ridge = self.ridge.fit_stream(&mut Coded::new(source, classes, Coding::OneAgainstRest)?, context)?;
         Ok(RidgeClassifierModel { ridge })
     }
 }
@@ -603,8 +603,10 @@ fn losses<R: Real>(
         Task::Regression => ridge.validate(penalties, train, held_out, context),
         Task::Classification => {
             let classes = context.classes(asked.classes(), train)?;
-            let (mut train, mut held_out) =
-                (OneAgainstRest::new(train, classes)?, OneAgainstRest::new(held_out, classes)?);
+            let (mut train, mut held_out) = (
+                Coded::new(train, classes, Coding::OneAgainstRest)?,
+                Coded::new(held_out, classes, Coding::OneAgainstRest)?,
+            );
             ridge.validate(penalties, &mut train, &mut held_out, context)
         }
     };

@@ -3,7 +3,7 @@ use super::ridge::{Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel, fir
 use crate::context::Context;
 use crate::error::{Error, Result, check_dim};
 use crate::feature::FeatureMap;
-use crate::rows::{OneAgainstRest, RowBlock, RowSource, check_finite, class_of};
+use crate::rows::{Coded, Coding, RowBlock, RowSource, check_finite, class_of};
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2, s};
 
@@ -145,7 +145,8 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> RidgeClassifier<M> {
             Some(classes) => classes,
             None => context.classes(None, train)?.max(context.classes(None, held_out)?),
         };
-        let models = self.ridge().fit_path(penalties, &mut OneAgainstRest::new(train, classes)?, context)?;
+        let models =
+            self.ridge().fit_path(penalties, &mut Coded::new(train, classes, Coding::OneAgainstRest)?, context)?;
         let losses = context.fit(held_out, |held_out, _| class_losses(&models, held_out, classes))?;
         let models = models.into_iter().map(RidgeClassifierModel::from_regression).collect();
         Ok(Validation::of(penalties, losses, models))

@@ -4,13 +4,11 @@
 //! sign or permutation is reached directly, without producing what comes before it.
 
 mod chacha;
-mod discrete;
 mod normal;
 mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use discrete::Discrete;
 pub use stream::{Stream, fill_normals, fourth_root};
 
 /// Where all draws of a map start from.

@@ -102,8 +102,15 @@ fn box_muller<R: Real>(words: &Blocks, out: &mut [R; PER_BLOCK * LANES]) {
 /// Normals `first..first + out.cols()` of streams `stream..stream + out.rows()`, one stream to a row.
 ///
 /// Blocks are taken eight at a time along the rows and on into the next row, so that short rows fill the lanes too.
+pub(super) fn fill<R: Real>(key: &[u32; 8], stream: u64, first: u64, out: TileMut<'_, R>) {
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        move || fill_inline(key, stream, first, out),
+    );
+}
+
 #[inline(always)]
-pub(super) fn fill<R: Real>(key: &[u32; 8], stream: u64, first: u64, mut out: TileMut<'_, R>) {
+pub(super) fn fill_inline<R: Real>(key: &[u32; 8], stream: u64, first: u64, mut out: TileMut<'_, R>) {
     let (rows, cols) = (out.rows(), out.cols());
     if rows == 0 || cols == 0 {
         return;
@@ -145,22 +152,5 @@ pub(super) fn fill<R: Real>(key: &[u32; 8], stream: u64, first: u64, mut out: Ti
             let values = &batch[l * PER_BLOCK..][from - b * PER_BLOCK..to - b * PER_BLOCK];
             out.row_mut(*r)[from - skip..to - skip].copy_from_slice(values);
         }
-    }
-}
-
-/// [`fill`] compiled for the processor it runs on.
-pub(super) struct Fill<'a, R> {
-    pub(super) key: &'a [u32; 8],
-    pub(super) stream: u64,
-    pub(super) first: u64,
-    pub(super) out: TileMut<'a, R>,
-}
-
-impl<R: Real> pulp::WithSimd for Fill<'_, R> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _simd: S) {
-        fill(self.key, self.stream, self.first, self.out);
     }
 }

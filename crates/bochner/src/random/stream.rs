@@ -1,5 +1,5 @@
 use super::chacha::{self, LANES, WORDS};
-use super::normal::{self, Fill};
+use super::normal;
 use super::{Role, Seed};
 use crate::linalg::TileMut;
 use crate::scalar::Real;
@@ -48,31 +48,20 @@ fn key(seed: Seed, role: Role) -> [u32; 8] {
     [seed as u32, (seed >> 32) as u32, role as u32, (role >> 32) as u32, 0, 0, 0, 0]
 }
 
-struct Words<'a> {
-    key: &'a [u32; 8],
-    index: u64,
-    block: u64,
-    out: &'a mut [u64; BATCH],
-}
-
-impl pulp::WithSimd for Words<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _simd: S) {
-        let counter = std::array::from_fn(|l| self.block.wrapping_add(l as u64));
-        let words = chacha::blocks(self.key, &counter, &[self.index; LANES]);
-        for l in 0..LANES {
-            for w in 0..BLOCK {
-                self.out[l * BLOCK + w] = u64::from(words[2 * w][l]) | u64::from(words[2 * w + 1][l]) << 32;
-            }
-        }
-    }
-}
-
 /// Words `64 number ..` of a sequence.
 fn batch(key: &[u32; 8], index: u64, number: u64, out: &mut [u64; BATCH]) {
-    pulp::Arch::new().dispatch(Words { key, index, block: number * LANES as u64, out });
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        move || {
+            let counter = std::array::from_fn(|l| (number * LANES as u64).wrapping_add(l as u64));
+            let words = chacha::blocks(key, &counter, &[index; LANES]);
+            for l in 0..LANES {
+                for w in 0..BLOCK {
+                    out[l * BLOCK + w] = u64::from(words[2 * w][l]) | u64::from(words[2 * w + 1][l]) << 32;
+                }
+            }
+        },
+    );
 }
 
 /// Standard normals in the shape of a tile: row `i` holds normals `first..` of the stream with index `first_index + i`.
@@ -89,7 +78,7 @@ fn batch(key: &[u32; 8], index: u64, number: u64, out: &mut [u64; BATCH]) {
 /// assert_eq!(tile[20..40], row);
 /// ```
 pub fn fill_normals<R: Real>(seed: Seed, role: Role, first_index: u64, first: u64, out: TileMut<'_, R>) {
-    pulp::Arch::new().dispatch(Fill { key: &key(seed, role), stream: first_index, first, out });
+    normal::fill(&key(seed, role), first_index, first, out);
 }
 
 /// The fourth root of one with code `code mod 4`: `i` to that power. Bit 0 says imaginary, bit 1 says minus.
@@ -143,8 +132,7 @@ impl Stream {
     /// place, rounded once to `R`; none is larger than `√(106 ln 2)`, about 8.57.
     pub fn normals_from<R: Real>(&self, first: usize, out: &mut [R]) {
         let cols = out.len();
-        let out = TileMut::new(out, 1, cols);
-        pulp::Arch::new().dispatch(Fill { key: &self.key, stream: self.index, first: first as u64, out });
+        normal::fill(&self.key, self.index, first as u64, TileMut::new(out, 1, cols));
     }
 
     /// Uniform in `[0, 1)`, 53 bits.

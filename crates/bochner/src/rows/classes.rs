@@ -131,38 +131,6 @@ impl<'a, R: Real> Coded<'a, R> {
     }
 }
 
-/// A source of labels `0, 1, …` as one of targets: column `c` is `+1` for class `c` and `-1` for the others.
-#[derive(Debug)]
-pub struct OneAgainstRest<'a, R>(Coded<'a, R>);
-
-impl<'a, R: Real> OneAgainstRest<'a, R> {
-    /// The labels of `source` as targets for `classes` classes.
-    ///
-    /// # Errors
-    /// No classes, or a source whose targets are not one column.
-    pub fn new(source: &'a mut dyn RowSource<R>, classes: usize) -> Result<Self> {
-        Coded::new(source, classes, Coding::OneAgainstRest).map(OneAgainstRest)
-    }
-}
-
-impl<R: Real> RowSource<R> for OneAgainstRest<'_, R> {
-    fn input_dim(&self) -> usize {
-        self.0.input_dim()
-    }
-
-    fn target_dim(&self) -> usize {
-        self.0.target_dim()
-    }
-
-    fn len_hint(&self) -> Option<usize> {
-        self.0.len_hint()
-    }
-
-    fn for_each_block(&mut self, visit: &mut dyn FnMut(RowBlock<'_, R>) -> Result<()>) -> Result<()> {
-        self.0.for_each_block(visit)
-    }
-}
-
 impl<R: Real> RowSource<R> for Coded<'_, R> {
     fn input_dim(&self) -> usize {
         self.source.input_dim()

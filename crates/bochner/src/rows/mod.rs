@@ -3,7 +3,7 @@
 mod classes;
 mod lagged;
 
-pub use classes::{Coded, Coding, OneAgainstRest, count_classes, simplex_codes};
+pub use classes::{Coded, Coding, count_classes, simplex_codes};
 pub(crate) use classes::{MOST_CLASSES, class_of};
 pub use lagged::Lagged;
 

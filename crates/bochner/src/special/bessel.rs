@@ -1,30 +1,13 @@
 use super::gamma::stirling_rest;
 use super::{log1p_minus, trapezoid};
 
-/// `∫ exp(νs − A(eˢ − 1) − B(e⁻ˢ − 1)) ds` with `A − B = ν` and `AB = z²/4`, which has its peak at 0: what both
-/// functions of this file integrate.
+/// `∫ exp(νs − A(eˢ − 1) − B(e⁻ˢ − 1)) ds` with `A − B = ν` and `AB = z²/4`, which has its peak at 0.
 fn bell(nu: f64, z: f64) -> f64 {
     let rho = libm::hypot(nu, z);
     let (up, down) = (0.5 * (rho + nu), 0.5 * z * (z / (rho + nu)));
     // The peak has width ρ^(-1/2); the strip of analyticity is π/2 wide on both sides.
     let step = (0.6 / rho.sqrt()).min(0.2);
     trapezoid(step, |s| nu * s - up * libm::expm1(s) - down * libm::expm1(-s))
-}
-
-/// Modified Bessel function of the second kind `K_ν(z)` for `z > 0`; NaN for negative or undefined arguments.
-///
-/// `½ ∫ exp(νt − z cosh t) dt` over the whole line by the trapezoidal rule: positive terms, exponential convergence.
-pub fn bessel_k(nu: f64, z: f64) -> f64 {
-    if nu.is_nan() || z.is_nan() || z < 0.0 {
-        return f64::NAN;
-    }
-    if z == 0.0 {
-        return f64::INFINITY;
-    }
-    let nu = nu.abs();
-    let rho = libm::hypot(nu, z);
-    let peak = libm::asinh(nu / z);
-    0.5 * bell(nu, z) * libm::exp(nu * peak - rho)
 }
 
 /// The Matérn function `2^(1−ν)/Γ(ν) z^ν K_ν(z)` for `ν > 0`, `z ≥ 0`: 1 at 0, falling to 0.

@@ -7,14 +7,12 @@ mod bessel;
 mod gamma;
 mod hypergeometric;
 mod isotropic;
-mod quantile;
 mod table;
 
-pub use bessel::{bessel_k, matern};
-pub use gamma::{gamma, gamma_p, gamma_q, ln_gamma};
+pub use bessel::matern;
+pub use gamma::{gamma, ln_gamma, stirling_rest};
 pub use hypergeometric::{binomial_square_sum, kummer};
 pub use isotropic::Isotropic;
-pub use quantile::{chi_square_interval, chi_square_quantile, normal_cdf, normal_quantile};
 
 pub(crate) use table::Table;
 
@@ -39,7 +37,7 @@ fn trapezoid(step: f64, exponent: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// `ln(1 + x) − x`.
-pub(crate) fn log1p_minus(x: f64) -> f64 {
+pub fn log1p_minus(x: f64) -> f64 {
     if x.abs() > 0.01 {
         return libm::log1p(x) - x;
     }
@@ -48,5 +46,10 @@ pub(crate) fn log1p_minus(x: f64) -> f64 {
     -x * x * tail
 }
 
+#[cfg(test)]
+#[path = "../../tests/statistics/mod.rs"]
+mod statistics;
+#[cfg(test)]
+pub(crate) use statistics::{chi_square_quantile, normal_quantile};
 #[cfg(test)]
 mod tests;

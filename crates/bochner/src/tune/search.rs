@@ -5,7 +5,7 @@ use crate::feature::{Describe, DynMap, Spec};
 use crate::interrupt;
 use crate::model::{Ridge, RidgeModel, class_losses, squared_losses};
 use crate::random::{Role, Seed, Stream};
-use crate::rows::{OneAgainstRest, RowBlock, RowSource, count_classes};
+use crate::rows::{Coded, Coding, RowBlock, RowSource, count_classes};
 use crate::scalar::Real;
 use ndarray::Axis;
 use serde_json::Value;
@@ -382,7 +382,7 @@ impl Search {
             let mut rows = Part { source, split, seed, part };
             let mut push = |block: RowBlock<'_, R>| gram.push_rows(&map, block);
             match classes {
-                Some(classes) => OneAgainstRest::new(&mut rows, classes)?.for_each_block(&mut push)?,
+                Some(classes) => Coded::new(&mut rows, classes, Coding::OneAgainstRest)?.for_each_block(&mut push)?,
                 None => rows.for_each_block(&mut push)?,
             }
             if gram.count() == 0 {

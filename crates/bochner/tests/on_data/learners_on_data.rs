@@ -5,7 +5,7 @@
 
 use crate::data::{self, table};
 use bochner::feature::{Describe, FourierSpec, PolynomialSpec, Spec};
-use bochner::metrics::{error_rate, gaussian_kl, normalised_mse};
+use bochner::metrics::{error_rate, gaussian_kl, normalized_mse};
 use bochner::model::exact::{ExactGpRegressor, KernelRidge};
 use bochner::model::{Fit, GpClassifier, GpRegressor, Predict, Ridge, RidgeClassifier};
 use bochner::preprocess::{ColumnStatistics, LengthScale, Standardize};
@@ -69,13 +69,13 @@ fn regression(name: &str, features: usize) -> (f64, f64) {
         let process = GpRegressor::new(spec.build::<f64>(x.ncols()).unwrap(), tuned.noise_variance).unwrap();
         let process = process.with_signal_variance(tuned.signal_variance).unwrap();
         let model = process.fit(a.view(), ya.view()).unwrap();
-        ours.push(normalised_mse(yb.view(), model.predict(b.view()).unwrap().view()).unwrap());
+        ours.push(normalized_mse(yb.view(), model.predict(b.view()).unwrap().view()).unwrap());
         let chosen = subset(a.nrows(), 8000, split as u64);
         let (sa, sy) = (a.select(Axis(0), &chosen), ya.select(Axis(0), &chosen));
         let reference = ExactGpRegressor::new(spec.kernel().unwrap(), tuned.noise_variance).unwrap();
         let reference = reference.with_signal_variance(tuned.signal_variance).unwrap();
         let reference = reference.fit(sa.view(), sy.view()).unwrap();
-        exact.push(normalised_mse(yb.view(), reference.predict(b.view()).unwrap().view()).unwrap());
+        exact.push(normalized_mse(yb.view(), reference.predict(b.view()).unwrap().view()).unwrap());
         println!("{name:<12} split {split}: features {:.4}, exact {:.4}", ours[split], exact[split]);
     }
     let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;

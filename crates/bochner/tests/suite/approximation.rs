@@ -1,11 +1,11 @@
 //! The mean of the estimate is the kernel, its spread the closed form.
 
+use crate::statistics::{chi_square_interval, normal_quantile};
 use bochner::feature::{Describe, Directions, FourierKernel, FourierSpec, Frequencies, OpticalProjection, OpticalSpec};
 use bochner::kernel::kernel_matrix;
 use bochner::preprocess::LengthScale;
 use bochner::projection::Orthogonal;
 use bochner::random::Seed;
-use bochner::special::{chi_square_interval, normal_quantile};
 use bochner::variance::{EqualLengths, Form};
 use ndarray::{Array2, array};
 

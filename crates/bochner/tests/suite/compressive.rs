@@ -1,12 +1,12 @@
 //! Compressed measurements and the Fourier features of them: limits, variances, distortion, reuse.
 
+use crate::statistics::normal_quantile;
 use bochner::feature::{
     CompressiveSpec, Describe, Directions, FeatureMap, OrthoProjectionSpec, Orthoprojection, distortion,
 };
 use bochner::kernel::{Gaussian, Kernel, kernel_matrix};
 use bochner::preprocess::LengthScale;
 use bochner::random::{Role, Seed, Stream};
-use bochner::special::normal_quantile;
 use bochner::variance::{Form, Kind, PairStats, Sketch, Weights, orthoprojected_norm};
 use ndarray::{Array2, array};
 

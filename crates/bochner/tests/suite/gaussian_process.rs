@@ -1,5 +1,6 @@
 //! Gaussian processes on features: closed forms, other software, and the same answer by every road.
 
+use crate::statistics::normal_quantile;
 use crate::waves::{self, close, columns, data, waves};
 use bochner::accumulate::Gram;
 use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, FourierSpec, PolynomialSpec, Spec};
@@ -9,7 +10,6 @@ use bochner::persist::{Header, Label, Stored};
 use bochner::random::Seed;
 use bochner::rows::{InMemory, RowSource};
 use bochner::scalar::Scalar;
-use bochner::special::normal_quantile;
 use bochner::variance::{Form, Weights};
 use bochner::{Complex, Context, Error};
 use ndarray::{Array2, ArrayView2, Axis, array, concatenate, s};

@@ -1,5 +1,6 @@
 //! Every projection keeps its contract: `E[w wᴴ] = I`, complex directions are circular, promised orthogonality is exact.
 
+use crate::statistics::normal_quantile;
 use bochner::Complex;
 use bochner::linalg::{Tile, TileMut, Workspace};
 use bochner::projection::{
@@ -8,7 +9,6 @@ use bochner::projection::{
 };
 use bochner::random::Seed;
 use bochner::scalar::{Real, Scalar};
-use bochner::special::normal_quantile;
 
 const ALPHA: f64 = 1e-6;
 const SEEDS: u64 = 3000;

@@ -21,5 +21,7 @@ mod ridge;
 mod sketches;
 mod sparsity;
 mod spherical;
+#[path = "../statistics/mod.rs"]
+mod statistics;
 mod svm;
 mod waves;

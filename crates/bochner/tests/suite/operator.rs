@@ -1,5 +1,6 @@
 //! Operator-valued features and the models on them, against closed forms, dense solves and differences.
 
+use crate::statistics::normal_quantile;
 use bochner::Context;
 use bochner::feature::{Describe, Directions, FeatureMap, OperatorFeatures, OperatorSpec};
 use bochner::kernel::{Gaussian, Matern, OperatorKernel, OutputMatrix};
@@ -11,7 +12,6 @@ use bochner::persist::Stored;
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::{Coding, InMemory, Lagged};
 use bochner::solve::{ConjugateGradients, StochasticGradient};
-use bochner::special::normal_quantile;
 use ndarray::{Array2, Array4, Axis, array, concatenate, s};
 
 const ALPHA: f64 = 1e-6;

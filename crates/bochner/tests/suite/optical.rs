@@ -1,5 +1,6 @@
 //! Optical features: the device's edges, the linear mode, complex rows, and the bias of the structured map.
 
+use crate::statistics::normal_quantile;
 use bochner::Complex;
 use bochner::feature::{
     Camera, Describe, Device, DotSquare, Encoding, FeatureMap, Optical, OpticalProjection, OpticalSpec, Recovered,
@@ -9,7 +10,6 @@ use bochner::kernel::{Kernel, kernel_matrix};
 use bochner::linalg::{Tile, TileMut, Workspace};
 use bochner::projection::{Gaussian, HadamardChain, MatrixFree, Projection};
 use bochner::random::{Role, Seed, Stream};
-use bochner::special::normal_quantile;
 use ndarray::{Array2, ArrayView1, Axis, array};
 
 const ALPHA: f64 = 1e-6;

@@ -1,11 +1,11 @@
 //! Features of the exponential kernel: moments, range, positivity.
 
+use crate::statistics::normal_quantile;
 use bochner::feature::{Describe, FeatureMap, PositiveSpec};
 use bochner::kernel::kernel_matrix;
 use bochner::linalg::{Tile, TileMut, Workspace};
 use bochner::random::{Role, Seed, Stream};
 use bochner::scalar::Real;
-use bochner::special::normal_quantile;
 use bochner::variance::Softmax;
 use ndarray::{Array2, array};
 

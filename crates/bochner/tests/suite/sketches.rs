@@ -1,10 +1,10 @@
 //! Every polynomial sketch: unbiased, with the variance its closed form says, and exact where it must be.
 
+use crate::statistics::normal_quantile;
 use bochner::feature::{Describe, FeatureMap, PolynomialSpec, SketchKind, Structure};
 use bochner::kernel::kernel_matrix;
 use bochner::projection::Sampling;
 use bochner::scalar::Scalar;
-use bochner::special::normal_quantile;
 use bochner::variance::Weights;
 use ndarray::{Array2, array};
 

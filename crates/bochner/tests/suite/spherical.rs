@@ -1,9 +1,9 @@
 //! Spherical features: the mean is the fitted kernel, its distance from the exact one is the reported bias.
 
+use crate::statistics::{chi_square_interval, normal_quantile};
 use bochner::feature::{Describe, Directions, RadialFit, SphericalSpec};
 use bochner::kernel::kernel_matrix;
 use bochner::random::{Role, Seed, Stream};
-use bochner::special::{chi_square_interval, normal_quantile};
 use ndarray::{Array2, array};
 
 const ALPHA: f64 = 1e-6;

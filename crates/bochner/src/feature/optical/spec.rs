@@ -4,7 +4,7 @@ use crate::feature::spec::{Candidate, MapKind, unit_pattern};
 use crate::feature::{Describe, DynMap};
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, Kernel};
-use crate::parameter::{Domain, Entry, description, words};
+use crate::parameter::{Domain, Entry, Value, description, words};
 use crate::projection::{Gaussian, HadamardChain, MatrixFree, Projection};
 use crate::random::Seed;
 use crate::scalar::Real;
@@ -261,6 +261,7 @@ impl MapKind for OpticalSpec {
         parameters: Self::PARAMETERS,
     };
     const KERNELS: &'static [&'static str] = &["optical"];
+    const LOWER_DEGREES: &'static [(&'static str, Value)] = &[("bias", Value::Real(1.0))];
 
     fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
         let AnyKernel::Optical(k) = kernel else { return Ok(Vec::new()) };

@@ -20,8 +20,6 @@ mod tests;
 pub(crate) mod thin;
 
 pub(crate) use gram::{TILE_ROWS, lower_update};
-pub use gram::{cross_update, gram_update, matmul_tn};
-pub use kernel::{Instructions, Sweep};
 pub use matmul::{matmul_nn, matmul_nt};
 pub(crate) use pack::Dense;
 pub(crate) use pack::pack_transposed;
@@ -29,9 +27,10 @@ pub use pack::{Packed, Panels};
 pub(crate) use rounded::{RoundedGram, column_sizes};
 pub(crate) use rounded_rows::RoundedRows;
 
+use crate::linalg::vectors::Instructions;
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::scalar::Real;
-use kernel::{BLOCK_ROWS, Left, Onto};
+use kernel::{BLOCK_ROWS, Left, Onto, Sweep};
 use pack::take_aligned;
 
 use std::ops::Range;
@@ -167,7 +166,7 @@ pub(crate) fn product_on<R: Real, S: Panels<R, P> + ?Sized, const P: usize>(
                                 &[]
                             };
                             let skip = covered.start - first;
-                            R::sweep(instructions, Sweep { left, panel: panel(job), out, skip, onto, next });
+                            R::run_on(instructions, Sweep { left, panel: panel(job), out, skip, onto, next });
                         };
                         if pass + 1 < passes {
                             let out = TileMut::with_stride(&mut sums[between..], count, cols, stride);

@@ -2,20 +2,14 @@
 //! help an iteration that computes with the numbers themselves.
 
 use super::gram::TILE_ROWS;
-use super::kernel::Instructions;
 use super::ranges;
 use crate::error::Result;
 use crate::interrupt::Flag;
+use crate::linalg::vectors::Instructions;
 use crate::linalg::{Lower, Tile};
 use crate::parallel::Parallel;
 use crate::scalar::Real;
 use std::ops::Range;
-
-/// Largest size of a rounded number.
-const MOST: f32 = 31.0;
-
-/// Added to the left factor, since the instruction multiplies numbers without a sign by numbers with one.
-const OFFSET: i64 = 32;
 
 /// Rows and columns of a register block, as in the kernel for single precision.
 const BLOCK: usize = 6;
@@ -27,22 +21,13 @@ const WORD: usize = 4;
 /// Words of a chain: sums of 2 · 8 products of at most 63 · 31 stay below 2¹⁵, where the instruction would cut them off.
 const STEPS: usize = 8;
 
-/// Rows and columns of a tile of the result: beside its sums the second-level cache holds [`SHARE`] chains of both factors.
-const TILE: (usize, usize) = (TILE_ROWS, 16 * PANEL);
-
-/// Chains that are collected before tiles are added to: the sums, which no cache holds, are read and written that rarely.
-const CHAINS: usize = 128;
-
-/// Chains that a tile is multiplied with before the next ones.
-const SHARE: usize = 16;
-
-/// Rows whose sums of products of at most 63 · 31 stay below 2³¹.
-const MOST_ROWS: usize = 1 << 20;
-
 /// Words of a chain of rows for one block of columns of the left factor, or for one panel of the right one.
 type LeftChain = [[u32; BLOCK]; STEPS];
 type RightChain = [[u32; PANEL]; STEPS];
 type Sums = [[i32; PANEL]; BLOCK];
+
+/// Chains that are collected before tiles are added to: the sums, which no cache holds, are read and written that rarely.
+const CHAINS: usize = 128;
 
 /// `Σ qᵢqᵢᵀ` for rows `xᵢ` rounded to `qᵢ`: column `j` to multiples of a 31st of the size it is given, sizes beyond it to
 /// that size.
@@ -89,6 +74,12 @@ impl Sheet {
         })
     }
 }
+
+/// Rows and columns of a tile of the result: beside its sums the second-level cache holds 16 chains of both factors.
+const TILE: (usize, usize) = (TILE_ROWS, 16 * PANEL);
+
+/// Rows whose sums of products of at most 63 · 31 stay below 2³¹.
+const MOST_ROWS: usize = 1 << 20;
 
 impl RoundedGram {
     /// No rows yet; `sizes` are those that the largest whole numbers of the columns stand for.
@@ -164,6 +155,8 @@ impl RoundedGram {
 
     /// Adds the products of the rows that wait.
     fn multiply(&mut self) {
+        /// Chains that a tile is multiplied with before the next ones.
+        const SHARE: usize = 16;
         let stop = Flag::current();
         let (left, right, instructions, waiting) = (&self.left, &self.right, self.instructions, self.waiting);
         self.tiles.iter_mut().in_parallel().for_each(|Sheet { rows, columns, sums }| {
@@ -181,9 +174,9 @@ impl RoundedGram {
         self.waiting = 0;
     }
 
-    /// Turns whole numbers into units, less `centre · tᵢtⱼ` with `t` the sums that came with the rows, multiplies them with
+    /// Turns whole numbers into units, less `center · tᵢtⱼ` with `t` the sums that came with the rows, multiplies them with
     /// `factor`, and starts afresh.
-    fn widen(&mut self, factor: f64, centre: f64) -> Result<Lower<f32>> {
+    fn widen(&mut self, factor: f64, center: f64) -> Result<Lower<f32>> {
         self.multiply();
         let mut sums = match self.earlier.take() {
             Some(sums) => sums,
@@ -202,7 +195,7 @@ impl RoundedGram {
                         for ((out, j), sum) in out.zip(row) {
                             let sum = (i64::from(sum) - OFFSET * column_sums[j]) as f64;
                             let unit = f64::from(units[i]) * f64::from(units[j]);
-                            *out = *out * earlier + ((sum - centre * moments[i] * moments[j]) * unit * factor) as f32;
+                            *out = *out * earlier + ((sum - center * moments[i] * moments[j]) * unit * factor) as f32;
                         }
                     }
                 }
@@ -215,11 +208,11 @@ impl RoundedGram {
 
     /// `Σ qᵢqᵢᵀ` over all rows, or where the features are to be centred `Σ qᵢqᵢᵀ - (Σ rᵢqᵢ)(Σ rᵢqᵢ)ᵀ/Σ rᵢ²` with the
     /// numbers `rᵢ` that came with them; multiplied by what makes `Σ rᵢ²` that of all rows, `total`, where these are some.
-    pub(crate) fn finish(mut self, total: f64, is_centred: bool) -> Result<Lower<f32>> {
+    pub(crate) fn finish(mut self, total: f64, is_centered: bool) -> Result<Lower<f32>> {
         self.multiply();
         (self.left, self.right) = (Vec::new(), Vec::new());
-        let (factor, centre) = if self.squares > 0.0 { (total / self.squares, 1.0 / self.squares) } else { (1.0, 0.0) };
-        self.widen(factor, if is_centred { centre } else { 0.0 })
+        let (factor, center) = if self.squares > 0.0 { (total / self.squares, 1.0 / self.squares) } else { (1.0, 0.0) };
+        self.widen(factor, if is_centered { center } else { 0.0 })
     }
 }
 
@@ -233,6 +226,12 @@ pub(crate) fn column_sizes<R: Real>(block: Tile<'_, R>) -> Vec<f32> {
     }
     sizes
 }
+
+/// Largest size of a rounded number.
+const MOST: f32 = 31.0;
+
+/// Added to the left factor, since the instruction multiplies numbers without a sign by numbers with one.
+const OFFSET: i64 = 32;
 
 /// Rounds some columns of a block and puts them where the products read them.
 struct Pack<'a, R> {
@@ -319,52 +318,42 @@ fn sweep(instructions: Instructions, left: &[LeftChain], right: &[RightChain], s
             }
         }
         #[cfg(target_arch = "x86_64")]
-        Instructions::Avx2(simd) => simd.vectorize(Sweep { left, right, sums, simd }),
+        Instructions::Avx2(simd) => simd.vectorize(
+            #[inline(always)]
+            move || sweep_avx2(simd, left, right, sums),
+        ),
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-struct Sweep<'a> {
-    left: &'a [LeftChain],
-    right: &'a [RightChain],
-    sums: &'a mut Sums,
-    simd: pulp::x86::V3,
-}
-
-#[cfg(target_arch = "x86_64")]
-impl pulp::NullaryFnOnce for Sweep<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        use std::arch::x86_64::__m256i;
-        let Sweep { left, right, sums, simd } = self;
-        let (avx, avx2) = (simd.avx, simd.avx2);
-        let ones = avx._mm256_set1_epi16(1);
-        let mut wide: [[__m256i; 2]; BLOCK] = pulp::cast(*sums);
-        // Unrolled, the chain does not fit into the registers: a sixth of the speed went into moving it.
-        let steps = std::hint::black_box(STEPS);
-        for (left, right) in left.iter().zip(right) {
-            let mut chain = [[avx._mm256_setzero_si256(); 2]; BLOCK];
-            for (left, right) in left[..steps].iter().zip(&right[..steps]) {
-                let right: [__m256i; 2] = pulp::cast(*right);
-                for i in 0..BLOCK {
-                    let left = avx._mm256_set1_epi32(left[i] as i32);
-                    for j in 0..2 {
-                        let products = avx2._mm256_maddubs_epi16(left, right[j]);
-                        chain[i][j] = avx2._mm256_add_epi16(chain[i][j], products);
-                    }
-                }
-            }
+#[inline(always)]
+fn sweep_avx2(simd: pulp::x86::V3, left: &[LeftChain], right: &[RightChain], sums: &mut Sums) {
+    use std::arch::x86_64::__m256i;
+    let (avx, avx2) = (simd.avx, simd.avx2);
+    let ones = avx._mm256_set1_epi16(1);
+    let mut wide: [[__m256i; 2]; BLOCK] = pulp::cast(*sums);
+    // Unrolled, the chain does not fit into the registers: a sixth of the speed went into moving it.
+    let steps = std::hint::black_box(STEPS);
+    for (left, right) in left.iter().zip(right) {
+        let mut chain = [[avx._mm256_setzero_si256(); 2]; BLOCK];
+        for (left, right) in left[..steps].iter().zip(&right[..steps]) {
+            let right: [__m256i; 2] = pulp::cast(*right);
             for i in 0..BLOCK {
+                let left = avx._mm256_set1_epi32(left[i] as i32);
                 for j in 0..2 {
-                    let sums = avx2._mm256_madd_epi16(chain[i][j], ones);
-                    wide[i][j] = avx2._mm256_add_epi32(wide[i][j], sums);
+                    let products = avx2._mm256_maddubs_epi16(left, right[j]);
+                    chain[i][j] = avx2._mm256_add_epi16(chain[i][j], products);
                 }
             }
         }
-        *sums = pulp::cast(wide);
+        for i in 0..BLOCK {
+            for j in 0..2 {
+                let sums = avx2._mm256_madd_epi16(chain[i][j], ones);
+                wide[i][j] = avx2._mm256_add_epi32(wide[i][j], sums);
+            }
+        }
     }
+    *sums = pulp::cast(wide);
 }
 
 #[cfg(test)]
@@ -372,7 +361,7 @@ mod tests {
     use super::*;
 
     /// Rows in some blocks, with their numbers.
-    fn gram(instructions: Instructions, rows: &[f32], dim: usize, blocks: &[usize], is_centred: bool) -> Lower<f32> {
+    fn gram(instructions: Instructions, rows: &[f32], dim: usize, blocks: &[usize], is_centered: bool) -> Lower<f32> {
         let mut gram = RoundedGram::on(instructions, &column_sizes(Tile::new(rows, blocks[0], dim)));
         let (mut first, mut squares) = (0, 0.0);
         for &count in blocks {
@@ -382,7 +371,7 @@ mod tests {
             gram.add(block, &numbers).unwrap();
             first += count;
         }
-        gram.finish(squares, is_centred).unwrap()
+        gram.finish(squares, is_centered).unwrap()
     }
 
     #[test]
@@ -394,7 +383,7 @@ mod tests {
             let rows: Vec<f32> = (0..n * dim).map(|k| entry(k / dim, k % dim)).collect();
             for instructions in [Instructions::Portable, Instructions::detect()] {
                 let squares: f64 = (0..n).map(|k| ((k % 3) * (k % 3)) as f64).sum();
-                let (sums, centred) =
+                let (sums, centered) =
                     (gram(instructions, &rows, dim, &blocks, false), gram(instructions, &rows, dim, &blocks, true));
                 let moments: Vec<f64> =
                     (0..dim).map(|j| (0..n).map(|k| ((k % 3) as f32 * entry(k, j)) as f64).sum()).collect();
@@ -403,7 +392,7 @@ mod tests {
                         let exact: f32 = (0..n).map(|k| entry(k, i) * entry(k, j)).sum();
                         assert_eq!(sums.row(i)[j], exact, "{dim} {i} {j}");
                         let exact = f64::from(exact) - moments[i] * moments[j] / squares.max(1.0);
-                        let got = f64::from(centred.row(i)[j]);
+                        let got = f64::from(centered.row(i)[j]);
                         assert!((got - exact).abs() <= 1e-6 * exact.abs().max(1.0), "{dim} {i} {j}: {got} for {exact}");
                     }
                 }

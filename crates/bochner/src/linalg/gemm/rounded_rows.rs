@@ -1,35 +1,20 @@
 //! Rows kept as whole numbers of a byte: a quarter of the memory of single precision, twice the speed of its products, and
 //! close enough to help an iteration that computes with the rows themselves.
 
-use super::kernel::{Instructions, Portable};
+use super::kernel::with_constant;
 use super::ranges;
 use crate::interrupt::Flag;
+use crate::linalg::vectors::{Instructions, Portable};
 use crate::linalg::{Tile, zeroed_bytes};
 use crate::parallel::Parallel;
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
 
-/// Largest size of a kept number.
-const MOST: f32 = 127.0;
-
 /// Numbers of a row that are multiplied at once.
 const LANES: usize = 16;
 
-/// Columns of the other factor that are multiplied at once: with two rows, or two vectors of one, ten sums are in registers.
-const GROUP: usize = 5;
-
-/// Rows that are multiplied both ways before the next ones: the second way finds a quarter of a megabyte, if rows have 4,096
-/// numbers, in the second-level cache. Sums of as many products of at most 127 · 32,767 stay below 2³¹.
-const TILE: usize = 64;
-
-/// Vectors of a row that are multiplied at once: those of the other factor stay in the first-level cache meanwhile.
-const DEPTH: usize = 32;
-
 /// Rows of a task.
 const TASK: usize = 2048;
-
-/// Columns per task where moments are summed.
-const STRIP: usize = 512;
 
 /// Rows `xᵢ` rounded to `qᵢ`: column `j` to multiples of a 127th of the size it is given, sizes beyond it to that size.
 ///
@@ -46,7 +31,7 @@ pub(crate) struct RoundedRows {
     /// `Σ rᵢqᵢ` in units, and `Σ rᵢ²`.
     moments: Vec<f64>,
     squares: f64,
-    is_centred: bool,
+    is_centered: bool,
 }
 
 /// Room for [`TASK`] rows, zeros where there are fewer, and the numbers that came with them.
@@ -64,11 +49,11 @@ fn stride(dim: usize) -> usize {
 
 impl RoundedRows {
     /// No rows yet; `sizes` are those that the largest whole numbers of the columns stand for.
-    pub(crate) fn new(sizes: &[f32], is_centred: bool) -> Self {
-        Self::on(Instructions::detect(), sizes, is_centred)
+    pub(crate) fn new(sizes: &[f32], is_centered: bool) -> Self {
+        Self::on(Instructions::detect(), sizes, is_centered)
     }
 
-    fn on(instructions: Instructions, sizes: &[f32], is_centred: bool) -> Self {
+    fn on(instructions: Instructions, sizes: &[f32], is_centered: bool) -> Self {
         RoundedRows {
             instructions,
             stride: stride(sizes.len()),
@@ -77,7 +62,7 @@ impl RoundedRows {
             tasks: Vec::new(),
             moments: vec![0.0; sizes.len()],
             squares: 0.0,
-            is_centred,
+            is_centered,
         }
     }
 
@@ -98,6 +83,8 @@ impl RoundedRows {
 
     /// Adds rows, each with its number.
     pub(crate) fn add<R: Real>(&mut self, block: Tile<'_, R>, numbers: &[R]) {
+        /// Columns per task where moments are summed.
+        const STRIP: usize = 512;
         assert_eq!((block.cols(), block.rows()), (self.dim(), numbers.len()), "a number for every row");
         let mut done = 0;
         while done < block.rows() {
@@ -110,7 +97,10 @@ impl RoundedRows {
             let new = &mut task.rows[first * self.stride..][..taken.len() * self.stride];
             let (inverses, from) = (&self.inverses, block.rows_in(taken.clone()));
             new.chunks_mut(self.stride).enumerate().in_parallel().for_each(|(i, to)| {
-                pulp::Arch::new().dispatch(Round { from: from.row(i), inverses, to });
+                pulp::Arch::new().dispatch(
+                    #[inline(always)]
+                    move || round(from.row(i), inverses, to),
+                );
             });
             task.numbers.extend(numbers[taken.clone()].iter().map(|r| Real::to_f64(*r) as f32));
             let (new, numbers, stride) = (&*new, &task.numbers[first..], self.stride);
@@ -152,14 +142,17 @@ impl RoundedRows {
             }
         }
         // What the means of the rows say, which every row is less by its number times this.
-        let centre = if self.is_centred && self.squares > 0.0 { 1.0 / self.squares } else { 0.0 };
-        shift.iter_mut().for_each(|shift| *shift *= centre);
+        let center = if self.is_centered && self.squares > 0.0 { 1.0 / self.squares } else { 0.0 };
+        shift.iter_mut().for_each(|shift| *shift *= center);
         let work = |task: &Task| {
             let job = Job { task, stride: self.stride, whole: &whole, columns, shift: &shift };
             match self.instructions {
                 Instructions::Portable => job.run(Portable),
                 #[cfg(target_arch = "x86_64")]
-                Instructions::Avx2(simd) => simd.vectorize(Compiled(job, simd)),
+                Instructions::Avx2(simd) => simd.vectorize(
+                    #[inline(always)]
+                    move || job.run(simd),
+                ),
             }
         };
         let stop = Flag::current();
@@ -174,30 +167,23 @@ impl RoundedRows {
         }
         Array2::from_shape_fn((dim, columns), |(j, c)| {
             // The second term is zero but for rounding; without it the product would not be quite symmetric.
-            let sum = sums[j / LANES * columns + c][j % LANES] - self.moments[j] * remainder[c] * centre;
+            let sum = sums[j / LANES * columns + c][j % LANES] - self.moments[j] * remainder[c] * center;
             sum * f64::from(self.units[j]) * units[c]
         })
     }
 }
 
+/// Largest size of a kept number.
+const MOST: f32 = 127.0;
+
 /// Rounds a row.
-struct Round<'a, R> {
-    from: &'a [R],
-    inverses: &'a [f32],
-    to: &'a mut [i8],
-}
-
-impl<R: Real> pulp::NullaryFnOnce for Round<'_, R> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        // Adding it moves the whole part of a small number to the lowest bits.
-        const TO_BITS: f32 = 1.5 * (1 << 23) as f32;
-        for ((to, from), inverse) in self.to.iter_mut().zip(self.from).zip(self.inverses) {
-            let value = (Real::to_f64(*from) as f32 * inverse).clamp(-MOST, MOST);
-            *to = (value + TO_BITS).to_bits() as i8;
-        }
+#[inline(always)]
+fn round<R: Real>(from: &[R], inverses: &[f32], to: &mut [i8]) {
+    // Adding it moves the whole part of a small number to the lowest bits.
+    const TO_BITS: f32 = 1.5 * (1 << 23) as f32;
+    for ((to, from), inverse) in to.iter_mut().zip(from).zip(inverses) {
+        let value = (Real::to_f64(*from) as f32 * inverse).clamp(-MOST, MOST);
+        *to = (value + TO_BITS).to_bits() as i8;
     }
 }
 
@@ -216,35 +202,36 @@ trait Both: Copy {
     /// Adds the products of two rows with `K` of `columns` columns to sums whose total counts.
     fn there<const K: usize>(self, rows: [&[i8]; 2], whole: &[[i16; LANES]], columns: usize, sums: [&mut [Lanes]; 2]);
 
-    /// Adds the products of a vector of all rows, given as pairs of rows, with numbers for each pair, to `K` sums.
-    fn back<const K: usize>(
-        self,
-        tile: &[i8],
-        place: (usize, usize),
-        pairs: &[[i16; 2]],
-        columns: usize,
-        scales: &[f32],
-        sums: &mut [[f32; LANES]],
-    );
+    /// Adds products of a vector of all rows to `K` sums.
+    fn back<const K: usize>(self, job: &Back<'_>, sums: &mut [[f32; LANES]]);
 }
 
 type Lanes = [i32; 8];
 
-macro_rules! groups {
-    ($count:expr, $call:ident) => {
-        match $count {
-            1 => $call!(1),
-            2 => $call!(2),
-            3 => $call!(3),
-            4 => $call!(4),
-            _ => $call!(5),
-        }
-    };
+/// A vector of all rows of a tile, given as pairs of rows, that is multiplied with numbers for each pair.
+struct Back<'a> {
+    tile: &'a [i8],
+    /// First number of the vector in a row.
+    first: usize,
+    stride: usize,
+    /// For each pair of rows those of all columns, from the first of the sums on.
+    pairs: &'a [[i16; 2]],
+    columns: usize,
+    scales: &'a [f32],
 }
+
+/// Columns of the other factor that are multiplied at once: with two rows, or two vectors of one, ten sums are in registers.
+const GROUP: usize = 5;
+
+/// Rows that are multiplied both ways before the next ones: the second way finds a quarter of a megabyte, if rows have 4,096
+/// numbers, in the second-level cache. Sums of as many products of at most 127 · 32,767 stay below 2³¹.
+const TILE: usize = 64;
 
 impl Job<'_> {
     #[inline(always)]
     fn run(self, both: impl Both) -> (Vec<[f32; LANES]>, Vec<f64>) {
+        /// Vectors of a row that are multiplied at once: those of the other factor stay in the first-level cache meanwhile.
+        const DEPTH: usize = 32;
         let Job { task, stride, whole, columns, shift } = self;
         let mut sums = vec![[0.0f32; LANES]; whole.len()];
         let mut remainder = vec![0.0f64; columns];
@@ -265,12 +252,7 @@ impl Job<'_> {
                     for group in ranges(0..columns, GROUP) {
                         let whole = &whole[depth.start * columns + group.start..depth.end * columns];
                         let sums = [&mut first[group.clone()], &mut second[group.clone()]];
-                        macro_rules! call {
-                            ($k:literal) => {
-                                both.there::<$k>(rows, whole, columns, sums)
-                            };
-                        }
-                        groups!(group.len(), call);
+                        with_constant!(K = group.len(), of [1, 2, 3, 4, 5], both.there::<K>(rows, whole, columns, sums));
                     }
                 }
             }
@@ -297,12 +279,9 @@ impl Job<'_> {
                 for group in ranges(0..columns, GROUP) {
                     let sums = &mut sums[group.clone()];
                     let (pairs, scales) = (&pairs[group.start..], &scales[group.clone()]);
-                    macro_rules! call {
-                        ($k:literal) => {
-                            both.back::<$k>(tile, (vector * LANES, stride), pairs, columns, scales, sums)
-                        };
-                    }
-                    groups!(group.len(), call);
+                    with_constant!(K = group.len(), of [1, 2, 3, 4, 5], {
+                        both.back::<K>(&Back { tile, first: vector * LANES, stride, pairs, columns, scales }, sums);
+                    });
                 }
             }
         }
@@ -323,15 +302,8 @@ impl Both for Portable {
         }
     }
 
-    fn back<const K: usize>(
-        self,
-        tile: &[i8],
-        (first, stride): (usize, usize),
-        pairs: &[[i16; 2]],
-        columns: usize,
-        scales: &[f32],
-        sums: &mut [[f32; LANES]],
-    ) {
+    fn back<const K: usize>(self, job: &Back<'_>, sums: &mut [[f32; LANES]]) {
+        let &Back { tile, first, stride, pairs, columns, scales } = job;
         for (c, (sums, scale)) in sums[..K].iter_mut().zip(scales).enumerate() {
             for (j, sum) in sums.iter_mut().enumerate() {
                 let rows = tile.chunks(2 * stride).zip(pairs.chunks(columns));
@@ -342,19 +314,6 @@ impl Both for Portable {
                 *sum = scale.mul_add(products.sum::<i32>() as f32, *sum);
             }
         }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-struct Compiled<'a>(Job<'a>, pulp::x86::V3);
-
-#[cfg(target_arch = "x86_64")]
-impl pulp::NullaryFnOnce for Compiled<'_> {
-    type Output = (Vec<[f32; LANES]>, Vec<f64>);
-
-    #[inline(always)]
-    fn call(self) -> Self::Output {
-        self.0.run(self.1)
     }
 }
 
@@ -382,15 +341,8 @@ impl Both for pulp::x86::V3 {
     }
 
     #[inline(always)]
-    fn back<const K: usize>(
-        self,
-        tile: &[i8],
-        (first, stride): (usize, usize),
-        pairs: &[[i16; 2]],
-        columns: usize,
-        scales: &[f32],
-        sums: &mut [[f32; LANES]],
-    ) {
+    fn back<const K: usize>(self, job: &Back<'_>, sums: &mut [[f32; LANES]]) {
+        let &Back { tile, first, stride, pairs, columns, scales } = job;
         let mut chains = [[self.avx._mm256_setzero_si256(); 2]; K];
         for (rows, pairs) in tile.chunks_exact(2 * stride).zip(pairs.chunks(columns)) {
             let a: &[i8; LANES] = rows[first..].first_chunk().expect("a whole vector");
@@ -430,8 +382,8 @@ mod tests {
         (i % 3) as f32 * 0.5
     }
 
-    fn kept(instructions: Instructions, dim: usize, blocks: &[usize], is_centred: bool) -> RoundedRows {
-        let mut rows = RoundedRows::on(instructions, &vec![127.0; dim], is_centred);
+    fn kept(instructions: Instructions, dim: usize, blocks: &[usize], is_centered: bool) -> RoundedRows {
+        let mut rows = RoundedRows::on(instructions, &vec![127.0; dim], is_centered);
         let mut first = 0;
         for &count in blocks {
             let values: Vec<f32> = (first * dim..(first + count) * dim).map(|k| entry(k / dim, k % dim)).collect();
@@ -454,23 +406,23 @@ mod tests {
             let value = |i: usize, j: usize| f64::from(entry(i, j));
             let moments: Vec<f64> =
                 (0..dim).map(|j| (0..n).map(|i| f64::from(number(i)) * value(i, j)).sum()).collect();
-            for is_centred in [false, true] {
-                let product = kept(Instructions::detect(), dim, blocks, is_centred).product(v.view());
-                let centre = if is_centred && squares > 0.0 { 1.0 / squares } else { 0.0 };
+            for is_centered in [false, true] {
+                let product = kept(Instructions::detect(), dim, blocks, is_centered).product(v.view());
+                let center = if is_centered && squares > 0.0 { 1.0 / squares } else { 0.0 };
                 for c in 0..columns {
                     let along: f64 = (0..dim).map(|j| moments[j] * v[[j, c]]).sum();
                     let image = |i: usize| -> f64 {
                         let row: f64 = (0..dim).map(|j| value(i, j) * v[[j, c]]).sum();
-                        row - f64::from(number(i)) * along * centre
+                        row - f64::from(number(i)) * along * center
                     };
                     let images: Vec<f64> = (0..n).map(image).collect();
                     // Half of the last bit of every number of `v` and of every image, seen by all rows and by their means.
                     let last = 0.5 / ((1u64 << 31) / (254 * dim.div_ceil(LANES) as u64)).min(1 << 15) as f64 * 1.01;
                     let off = dim as f64 * 127.0 * last + images.iter().fold(0.0f64, |m, v| m.max(v.abs())) / 65_000.0;
-                    let bound = 2.0 * n as f64 * 127.0 * off * if is_centred { 2.0 } else { 1.0 };
+                    let bound = 2.0 * n as f64 * 127.0 * off * if is_centered { 2.0 } else { 1.0 };
                     for j in 0..dim {
                         let sum: f64 = (0..n)
-                            .map(|i| (value(i, j) - f64::from(number(i)) * moments[j] * centre) * images[i])
+                            .map(|i| (value(i, j) - f64::from(number(i)) * moments[j] * center) * images[i])
                             .sum();
                         let got = product[[j, c]];
                         assert!((got - sum).abs() <= bound, "{dim} {columns} {j} {c}: {got} for {sum} ± {bound}");

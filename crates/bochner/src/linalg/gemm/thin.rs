@@ -3,7 +3,9 @@
 //! A library copies its left factor into panels first, which pays where every number is used with many columns. Here it is
 //! used with about ten, and copying took longer than the products.
 
-use super::kernel::{BLOCK_ROWS, Instructions, Lanes, Portable, prefetch};
+use super::kernel::{BLOCK_ROWS, load, mul_add, prefetch, unload, with_constant};
+use super::ranges;
+use crate::linalg::vectors::{VectorKernel, Vectors};
 use crate::linalg::{Tile, TileMut};
 use crate::scalar::Real;
 
@@ -15,109 +17,53 @@ pub(crate) const MOST_COLUMNS: usize = 32;
 const GROUP: usize = 16;
 
 /// `out += aᵀ b`, one number of `out` per column of `a` and of `b`: chains of fused multiply-adds over `terms` rows at a
-/// time, added up in double precision. The columns of `a` are taken `NR` at a time, those of `b` six at a time.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn add_adjoint_product<R: Real, const NR: usize>(
-    instructions: Instructions,
-    out: TileMut<'_, f64>,
-    a: Tile<'_, R>,
-    b: Tile<'_, R>,
-    terms: usize,
-) where
-    pulp::x86::V3: Lanes<R, NR>,
-{
-    let product = Product { out, a, b, terms };
-    match instructions {
-        Instructions::Portable => product.add::<NR>(Portable),
-        Instructions::Avx2(simd) => simd.vectorize(Compiled(product, simd)),
-    }
+/// time, added up in double precision. The columns of `a` are taken a panel at a time, those of `b` six at a time.
+pub(crate) struct AdjointProduct<'a, R> {
+    pub(crate) out: TileMut<'a, f64>,
+    pub(crate) a: Tile<'a, R>,
+    pub(crate) b: Tile<'a, R>,
+    pub(crate) terms: usize,
 }
 
-/// `out += aᵀ b`, one number of `out` per column of `a` and of `b`: chains of fused multiply-adds over `terms` rows at a
-/// time, added up in double precision.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn add_adjoint_product<R: Real, const NR: usize>(
-    _: Instructions,
-    out: TileMut<'_, f64>,
-    a: Tile<'_, R>,
-    b: Tile<'_, R>,
-    terms: usize,
-) {
-    Product { out, a, b, terms }.add::<NR>(Portable);
-}
-
-struct Product<'a, 'b, R> {
-    out: TileMut<'b, f64>,
-    a: Tile<'a, R>,
-    b: Tile<'a, R>,
-    terms: usize,
-}
-
-#[cfg(target_arch = "x86_64")]
-struct Compiled<'a, 'b, R, const NR: usize>(Product<'a, 'b, R>, pulp::x86::V3);
-
-#[cfg(target_arch = "x86_64")]
-impl<R: Real, const NR: usize> pulp::NullaryFnOnce for Compiled<'_, '_, R, NR>
-where
-    pulp::x86::V3: Lanes<R, NR>,
-{
+impl<R: Real> VectorKernel<R> for AdjointProduct<'_, R> {
     type Output = ();
 
     #[inline(always)]
-    fn call(self) {
-        self.0.add::<NR>(self.1);
-    }
-}
-
-impl<R: Real> Product<'_, '_, R> {
-    #[inline(always)]
-    fn add<const NR: usize>(self, lanes: impl Lanes<R, NR>) {
-        let Product { mut out, a, b, terms } = self;
+    fn run<S: Vectors<R>>(self, s: S) {
+        let AdjointProduct { mut out, a, b, terms } = self;
         assert_eq!((a.rows(), a.cols(), b.cols()), (b.rows(), out.rows(), out.cols()), "shapes of a product");
-        let whole = a.cols() / NR * NR;
+        let (width, whole) = (R::PANEL, a.cols() / R::PANEL * R::PANEL);
         // The columns at the end that do not fill registers, with zeros beside them.
-        let mut rest = vec![R::ZERO; if whole < a.cols() { a.rows() * NR } else { 0 }];
-        for (i, to) in rest.chunks_mut(NR).enumerate() {
+        let mut rest = vec![R::ZERO; if whole < a.cols() { a.rows() * width } else { 0 }];
+        for (i, to) in rest.chunks_mut(width).enumerate() {
             to[..a.cols() - whole].copy_from_slice(&a.row(i)[whole..]);
         }
-        let tiles = a.cols().div_ceil(NR);
         // Sums over the rows of a chain so far: all columns of `b` for the first columns of `a`, then for the next ones.
-        let mut sums = vec![[R::ZERO; NR]; tiles * b.cols()];
-        for chain in (0..a.rows()).step_by(terms) {
-            let end = (chain + terms).min(a.rows());
-            sums.fill([R::ZERO; NR]);
-            for start in (chain..end).step_by(GROUP) {
-                let rows = start..(start + GROUP).min(end);
+        let mut sums = vec![R::ZERO; a.cols().next_multiple_of(width) * b.cols()];
+        for chain in ranges(0..a.rows(), terms) {
+            sums.fill(R::ZERO);
+            for rows in ranges(chain, GROUP) {
                 let b = b.rows_in(rows.clone());
                 let next = a.rows_in(rows.end..(rows.end + GROUP).min(a.rows()));
-                for (tile, sums) in sums.chunks_mut(b.cols()).enumerate() {
-                    let first = tile * NR;
-                    (0..next.rows()).for_each(|i| prefetch(next.row(i), first..first + NR));
+                for (tile, sums) in sums.chunks_mut(width * b.cols()).enumerate() {
+                    let first = tile * width;
+                    (0..next.rows()).for_each(|i| prefetch(next.row(i), first..first + width));
                     let a = match first < whole {
-                        true => a.rows_in(rows.clone()).columns(first..first + NR),
-                        false => Tile::new(&rest, a.rows(), NR).rows_in(rows.clone()),
+                        true => a.rows_in(rows.clone()).columns(first..first + width),
+                        false => Tile::new(&rest, a.rows(), width).rows_in(rows.clone()),
                     };
+                    let sums = R::packs_mut(sums).as_chunks_mut().0;
                     for (block, sums) in sums.chunks_mut(BLOCK_ROWS).enumerate() {
                         let k = block * BLOCK_ROWS;
-                        macro_rules! block {
-                            ($n:literal) => {
-                                extend::<R, $n, NR, _>(lanes, a, b.columns(k..k + $n), sums)
-                            };
-                        }
-                        match sums.len() {
-                            1 => block!(1),
-                            2 => block!(2),
-                            3 => block!(3),
-                            4 => block!(4),
-                            5 => block!(5),
-                            _ => block!(6),
-                        }
+                        with_constant!(K = sums.len(), of [1, 2, 3, 4, 5, 6], {
+                            extend::<R, S, K>(s, a, b.columns(k..k + K), sums);
+                        });
                     }
                 }
             }
-            for (tile, sums) in sums.chunks(b.cols()).enumerate() {
-                for j in 0..NR.min(a.cols() - tile * NR) {
-                    for (out, sums) in out.row_mut(tile * NR + j).iter_mut().zip(sums) {
+            for (tile, sums) in sums.chunks(width * b.cols()).enumerate() {
+                for j in 0..width.min(a.cols() - tile * width) {
+                    for (out, sums) in out.row_mut(tile * width + j).iter_mut().zip(sums.chunks(width)) {
                         *out += Real::to_f64(sums[j]);
                     }
                 }
@@ -126,34 +72,30 @@ impl<R: Real> Product<'_, '_, R> {
     }
 }
 
-/// Carries chains on over the rows of a group: those of `K` columns of `b` with `NR` columns of `a`.
+/// Carries chains on over the rows of a group: those of `K` columns of `b` with a panel of columns of `a`.
 #[inline(always)]
-fn extend<R: Real, const K: usize, const NR: usize, L: Lanes<R, NR>>(
-    lanes: L,
-    a: Tile<'_, R>,
-    b: Tile<'_, R>,
-    sums: &mut [[R; NR]],
-) {
-    let sums: &mut [[R; NR]; K] = sums.try_into().expect("K sums");
-    let mut chains = [lanes.zero(); K];
+fn extend<R: Real, S: Vectors<R>, const K: usize>(s: S, a: Tile<'_, R>, b: Tile<'_, R>, sums: &mut [[R::Pack; 2]]) {
+    let sums: &mut [[R::Pack; 2]; K] = sums.try_into().expect("K sums");
+    let mut chains = [[s.splat(R::ZERO); 2]; K];
     for k in 0..K {
-        chains[k] = lanes.load(&sums[k]);
+        chains[k] = load(s, &sums[k]);
     }
     for (a, b) in a.as_slice().chunks(a.stride()).zip(b.as_slice().chunks(b.stride())).take(a.rows()) {
-        let row = lanes.load(a.first_chunk().expect("a tile of NR columns"));
+        let row = load(s, R::packs(a).first_chunk().expect("a tile of a panel's columns"));
         let factors: &[R; K] = b.first_chunk().expect("a tile of K columns");
         for k in 0..K {
-            chains[k] = lanes.mul_add(factors[k], row, chains[k]);
+            chains[k] = mul_add(s, factors[k], row, chains[k]);
         }
     }
     for k in 0..K {
-        sums[k] = lanes.unload(chains[k]);
+        unload(s, chains[k], &mut sums[k]);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linalg::vectors::{Instructions, Packed};
 
     /// `aᵀ b` by the definition, in whole numbers.
     fn definition(a: Tile<'_, f32>, b: Tile<'_, f32>) -> Vec<f64> {
@@ -174,7 +116,8 @@ mod tests {
             expected.iter_mut().for_each(|v| *v += 1.0);
             for instructions in [Instructions::Portable, Instructions::detect()] {
                 let mut out = vec![1.0; dim * columns];
-                add_adjoint_product::<f32, 16>(instructions, TileMut::new(&mut out, dim, columns), a, b, 256);
+                let out_tile = TileMut::new(&mut out, dim, columns);
+                f32::run_on(instructions, AdjointProduct { out: out_tile, a, b, terms: 256 });
                 assert_eq!(out, expected, "{rows} {dim} {columns}");
             }
         }
@@ -188,7 +131,8 @@ mod tests {
         let (a, b) = (Tile::new(a, rows, dim), Tile::new(b, rows, columns));
         let product = |instructions, terms| {
             let mut out = vec![0.0; dim * columns];
-            add_adjoint_product::<f64, 8>(instructions, TileMut::new(&mut out, dim, columns), a, b, terms);
+            let out_tile = TileMut::new(&mut out, dim, columns);
+            f64::run_on(instructions, AdjointProduct { out: out_tile, a, b, terms });
             out
         };
         assert_eq!(product(Instructions::Portable, 256), product(Instructions::detect(), 256));

@@ -106,6 +106,7 @@ fn across<R: Real, S: Vectors<R>, const N: usize>(s: S, [d1, turns]: [&[u64]; 2]
         let (word, pack) = (j / per_word, j % per_word);
         radix::<R, S, N>(
             s,
+            None,
             #[inline(always)]
             |b| s.load(&re[b * stride + j]),
             #[inline(always)]
@@ -120,6 +121,7 @@ fn across<R: Real, S: Vectors<R>, const N: usize>(s: S, [d1, turns]: [&[u64]; 2]
         }
         radix::<R, S, N>(
             s,
+            None,
             #[inline(always)]
             |b| s.load(&turned[b]),
             #[inline(always)]
@@ -127,6 +129,7 @@ fn across<R: Real, S: Vectors<R>, const N: usize>(s: S, [d1, turns]: [&[u64]; 2]
         );
         radix::<R, S, N>(
             s,
+            None,
             #[inline(always)]
             |b| s.load(&column[b]),
             #[inline(always)]
