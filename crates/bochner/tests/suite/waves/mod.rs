@@ -5,7 +5,7 @@ use bochner::feature::FeatureMap;
 use bochner::linalg::{Tile, TileMut, Workspace};
 use bochner::random::{Role, Seed, Stream};
 use bochner::scalar::Real;
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, ArrayView2};
 use std::marker::PhantomData;
 
 /// The rows themselves.
