@@ -9,7 +9,7 @@ use bochner::model::{Fit, Fitted, GpClassifier, GpRegressor, Model, Predict, Rid
 use bochner::rows::InMemory;
 use bochner::solve::{ConjugateGradients, Preconditioner};
 use bochner::{Context, Error};
-use ndarray::{Array2, ArrayView2, array, s};
+use ndarray::{Array2, array, s};
 use std::sync::Arc;
 
 /// The rows of `tools/golden/gaussian_processes.py`.

@@ -12,7 +12,7 @@ use bochner::rows::{InMemory, RowSource};
 use bochner::scalar::Scalar;
 use bochner::variance::{Form, Weights};
 use bochner::{Complex, Context, Error};
-use ndarray::{Array2, ArrayView2, Axis, array, concatenate, s};
+use ndarray::{Array2, Axis, array, concatenate, s};
 
 /// The rows of `tools/golden/gaussian_processes.py`.
 fn twelve() -> (Array2<f64>, Array2<f64>, Array2<f64>) {
