@@ -1,4 +1,11 @@
 //! One error type: variants by kind of mistake, numbers as numbers.
+//!
+//! ```
+//! use bochner::{Error, model::Ridge, prelude::*};
+//! let error = Ridge::new(FourierSpec::default().build::<f64>(2)?, -1.0).unwrap_err();
+//! assert!(matches!(error, Error::Parameter { name: "penalty", .. }), "{error}");
+//! # Ok::<(), Error>(())
+//! ```
 
 use std::borrow::Cow;
 

@@ -1,6 +1,12 @@
 //! The numbers data are made of: [`Real`] (`f32`, `f64`) and [`Scalar`] (those and their complex numbers).
 //!
 //! Both traits are sealed: kernels are compiled for exactly these four types.
+//!
+//! ```
+//! use bochner::{Complex, scalar::Scalar};
+//! assert_eq!(Complex::new(3.0f64, 4.0).abs_sq(), 25.0);
+//! assert_eq!((f32::IS_COMPLEX, 2f32.conj()), (false, 2.0));
+//! ```
 
 use crate::linalg::{TileMut, Workspace};
 use num_complex::Complex;

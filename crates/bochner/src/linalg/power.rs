@@ -3,7 +3,7 @@
 //! Every lane goes through the same operations in the same order with and without vector instructions, so bits do not
 //! depend on the processor nor on a value's place in the slice.
 
-use super::vectors::{VectorKernel, Vectors};
+use super::vectors::{Instructions, VectorKernel, Vectors};
 use crate::scalar::Real;
 
 /// Numbers handled at once: what fits the registers and a few cache lines.
@@ -82,19 +82,8 @@ impl<R: Real> Moduli<R> {
     /// Once, after the last piece: a fence for each would wait for memory.
     pub(crate) fn finish(self) {
         if self.past_caches {
-            R::dispatch(Fence);
+            Instructions::detect().fence();
         }
-    }
-}
-
-struct Fence;
-
-impl<R: Real> VectorKernel<R> for Fence {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Vectors<R>>(self, vectors: S) {
-        vectors.fence();
     }
 }
 

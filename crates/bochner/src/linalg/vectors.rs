@@ -63,6 +63,14 @@ impl Instructions {
         }
         Instructions::Portable
     }
+
+    /// Ends a series of [`Vectors::stream`].
+    pub(crate) fn fence(self) {
+        #[cfg(target_arch = "x86_64")]
+        if let Instructions::Avx2(simd) = self {
+            simd.sse._mm_sfence();
+        }
+    }
 }
 
 /// Code that is compiled once per instruction set.
@@ -130,15 +138,11 @@ pub trait Vectors<R: Packed>: Copy {
 
     /// Writes past the caches, if `to` is aligned to a register; otherwise like a copy.
     ///
-    /// What was written is visible to other threads after [`fence`](Self::fence).
+    /// What was written is visible to other threads after [`Instructions::fence`].
     #[inline(always)]
     fn stream(self, to: &mut [R], from: &[R]) {
         to.copy_from_slice(from);
     }
-
-    /// Ends a series of [`stream`](Self::stream).
-    #[inline(always)]
-    fn fence(self) {}
 }
 
 /// Numbers to ask for beyond what [`aligned`] is to give.
@@ -407,11 +411,6 @@ mod avx2 {
                     // SAFETY: `to` is a register's worth of exclusive numbers, aligned to 32 bytes as just checked.
                     unsafe { self.avx.$stream(to.as_mut_ptr(), cast(*from)) };
                 }
-            }
-
-            #[inline(always)]
-            fn fence(self) {
-                self.sse._mm_sfence();
             }
         };
     }

@@ -603,10 +603,8 @@ fn losses<R: Real>(
         Task::Regression => ridge.validate(penalties, train, held_out, context),
         Task::Classification => {
             let classes = context.classes(asked.classes(), train)?;
-            let (mut train, mut held_out) = (
-                Coded::new(train, classes, Coding::OneAgainstRest)?,
-                Coded::new(held_out, classes, Coding::OneAgainstRest)?,
-            );
+            let mut train = Coded::new(train, classes, Coding::OneAgainstRest)?;
+            let mut held_out = Coded::new(held_out, classes, Coding::OneAgainstRest)?;
             ridge.validate(penalties, &mut train, &mut held_out, context)
         }
     };

@@ -1,4 +1,11 @@
 //! Rows in blocks: what a caller hands over and how a source delivers it.
+//!
+//! ```
+//! use bochner::rows::{InMemory, count_classes};
+//! let (rows, labels) = (ndarray::array![[0.1], [0.2], [0.3]], ndarray::array![[0.0], [2.0], [1.0]]);
+//! assert_eq!(count_classes(&mut InMemory::new(rows.view(), labels.view())?)?, 3);
+//! # Ok::<(), bochner::Error>(())
+//! ```
 
 mod classes;
 mod lagged;

@@ -1,4 +1,3 @@
-use super::gamma::stirling_rest;
 use super::{log1p_minus, trapezoid};
 
 /// `∫ exp(νs − A(eˢ − 1) − B(e⁻ˢ − 1)) ds` with `A − B = ν` and `AB = z²/4`, which has its peak at 0.
@@ -43,4 +42,15 @@ fn half_integer(n: u32, z: f64) -> f64 {
     // In two halves: e⁻ᶻ alone underflows before the product does.
     let half = libm::exp(-0.5 * z);
     if half == 0.0 { 0.0 } else { half * sum * half }
+}
+
+/// `ln Γ(a) − ((a − ½) ln a − a + ½ ln 2π)`: what Stirling's formula leaves.
+pub fn stirling_rest(a: f64) -> f64 {
+    if a < 10.0 {
+        let half_log_tau = 0.5 * std::f64::consts::TAU.ln();
+        return libm::lgamma(a) - ((a - 0.5) * libm::log(a) - a + half_log_tau);
+    }
+    let coefficients = [1.0 / 12.0, -1.0 / 360.0, 1.0 / 1260.0, -1.0 / 1680.0, 1.0 / 1188.0, -691.0 / 360_360.0];
+    let square = 1.0 / (a * a);
+    coefficients.iter().rev().fold(0.0, |sum, c| sum * square + c) / a
 }

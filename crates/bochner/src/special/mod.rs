@@ -4,15 +4,14 @@
 //! whatever the parameters are.
 
 mod bessel;
-mod gamma;
 mod hypergeometric;
 mod isotropic;
 mod table;
 
-pub use bessel::matern;
-pub use gamma::{gamma, ln_gamma, stirling_rest};
+pub use bessel::{matern, stirling_rest};
 pub use hypergeometric::{binomial_square_sum, kummer};
 pub use isotropic::Isotropic;
+pub use libm::{lgamma as ln_gamma, tgamma as gamma};
 
 pub(crate) use table::Table;
 
