@@ -459,8 +459,7 @@ mod tests {
             (Form::Complex, FourierKernel::Laplacian, false),
         ] {
             let spec = FourierSpec { n_components: 40, form, kernel, seed: 3, ..FourierSpec::default() };
-            for scales in [Scales::Fixed, Scales::Common, Scales::PerInput] {
-                let free = [0, 1, 3][scales as usize];
+            for (scales, free) in [(Scales::Fixed, 0), (Scales::Common, 1), (Scales::PerInput, 3)] {
                 let point: Vec<f64> = [0.3, -0.2, 0.1].into_iter().take(free).chain([0.4, -2.0]).collect();
                 let mut phases = phases(&spec, 3).unwrap();
                 let (rows, targets, start) = (rows.clone(), targets.clone(), vec![1.5; 3]);
