@@ -66,6 +66,8 @@ macro_rules! maps {
             Maclaurin(MaclaurinSpec),
             /// Orthogonal projections of rows: sketches of the inner product.
             OrthoProjection(OrthoProjectionSpec),
+            /// Positive parts of projections.
+            Rectified(RectifiedSpec),
         }
     };
 }
@@ -82,6 +84,7 @@ mod polynomial;
 mod pooling;
 mod positive;
 mod product_sketch;
+mod rectified;
 mod spec;
 mod spherical;
 mod tensor_sketch;
@@ -108,6 +111,7 @@ pub use polynomial::{PolynomialSpec, SketchKind, Structure};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
 pub use positive::{Positive, PositiveSpec};
 pub use product_sketch::{Lift, MAX_DEGREE, ProductSketch};
+pub use rectified::{Rectified, RectifiedSpec};
 pub use spec::{Candidate, Describe, Prediction, Spec};
 pub use spherical::{Bias, RadialDensity, RadialFit, SphericalSpec, UnitRows};
 pub use tensor_sketch::TensorSketch;

@@ -110,11 +110,12 @@ macro_rules! values_of {
 /// The list of all scalar kernels.
 macro_rules! kernels {
     ($then:ident) => {
-        $then!(Gaussian, Laplacian, Matern, Exponential, Polynomial, Spherical, Optical, Compressive);
+        $then!(Gaussian, Laplacian, Matern, Exponential, Polynomial, Spherical, Optical, Compressive, ArcCosine);
     };
 }
 
 mod any;
+mod arc_cosine;
 mod compressive;
 mod exponential;
 mod gaussian;
@@ -134,6 +135,7 @@ mod spherical;
 pub use any::AnyKernel;
 #[doc(hidden)] // its name up to version 0.1
 pub use any::AnyKernel as Any;
+pub use arc_cosine::ArcCosine;
 pub use compressive::{Compression, Compressive};
 pub use exponential::Exponential;
 pub use gaussian::Gaussian;
