@@ -141,7 +141,15 @@ impl Value {
         as_one: impl FnOnce(&Value) -> Option<T>,
     ) -> std::result::Result<T, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        as_one(&value).ok_or_else(|| serde::de::Error::custom(format!("invalid value: {value}, expected {expected}")))
+        as_one(&value).ok_or_else(|| {
+            // As serde says it: doors find the parameter by what was given.
+            let found = match &value {
+                Value::Word(word) => format!("{word:?}"),
+                Value::List(_) => "sequence".to_owned(),
+                other => format!("`{other}`"),
+            };
+            serde::de::Error::custom(format!("invalid value: {found}, expected {expected}"))
+        })
     }
 
     /// Round numbers as they were given, others with four digits.

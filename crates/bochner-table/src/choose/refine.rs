@@ -7,8 +7,8 @@ use crate::job::Job;
 use crate::pipeline::{Part, Pipeline};
 use crate::score::smallest;
 use bochner::catalogue::{ModelEntry, Needs, Penalty};
-use bochner::feature::{Describe, Description, FourierKernel, Spec};
-use bochner::kernel::{AnyKernel, Gaussian, Laplacian, Matern};
+use bochner::feature::{Describe, Description, Spec};
+use bochner::kernel::AnyKernel;
 use bochner::preprocess::LengthScale;
 use bochner::rows::InMemory;
 use bochner::scalar::Real;
@@ -79,12 +79,7 @@ fn exact_kernel(description: &Description) -> Outcome<AnyKernel> {
     let Description::Map(Spec::Fourier(spec)) = description else {
         return Err(Failure::Usage("--model kernel-svm has the gaussian, laplacian or matern kernel".into()));
     };
-    let LengthScale::Same(scale) = spec.length_scale else {
-        return Err(Failure::Usage("--model kernel-svm has one --length-scale for all columns".into()));
-    };
-    Ok(match spec.kernel {
-        FourierKernel::Gaussian => Gaussian::new(scale)?.into(),
-        FourierKernel::Laplacian => Laplacian::new(scale, spec.norm)?.into(),
-        FourierKernel::Matern => Matern::new(spec.nu, scale)?.into(),
-    })
+    let one_scale = matches!(spec.length_scale, LengthScale::Same(_));
+    let kernel = if one_scale { spec.kernel()?.description() } else { None };
+    kernel.ok_or_else(|| Failure::Usage("--model kernel-svm has one --length-scale for all columns".into()))
 }
