@@ -86,7 +86,7 @@ impl<R: Real> Convolution<R> {
         let mut n = self.len;
         for step in self.steps.iter() {
             let (part, later) = spectrum.split_at_mut(n / 4);
-            fold(&mut signal[..n], &step.turn, part);
+            pulp::Arch::new().dispatch(Fold { signal: &mut signal[..n], turn: &step.turn, part });
             step.fft.forward(part, &mut scratch[..step.fft.scratch_len()]);
             (spectrum, n) = (later, n / 2);
         }
@@ -106,7 +106,7 @@ impl<R: Real> Convolution<R> {
             let part = &mut spectrum[end - n / 4..end];
             end -= n / 4;
             step.fft.inverse(part, &mut scratch[..step.fft.scratch_len()]);
-            unfold(&mut signal[..n], &step.turn_back, part);
+            pulp::Arch::new().dispatch(Unfold { signal: &mut signal[..n], turn_back: &step.turn_back, part });
         }
     }
 }
@@ -127,83 +127,98 @@ fn load<T: Copy>(from: &[T]) -> [T; LANES] {
     from[..LANES].try_into().expect("the slice has this length")
 }
 
+/// `signal` modulo `x^{n/2} − 1` into its first half, modulo `x^{n/2} + 1` turned into `part`.
+struct Fold<'a, R> {
+    signal: &'a mut [R],
+    turn: &'a [Complex<R>],
+    part: &'a mut [Complex<R>],
+}
+
+impl<R: Real> pulp::WithSimd for Fold<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+        let [a, b, c, d] = quarters(self.signal);
+        let (turn, part) = (&self.turn[..a.len()], &mut self.part[..a.len()]);
+        let whole = a.len() / LANES * LANES;
+        for j in (0..whole).step_by(LANES) {
+            let (a8, b8, c8, d8, w8) = (load(&a[j..]), load(&b[j..]), load(&c[j..]), load(&d[j..]), load(&turn[j..]));
+            let (mut sum_a, mut sum_b) = ([R::ZERO; LANES], [R::ZERO; LANES]);
+            let mut z8 = [Complex::new(R::ZERO, R::ZERO); LANES];
+            for l in 0..LANES {
+                let (re, im) = (a8[l] - c8[l], b8[l] - d8[l]);
+                sum_a[l] = a8[l] + c8[l];
+                sum_b[l] = b8[l] + d8[l];
+                z8[l] = product(Complex::new(re, im), w8[l]);
+            }
+            a[j..][..LANES].copy_from_slice(&sum_a);
+            b[j..][..LANES].copy_from_slice(&sum_b);
+            part[j..][..LANES].copy_from_slice(&z8);
+        }
+        for j in whole..a.len() {
+            part[j] = product(Complex::new(a[j] - c[j], b[j] - d[j]), turn[j]);
+            (a[j], b[j]) = (a[j] + c[j], b[j] + d[j]);
+        }
+    }
+}
+
 #[inline(always)]
 fn product<R: Real>(z: Complex<R>, w: Complex<R>) -> Complex<R> {
     Complex::new(z.re * w.re - z.im * w.im, z.re * w.im + z.im * w.re)
 }
 
-/// `signal` modulo `x^{n/2} − 1` into its first half, modulo `x^{n/2} + 1` turned into `part`.
-fn fold<R: Real>(signal: &mut [R], turn: &[Complex<R>], part: &mut [Complex<R>]) {
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        move || {
-            let [a, b, c, d] = quarters(signal);
-            let (turn, part) = (&turn[..a.len()], &mut part[..a.len()]);
-            let whole = a.len() / LANES * LANES;
-            for j in (0..whole).step_by(LANES) {
-                let (a8, b8, c8, d8) = (load(&a[j..]), load(&b[j..]), load(&c[j..]), load(&d[j..]));
-                let w8 = load(&turn[j..]);
-                let (mut sum_a, mut sum_b) = ([R::ZERO; LANES], [R::ZERO; LANES]);
-                let mut z8 = [Complex::new(R::ZERO, R::ZERO); LANES];
-                for l in 0..LANES {
-                    let (re, im) = (a8[l] - c8[l], b8[l] - d8[l]);
-                    sum_a[l] = a8[l] + c8[l];
-                    sum_b[l] = b8[l] + d8[l];
-                    z8[l] = product(Complex::new(re, im), w8[l]);
-                }
-                a[j..][..LANES].copy_from_slice(&sum_a);
-                b[j..][..LANES].copy_from_slice(&sum_b);
-                part[j..][..LANES].copy_from_slice(&z8);
-            }
-            for j in whole..a.len() {
-                part[j] = product(Complex::new(a[j] - c[j], b[j] - d[j]), turn[j]);
-                (a[j], b[j]) = (a[j] + c[j], b[j] + d[j]);
-            }
-        },
-    );
+/// The inverse of [`Fold`], up to a factor of 2.
+struct Unfold<'a, R> {
+    signal: &'a mut [R],
+    turn_back: &'a [Complex<R>],
+    part: &'a [Complex<R>],
 }
 
-/// The inverse of [`fold`], up to a factor of 2.
-fn unfold<R: Real>(signal: &mut [R], turn_back: &[Complex<R>], part: &[Complex<R>]) {
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        move || {
-            let [a, b, c, d] = quarters(signal);
-            let (turn, part) = (&turn_back[..a.len()], &part[..a.len()]);
-            let whole = a.len() / LANES * LANES;
-            for j in (0..whole).step_by(LANES) {
-                let (a8, b8, w8, z8) = (load(&a[j..]), load(&b[j..]), load(&turn[j..]), load(&part[j..]));
-                let mut sums = [[R::ZERO; LANES]; 4];
-                for l in 0..LANES {
-                    let z = product(z8[l], w8[l]);
-                    sums[0][l] = a8[l] + z.re;
-                    sums[1][l] = b8[l] + z.im;
-                    sums[2][l] = a8[l] - z.re;
-                    sums[3][l] = b8[l] - z.im;
-                }
-                for (quarter, sum) in [&mut *a, &mut *b, &mut *c, &mut *d].into_iter().zip(&sums) {
-                    quarter[j..][..LANES].copy_from_slice(sum);
-                }
+impl<R: Real> pulp::WithSimd for Unfold<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _simd: S) {
+        let [a, b, c, d] = quarters(self.signal);
+        let (turn, part) = (&self.turn_back[..a.len()], &self.part[..a.len()]);
+        let whole = a.len() / LANES * LANES;
+        for j in (0..whole).step_by(LANES) {
+            let (a8, b8, w8, z8) = (load(&a[j..]), load(&b[j..]), load(&turn[j..]), load(&part[j..]));
+            let mut sums = [[R::ZERO; LANES]; 4];
+            for l in 0..LANES {
+                let z = product(z8[l], w8[l]);
+                sums[0][l] = a8[l] + z.re;
+                sums[1][l] = b8[l] + z.im;
+                sums[2][l] = a8[l] - z.re;
+                sums[3][l] = b8[l] - z.im;
             }
-            for j in whole..a.len() {
-                let z = product(part[j], turn[j]);
-                (c[j], d[j]) = (a[j] - z.re, b[j] - z.im);
-                (a[j], b[j]) = (a[j] + z.re, b[j] + z.im);
+            for (quarter, sum) in [&mut *a, &mut *b, &mut *c, &mut *d].into_iter().zip(&sums) {
+                quarter[j..][..LANES].copy_from_slice(sum);
             }
-        },
-    );
+        }
+        for j in whole..a.len() {
+            let z = product(part[j], turn[j]);
+            (c[j], d[j]) = (a[j] - z.re, b[j] - z.im);
+            (a[j], b[j]) = (a[j] + z.re, b[j] + z.im);
+        }
+    }
 }
 
 /// Multiplies spectra number by number: `target[k] *= factor[k]`.
 pub fn multiply_spectra<R: Real>(target: &mut [Complex<R>], factor: &[Complex<R>]) {
-    pulp::Arch::new().dispatch(
+    struct Multiply<'a, R>(&'a mut [Complex<R>], &'a [Complex<R>]);
+    impl<R: Real> pulp::WithSimd for Multiply<'_, R> {
+        type Output = ();
+
         #[inline(always)]
-        move || {
-            for (t, f) in target.iter_mut().zip(factor) {
+        fn with_simd<S: pulp::Simd>(self, _simd: S) {
+            for (t, f) in self.0.iter_mut().zip(self.1) {
                 *t = product(*t, *f);
             }
-        },
-    );
+        }
+    }
+    pulp::Arch::new().dispatch(Multiply(target, factor));
 }
 
 #[cfg(test)]

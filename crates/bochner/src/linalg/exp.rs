@@ -15,45 +15,64 @@ use crate::scalar::Real;
 /// # Panics
 /// If the slices differ in length.
 pub fn exp<R: Real>(values: &[R], factor: R, shift: R, out: &mut [R]) {
-    assert!(values.len() == out.len(), "one exponential for every value");
-    pulp::Arch::new().dispatch(
+    struct Job<'a, R> {
+        values: &'a [R],
+        factor: R,
+        shift: R,
+        out: &'a mut [R],
+    }
+    impl<R: Real> pulp::NullaryFnOnce for Job<'_, R> {
+        type Output = ();
         #[inline(always)]
-        move || {
-            for (out, value) in out.iter_mut().zip(values) {
-                *out = R::exp_lane(num_traits::Float::mul_add(factor, *value, -shift));
+        fn call(self) {
+            for (out, value) in self.out.iter_mut().zip(self.values) {
+                *out = R::exp_lane(num_traits::Float::mul_add(self.factor, *value, -self.shift));
             }
-        },
-    );
+        }
+    }
+    assert!(values.len() == out.len(), "one exponential for every value");
+    pulp::Arch::new().dispatch(Job { values, factor, shift, out });
 }
 
 /// `values[j] = exp(factor · values[j] - shift)`, as [`exp`].
 pub fn exp_in_place<R: Real>(values: &mut [R], factor: R, shift: R) {
-    pulp::Arch::new().dispatch(
+    struct Job<'a, R> {
+        values: &'a mut [R],
+        factor: R,
+        shift: R,
+    }
+    impl<R: Real> pulp::NullaryFnOnce for Job<'_, R> {
+        type Output = ();
         #[inline(always)]
-        move || {
-            for value in values {
-                *value = R::exp_lane(num_traits::Float::mul_add(factor, *value, -shift));
+        fn call(self) {
+            for value in self.values {
+                *value = R::exp_lane(num_traits::Float::mul_add(self.factor, *value, -self.shift));
             }
-        },
-    );
+        }
+    }
+    pulp::Arch::new().dispatch(Job { values, factor, shift });
 }
 
 /// Largest of the numbers; minus infinity where there is none.
 pub fn maximum<R: Real>(values: &[R]) -> R {
-    let larger = |a: R, b: R| if b > a { b } else { a };
-    pulp::Arch::new().dispatch(
+    struct Job<'a, R>(&'a [R]);
+    impl<R: Real> pulp::NullaryFnOnce for Job<'_, R> {
+        type Output = R;
         #[inline(always)]
-        move || {
-            let (chunks, rest) = values.as_chunks::<32>();
+        fn call(self) -> R {
+            let larger = |a: R, b: R| if b > a { b } else { a };
             let mut most = [R::neg_infinity(); 32];
+            let chunks = self.0.chunks_exact(32);
+            let tail = chunks.remainder().iter().fold(R::neg_infinity(), |a, &b| larger(a, b));
             for chunk in chunks {
                 for (most, &value) in most.iter_mut().zip(chunk) {
                     *most = larger(*most, value);
                 }
             }
-            rest.iter().chain(&most).fold(R::neg_infinity(), |a, &b| larger(a, b))
-        },
-    )
+            most.iter().fold(tail, |a, &b| larger(a, b))
+        }
+    }
+    pulp::Arch::new().dispatch(Job(values))
 }
 
 /// The part of the exponential that depends on the number type.

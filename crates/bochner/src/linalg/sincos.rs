@@ -5,7 +5,6 @@
 //! instructions, so bits do not depend on the processor nor on a value's place in the slice.
 
 use crate::scalar::{Real, Scalar};
-use std::ops::Range;
 
 /// What turns a projected value into a phase: one factor for all of them, or one for each.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +17,7 @@ pub enum Factor<'a, R> {
 
 impl<'a, R: Real> Factor<'a, R> {
     /// The factors of values `range`.
-    pub fn range(self, range: Range<usize>) -> Factor<'a, R> {
+    pub fn range(self, range: std::ops::Range<usize>) -> Factor<'a, R> {
         match self {
             Factor::Same(factor) => Factor::Same(factor),
             Factor::Each(factors) => Factor::Each(&factors[range]),
@@ -36,16 +35,7 @@ const CHUNK: usize = 64;
 pub fn cos_sin<R: Real>(projected: &[R], factor: Factor<'_, R>, scale: R, cos: &mut [R], sin: &mut [R]) {
     let n = projected.len();
     assert!(cos.len() == n && sin.len() == n, "one cosine and one sine for every projected value");
-    run(
-        projected,
-        factor,
-        None,
-        #[inline(always)]
-        move |range, c, s| {
-            scaled(scale, c, &mut cos[range.clone()]);
-            scaled(scale, s, &mut sin[range]);
-        },
-    );
+    run(projected, factor, None, Pairs { cos, sin, scale });
 }
 
 /// `out[j] = scale · cos(factorⱼ projected[j] + offsets[j])`.
@@ -55,13 +45,7 @@ pub fn cos_sin<R: Real>(projected: &[R], factor: Factor<'_, R>, scale: R, cos: &
 pub fn cos_offset<R: Real>(projected: &[R], factor: Factor<'_, R>, offsets: &[R], scale: R, out: &mut [R]) {
     let n = projected.len();
     assert!(offsets.len() == n && out.len() == n, "one offset and one cosine for every projected value");
-    run(
-        projected,
-        factor,
-        Some(offsets),
-        #[inline(always)]
-        move |range, cos, _| scaled(scale, cos, &mut out[range]),
-    );
+    run(projected, factor, Some(offsets), Cosines { out, scale });
 }
 
 /// `out[j] = scale · exp(i factorⱼ projected[j])`.
@@ -70,67 +54,108 @@ pub fn cos_offset<R: Real>(projected: &[R], factor: Factor<'_, R>, offsets: &[R]
 /// If the slices differ in length.
 pub fn cis<R: Real>(projected: &[R], factor: Factor<'_, R>, scale: R, out: &mut [R::Complex]) {
     assert!(out.len() == projected.len(), "one complex number for every projected value");
-    run(
-        projected,
-        factor,
-        None,
-        #[inline(always)]
-        move |range, cos, sin| {
-            for (to, (c, s)) in out[range].iter_mut().zip(cos.iter().zip(sin)) {
-                *to = R::Complex::from_parts(scale * *c, scale * *s);
-            }
-        },
-    );
+    run(projected, factor, None, Points { out, scale });
 }
 
-#[inline(always)]
-fn scaled<R: Real>(scale: R, from: &[R], to: &mut [R]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = scale * *from;
+/// Where cosines and sines go.
+trait Sink<R> {
+    /// Writes those of values `at..at + cos.len()`; `cos.len()` is [`CHUNK`] but for the last call.
+    fn write(&mut self, at: usize, cos: &[R], sin: &[R]);
+}
+
+struct Pairs<'a, R> {
+    cos: &'a mut [R],
+    sin: &'a mut [R],
+    scale: R,
+}
+
+impl<R: Real> Sink<R> for Pairs<'_, R> {
+    #[inline(always)]
+    fn write(&mut self, at: usize, cos: &[R], sin: &[R]) {
+        for (to, from) in self.cos[at..][..cos.len()].iter_mut().zip(cos) {
+            *to = self.scale * *from;
+        }
+        for (to, from) in self.sin[at..][..sin.len()].iter_mut().zip(sin) {
+            *to = self.scale * *from;
+        }
     }
 }
 
-/// Hands the cosines and sines of values `range` to `write`, a chunk after the other.
-fn run<R: Real>(
-    projected: &[R],
-    factor: Factor<'_, R>,
-    offsets: Option<&[R]>,
-    mut write: impl FnMut(Range<usize>, &[R], &[R]),
-) {
+struct Cosines<'a, R> {
+    out: &'a mut [R],
+    scale: R,
+}
+
+impl<R: Real> Sink<R> for Cosines<'_, R> {
+    #[inline(always)]
+    fn write(&mut self, at: usize, cos: &[R], _sin: &[R]) {
+        for (to, from) in self.out[at..][..cos.len()].iter_mut().zip(cos) {
+            *to = self.scale * *from;
+        }
+    }
+}
+
+struct Points<'a, R: Real> {
+    out: &'a mut [R::Complex],
+    scale: R,
+}
+
+impl<R: Real> Sink<R> for Points<'_, R> {
+    #[inline(always)]
+    fn write(&mut self, at: usize, cos: &[R], sin: &[R]) {
+        for (to, (c, s)) in self.out[at..][..cos.len()].iter_mut().zip(cos.iter().zip(sin)) {
+            *to = R::Complex::from_parts(self.scale * *c, self.scale * *s);
+        }
+    }
+}
+
+fn run<R: Real>(projected: &[R], factor: Factor<'_, R>, offsets: Option<&[R]>, sink: impl Sink<R>) {
+    struct Job<'a, R, S> {
+        projected: &'a [R],
+        factor: Factor<'a, R>,
+        offsets: Option<&'a [R]>,
+        sink: S,
+    }
+    impl<R: Real, S: Sink<R>> pulp::NullaryFnOnce for Job<'_, R, S> {
+        type Output = ();
+        #[inline(always)]
+        fn call(self) {
+            chunks(self.projected, self.factor, self.offsets, self.sink);
+        }
+    }
     if let Factor::Each(f) = factor {
         assert!(f.len() == projected.len(), "one factor for every projected value");
     }
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        move || {
-            let (mut phases, mut cos, mut sin) = ([R::ZERO; CHUNK], [R::ZERO; CHUNK], [R::ZERO; CHUNK]);
-            for at in (0..projected.len()).step_by(CHUNK) {
-                let range = at..(at + CHUNK).min(projected.len());
-                let len = range.len();
-                match factor {
-                    Factor::Same(factor) => {
-                        for (phase, value) in phases.iter_mut().zip(&projected[range.clone()]) {
-                            *phase = factor * *value;
-                        }
-                    }
-                    Factor::Each(factors) => {
-                        for ((phase, value), f) in
-                            phases.iter_mut().zip(&projected[range.clone()]).zip(&factors[range.clone()])
-                        {
-                            *phase = *f * *value;
-                        }
-                    }
+    pulp::Arch::new().dispatch(Job { projected, factor, offsets, sink });
+}
+
+#[inline(always)]
+fn chunks<R: Real>(projected: &[R], factor: Factor<'_, R>, offsets: Option<&[R]>, mut sink: impl Sink<R>) {
+    let (mut phases, mut cos, mut sin) = ([R::ZERO; CHUNK], [R::ZERO; CHUNK], [R::ZERO; CHUNK]);
+    for at in (0..projected.len()).step_by(CHUNK) {
+        let range = at..(at + CHUNK).min(projected.len());
+        let len = range.len();
+        match factor {
+            Factor::Same(factor) => {
+                for (phase, value) in phases.iter_mut().zip(&projected[range.clone()]) {
+                    *phase = factor * *value;
                 }
-                if let Some(offsets) = offsets {
-                    for (phase, offset) in phases.iter_mut().zip(&offsets[range.clone()]) {
-                        *phase += *offset;
-                    }
-                }
-                lanes(&phases, &mut cos, &mut sin);
-                write(range, &cos[..len], &sin[..len]);
             }
-        },
-    );
+            Factor::Each(factors) => {
+                for ((phase, value), f) in phases.iter_mut().zip(&projected[range.clone()]).zip(&factors[range.clone()])
+                {
+                    *phase = *f * *value;
+                }
+            }
+        }
+        if let Some(offsets) = offsets {
+            for (phase, offset) in phases.iter_mut().zip(&offsets[range]) {
+                *phase += *offset;
+            }
+        }
+        lanes(&phases, &mut cos, &mut sin);
+        sink.write(at, &cos[..len], &sin[..len]);
+    }
 }
 
 #[inline(always)]
@@ -315,18 +340,22 @@ mod tests {
         assert!(c[3].is_nan() && c[4].is_nan());
     }
 
+    fn check_portable<R: Real>() {
+        let x = phases::<R>(1e6);
+        let (c, s) = evaluate(&x);
+        let portable: Vec<_> = x.iter().map(|&x| R::sin_cos_reduced(x)).collect();
+        for i in 0..x.len() {
+            assert_eq!((s[i].to_f64().to_bits(), c[i].to_f64().to_bits()), {
+                let (s, c, _) = portable[i];
+                (s.to_f64().to_bits(), c.to_f64().to_bits())
+            });
+        }
+    }
+
     #[test]
     fn vector_and_portable_paths_agree_in_every_bit() {
-        fn check<R: Real>(x: &[R]) {
-            let (c, s) = evaluate(x);
-            let bits = |value: R| value.to_f64().to_bits();
-            for (&x, (&c, &s)) in x.iter().zip(c.iter().zip(&s)) {
-                let portable = R::sin_cos_reduced(x);
-                assert_eq!((bits(s), bits(c)), (bits(portable.0), bits(portable.1)));
-            }
-        }
-        check(&phases::<f32>(1e6));
-        check(&phases::<f64>(1e6));
+        check_portable::<f32>();
+        check_portable::<f64>();
     }
 
     #[test]
