@@ -110,7 +110,17 @@ macro_rules! values_of {
 /// The list of all scalar kernels.
 macro_rules! kernels {
     ($then:ident) => {
-        $then!(Gaussian, Laplacian, Matern, Exponential, Polynomial, Spherical, Optical, Compressive);
+        $then!(
+            Gaussian,
+            Laplacian,
+            Matern,
+            Exponential,
+            Polynomial,
+            Spherical,
+            Optical,
+            Compressive,
+            RationalQuadratic
+        );
     };
 }
 
@@ -128,6 +138,7 @@ mod outputs;
 mod polynomial;
 mod power_series;
 pub(crate) mod products;
+mod rational_quadratic;
 mod scaled;
 mod spherical;
 
@@ -146,6 +157,7 @@ pub use optical::Optical;
 pub use outputs::OutputMatrix;
 pub use polynomial::Polynomial;
 pub use power_series::PowerSeries;
+pub use rational_quadratic::RationalQuadratic;
 pub use scaled::Scaled;
 pub use spherical::Spherical;
 

@@ -3,7 +3,7 @@ use crate::error::{Error, Result, check_count, check_positive};
 use crate::feature::spec::Candidate;
 use crate::feature::{ComplexToReal, Describe, DynComplexMap, DynMap, Prediction};
 use crate::kernel::AnyKernel;
-use crate::kernel::{Gaussian, Kernel, Laplacian, Matern, Scaled, kernel_matrix};
+use crate::kernel::{Gaussian, Kernel, Laplacian, Matern, RationalQuadratic, Scaled, kernel_matrix};
 use crate::parameter::{Domain, description, words};
 use crate::preprocess::LengthScale;
 use crate::projection::{self, Given, HadamardChain, Orthogonal, Projection};
@@ -22,6 +22,8 @@ words! {
         Laplacian = "laplacian",
         /// Matérn kernel of smoothness ν.
         Matern = "matern",
+        /// `(1 + |x - y|²/2αℓ²)^(-α)`.
+        RationalQuadratic = "rational_quadratic",
     }
 }
 
@@ -108,6 +110,8 @@ description! {
         length_scale: LengthScale = LengthScale::Same(1.0), Domain::LENGTH_SCALE, Kernel;
         /// Smoothness of the Matern kernel.
         nu: f64 = 1.5, Domain::POSITIVE, Kernel, only for kernel = ["matern"];
+        /// Shape of the rational quadratic kernel.
+        alpha: f64 = 1.0, Domain::POSITIVE, Kernel, only for kernel = ["rational_quadratic"];
         /// Norm of the Laplacian kernel: 2 is the Euclidean one, 1 the sum of absolute values.
         norm: u8 = 2, Domain::Whole(1, 2), Kernel, only for kernel = ["laplacian"];
         /// How frequencies are drawn; `auto` takes the fastest one whose bias hides below the sampling error.
@@ -115,7 +119,7 @@ description! {
         /// Pairs of cosine and sine, a cosine with a random offset, or complex exponentials (complex output).
         form: Form = Form::CosSin, Domain::Word(Form::CHOICES), Draw;
     }
-    map "fourier" for ["gaussian", "laplacian", "matern"], "Fourier features":
+    map "fourier" for ["gaussian", "laplacian", "matern", "rational_quadratic"], "Fourier features":
         "Cosines and sines of projections on frequencies drawn from the kernel's spectrum.";
 }
 
@@ -170,13 +174,14 @@ impl FourierSpec {
             FourierKernel::Gaussian => Arc::new(Gaussian::new(scale)?),
             FourierKernel::Laplacian => Arc::new(Laplacian::new(scale, self.norm)?),
             FourierKernel::Matern => Arc::new(Matern::new(self.nu, scale)?),
+            FourierKernel::RationalQuadratic => Arc::new(RationalQuadratic::new(self.alpha, scale)?),
         })
     }
 
     /// Smoothness of the mixture of Gaussians whose radii are drawn; `None` for the Gaussian kernel.
     fn smoothness(&self) -> Option<f64> {
         match self.kernel {
-            FourierKernel::Gaussian => None,
+            FourierKernel::Gaussian | FourierKernel::RationalQuadratic => None,
             FourierKernel::Laplacian => (self.norm == 2).then_some(0.5),
             FourierKernel::Matern => Some(self.nu),
         }
@@ -187,6 +192,14 @@ impl FourierSpec {
         let mut frequencies = Frequencies::new(projection).with_length_scale(self.length_scale.clone())?;
         if let Some(nu) = self.smoothness() {
             frequencies = frequencies.with_radii(matern_radii(nu, Seed::new(self.seed).child(RADII), count)?)?;
+        }
+        if self.kernel == FourierKernel::RationalQuadratic {
+            // `√(χ²/2α)`, `χ²` with `2α` degrees of freedom.
+            let radius = |j| {
+                let mut draw = Stream::new(Seed::new(self.seed).child(RADII), Role::Radius, j as u64);
+                (draw.chi_square(2.0 * self.alpha) / (2.0 * self.alpha)).sqrt()
+            };
+            frequencies = frequencies.with_radii((0..count).map(radius).collect())?;
         }
         Ok(frequencies)
     }
@@ -304,6 +317,10 @@ impl Describe for FourierSpec {
                 let length_scale = k.length_scale().into();
                 FourierSpec { kernel: FourierKernel::Matern, nu: k.nu(), length_scale, ..spec }
             }
+            AnyKernel::RationalQuadratic(k) => {
+                let length_scale = k.length_scale().into();
+                FourierSpec { kernel: FourierKernel::RationalQuadratic, alpha: k.alpha(), length_scale, ..spec }
+            }
             AnyKernel::Laplacian(k) => {
                 let length_scale = k.length_scale().into();
                 FourierSpec { kernel: FourierKernel::Laplacian, norm: k.norm(), length_scale, ..spec }
@@ -375,7 +392,8 @@ impl Describe for FourierSpec {
     /// Hadamard chains behave like uniformly random orthogonal directions in the padded dimension, all of the same length
     /// ([`EqualLengths`]), times the radii of the kernel ([`MixedLengths`]).
     fn prediction(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Prediction> {
-        if self.directions(x.ncols())? != Directions::Sorf {
+        // Of chains with other radii than Matérn kernels have the figure to compare with is known.
+        if self.directions(x.ncols())? != Directions::Sorf || self.kernel == FourierKernel::RationalQuadratic {
             let (variance, closed_form) = self.known_variance(x, y)?;
             return Ok(Prediction { bias: None, variance, closed_form });
         }
