@@ -307,6 +307,15 @@ class ExactOperatorRidgeModel:
     verbose: int
     def __init__(self, kernel: OperatorKernel | None = None, *, alpha: float = 1.0, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
+class NearestMeanModel:
+    _parameters: ClassVar[tuple[Parameter, ...]]
+    features: FeatureTransformer | None
+    alpha: float
+    random_state: RandomState
+    n_jobs: int | None
+    verbose: int
+    def __init__(self, features: FeatureTransformer | None = None, *, alpha: float = 0.0, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
+
 @dataclass(frozen=True)
 class GaussianKernel:
     _parameters: ClassVar[tuple[Parameter, ...]]

@@ -64,3 +64,17 @@ class FeatureSVC(_signatures.SvmModel, FeatureModel, Linear, Deciding):
         more.
         """
         return self._of_reports(lambda report: (report["primal"] - report["dual"]) / max(abs(report["primal"]), 1e-300))
+
+
+class NearestMeanClassifier(_signatures.NearestMeanModel, FeatureModel, Deciding):
+    """Classification by the nearest mean of a class in the space of features: one pass, and no equations.
+
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> features = FourierFeatures(1024, length_scale="median", random_state=0)
+    >>> NearestMeanClassifier(features).fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.8
+    True
+    """
+
+    def _margin(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values[:, 1] - values[:, 0]

@@ -24,6 +24,7 @@ mod kernel_svm;
 pub mod kinds;
 mod linear;
 mod local_gp;
+mod nearest_mean;
 mod operator_exact;
 mod operator_ridge;
 mod request;
@@ -38,6 +39,7 @@ pub use gp_regression::{GpRegressor, GpRegressorModel};
 pub use kernel_svm::{KernelSvm, KernelSvmModel, PairReport};
 pub use kinds::{Answers, ModelEntry, Penalty, Task};
 pub use local_gp::{LocalGp, LocalGpModel};
+pub use nearest_mean::{NearestMean, NearestMeanModel, NearestMeanSpec};
 pub use operator_exact::{ExactOperatorRidge, ExactOperatorRidgeModel};
 pub use operator_ridge::{
     FoundOutputs, OperatorBasis, OperatorOutputs, OperatorRidge, OperatorRidgeClassifier, OperatorRidgeClassifierModel,
@@ -72,6 +74,7 @@ pub(crate) static KINDS: &[ModelEntry] = &[
     exact::REGRESSION,
     exact::CLASSIFICATION,
     operator_exact::ENTRY,
+    nearest_mean::ENTRY,
 ];
 
 /// A description of a model that can be fitted.
