@@ -41,6 +41,7 @@ mod input;
 mod libsvm;
 mod npy;
 mod npz;
+mod nrrd;
 mod numbers;
 pub(crate) mod parquet;
 mod schema;
@@ -61,7 +62,7 @@ use std::marker::PhantomData;
 /// All formats: recognition, messages and help are made from this list. The last one that knows the beginning of a file reads
 /// it; text comes first, as anything may be text.
 pub(crate) const FORMATS: &[&Format] =
-    &[&csv::FORMAT, &parquet::FORMAT, &npy::FORMAT, &npz::FORMAT, &idx::FORMAT, &libsvm::FORMAT];
+    &[&csv::FORMAT, &parquet::FORMAT, &npy::FORMAT, &npz::FORMAT, &idx::FORMAT, &libsvm::FORMAT, &nrrd::FORMAT];
 
 /// What there is to know about a file format.
 pub(crate) struct Format {
