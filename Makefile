@@ -2,7 +2,7 @@
 # make bench   ratios against references on this machine; PEERS=1 adds numpy and scikit-learn
 # make docs    the pages of the Rust interface and the guide (docs/_build/html/index.html), warnings as errors
 # make lint    formatting and clippy
-# make fuzz    every reader and the model loader with cargo-fuzz, SECONDS=600 each
+# make fuzz    every reader, the model loader, checkpoints and arguments with cargo-fuzz, SECONDS=600 each
 # make check-long   tests that take minutes: moved seed ladders, large sizes
 PYTHON ?= python3
 VENV := .venv

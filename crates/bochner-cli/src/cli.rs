@@ -105,6 +105,13 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Err
     Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut program))
 }
 
+/// Parses arguments, with the maps, kernels and parameters they name, and runs nothing: what fuzzing calls.
+#[doc(hidden)]
+pub fn try_arguments(arguments: impl IntoIterator<Item = OsString>) -> bool {
+    let Ok(Cli { global, command }) = parse(arguments) else { return false };
+    command.check(&Context { global: Global { quiet: true, ..global }, colour: false }).is_ok()
+}
+
 /// Runs the program and returns its exit code: 0 success, 1 failure, 2 wrong usage, 130 interrupted.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match parse(arguments) {

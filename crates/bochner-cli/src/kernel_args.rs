@@ -1,6 +1,7 @@
 //! What `compare` and `plan` share: a kernel named on the command line, and a prepared sample of a file's rows.
 
 use crate::cli::Context;
+use crate::commands::predict;
 use crate::source::{Columns, Text};
 use crate::{listed, values};
 use bochner::catalogue::{self, Parameter, Value};
@@ -166,6 +167,7 @@ impl SampleArgs {
     ) -> Outcome<(Sampled, Kernel)> {
         let args = &self.rows;
         let data = args.columns.open(&args.data, None, &args.target, &args.text, Largest::DOUBLE)?;
+        predict::tell_remarks(&data, context);
         sample::check_columns(&data)?;
         kernel.check_targets(&data)?;
         let preparation = kernel.preparation(args.preprocess.unwrap_or(otherwise))?;

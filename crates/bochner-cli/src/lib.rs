@@ -22,4 +22,4 @@ mod progress;
 mod source;
 mod values;
 
-pub use cli::run;
+pub use cli::{run, try_arguments};

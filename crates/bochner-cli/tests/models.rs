@@ -566,11 +566,11 @@ fn a_checkpoint_that_is_there_is_never_replaced_by_another_fit() {
     assert!(!folder.path("rings.bochner").exists());
     std::fs::remove_file(folder.path("state")).unwrap();
     // What runs that were killed have left goes with the checkpoint.
-    folder.write(".state.99.part", "");
-    folder.write(".state.99-3.part", "");
-    folder.write(".state.passes.99.part", "");
+    folder.write(".state.0123456789abcdef.part", "");
+    folder.write(".state.passes.0123456789abcdef.part", "bochner passes 1\n");
+    folder.write(".state.99.part", "of somebody else");
     folder.good(&fit);
-    assert_eq!(left_of(&folder, ".state"), Vec::<String>::new());
+    assert_eq!(left_of(&folder, ".state"), [".state.99.part"]);
     // A model is not a checkpoint either.
     std::fs::copy(folder.path("rings.bochner"), folder.path("state")).unwrap();
     let told = folder.bad(&[&fit[..], &["--resume"]].concat());

@@ -130,6 +130,14 @@ fn no_output_replaces_an_input_or_another_output() {
         (&[&fit[..], &["-o", &same, "--report", &link]].concat(), ["--report", "the data file"]),
         (&[&fit[..], &["-o", &same, "--report", &same]].concat(), ["--out", "--report"]),
         (&[&fit[..], &["-o", &same, "--checkpoint", &same]].concat(), ["--out", "--checkpoint"]),
+        (
+            &[&fit[..], &["-o", &at("x.passes"), "--checkpoint", &at("x")]].concat(),
+            ["--out", "the passes of --checkpoint"],
+        ),
+        (
+            &[&fit[..], &["-o", &same, "--report", &at("x.lock"), "--checkpoint", &at("x")]].concat(),
+            ["--report", "the lock"],
+        ),
         (&["predict", &model, &data, "-o", &data], ["--out", "the data file"]),
         (&["predict", &model, &link, "-o", &data], ["--out", "the data file"]),
         (&["transform", &data, "--drop", "y", "-o", &link], ["--out", "the data file"]),

@@ -1,25 +1,62 @@
 //! Downloads that continue where they stopped and are believed only when their checksum is right.
 
 use crate::known::{KnownFile, Verdict, check};
+use bochner::persist::put_in_place;
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::interrupt;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Duration;
+use ureq::http::header::{CONTENT_RANGE, LOCATION};
+use ureq::http::uri::{Authority, Scheme, Uri};
+
+/// Redirections that are followed.
+const REDIRECTIONS: usize = 10;
+
+/// An address that may be fetched, and whether it is on this machine: all others are encrypted. Names and passwords in it, which
+/// may be mistaken for a machine, are refused.
+fn checked(address: &str) -> Result<(Uri, bool), &'static str> {
+    let uri: Uri = address.parse().map_err(|_| "this is not an address")?;
+    let authority = uri.authority().map_or("", Authority::as_str);
+    if authority.contains('@') {
+        return Err("addresses with a name or a password before an @ are not fetched");
+    }
+    let local = matches!(uri.host(), Some("127.0.0.1" | "localhost" | "[::1]"));
+    match uri.scheme() {
+        Some(scheme) if *scheme == Scheme::HTTPS || *scheme == Scheme::HTTP && local => Ok((uri, local)),
+        _ => Err("only https:// addresses are fetched"),
+    }
+}
+
+/// Where a redirection leads, which must not be from elsewhere to this machine.
+fn redirected(from: &(Uri, bool), to: &str) -> Result<(Uri, bool), String> {
+    let whole = match (from.0.scheme_str().zip(from.0.authority()), to.strip_prefix('/')) {
+        (Some((scheme, _)), Some(rest)) if rest.starts_with('/') => format!("{scheme}:{to}"),
+        (Some((scheme, authority)), Some(_)) => format!("{scheme}://{authority}{to}"),
+        _ => to.to_owned(),
+    };
+    let told = |why: &str| format!("the server redirects to {whole}: {why}");
+    match checked(&whole) {
+        Ok((_, true)) if !from.1 => Err(told("this machine is not asked on behalf of another")),
+        Ok(found) => Ok(found),
+        Err(why) => Err(told(why)),
+    }
+}
 
 /// Downloads `known` from `url` to `target`; what an earlier attempt has left behind is continued.
 ///
 /// Bytes gather in a hidden neighbour of the target, which gets its name when size and checksum are right.
 pub fn fetch(url: &str, target: &Path, known: &KnownFile, mut seen: impl FnMut(u64)) -> Outcome {
     let told = |what: String| Failure::Failed(format!("{url}: {what}"));
-    let local = ["http://127.0.0.1:", "http://localhost:"].iter().any(|start| url.starts_with(start));
-    if !url.starts_with("https://") && !local {
-        return Err(told("only https:// addresses are fetched".into()));
-    }
+    let mut address = checked(url).map_err(|why| told(why.into()))?;
     let part = target.with_file_name(format!(".{}.download", known.name));
     let write_failed = |e: std::io::Error| Failure::Failed(format!("cannot write {}: {e}", part.display()));
-    let mut have = fs::metadata(&part).map(|m| m.len()).unwrap_or(0);
+    let mut have = match fs::symlink_metadata(&part) {
+        Ok(found) if found.is_file() => found.len(),
+        Ok(_) => return Err(write_failed(std::io::Error::other("it is there and not a file; remove it"))),
+        Err(_) => 0,
+    };
     if have > known.bytes {
         fs::remove_file(&part).map_err(write_failed)?;
         have = 0;
@@ -29,22 +66,30 @@ pub fn fetch(url: &str, target: &Path, known: &KnownFile, mut seen: impl FnMut(u
             .timeout_connect(Some(Duration::from_secs(30)))
             .timeout_recv_response(Some(Duration::from_secs(60)))
             .http_status_as_error(false)
+            .max_redirects(0)
             .user_agent(concat!("bochner/", env!("CARGO_PKG_VERSION")))
             .build()
             .into();
-        let mut request = agent.get(url);
-        if have > 0 {
-            request = request.header("Range", format!("bytes={have}-"));
-        }
-        let response = request.call().map_err(|e| match e {
-            ureq::Error::Io(e) => Failure::Failed(format!("{url} could not be reached: {e}")),
-            e => Failure::Failed(format!("{url} could not be reached: {e}")),
-        })?;
-        let continued = response
-            .headers()
-            .get("content-range")
-            .and_then(|v| v.to_str().ok())
-            .is_some_and(|range| range.starts_with(&format!("bytes {have}-")));
+        let mut redirections = 0;
+        let response = loop {
+            let mut request = agent.get(&address.0);
+            if have > 0 {
+                request = request.header("Range", format!("bytes={have}-"));
+            }
+            let response = request.call().map_err(|e| match e {
+                ureq::Error::Io(e) => Failure::Failed(format!("{url} could not be reached: {e}")),
+                e => Failure::Failed(format!("{url} could not be reached: {e}")),
+            })?;
+            let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+            let Some(to) = to.filter(|_| response.status().is_redirection()) else { break response };
+            redirections += 1;
+            if redirections > REDIRECTIONS {
+                return Err(told(format!("the server redirects more than {REDIRECTIONS} times")));
+            }
+            address = redirected(&address, to).map_err(told)?;
+        };
+        let range = response.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
+        let continued = range.is_some_and(|range| range.starts_with(&format!("bytes {have}-")));
         match response.status().as_u16() {
             206 if continued => {}
             200 => have = 0,
@@ -79,7 +124,7 @@ pub fn fetch(url: &str, target: &Path, known: &KnownFile, mut seen: impl FnMut(u
         }
     }
     match check(&part, known)? {
-        Verdict::Intact => fs::rename(&part, target).map_err(write_failed),
+        Verdict::Intact => put_in_place(&part, target).map_err(write_failed),
         _ => {
             fs::remove_file(&part).map_err(write_failed)?;
             Err(told("the checksum of the download is wrong; it was thrown away".into()))
@@ -105,6 +150,8 @@ mod tests {
         /// Sends the whole file, whatever is asked for.
         Deaf,
         Missing,
+        /// Names another address.
+        Redirect(&'static str),
     }
 
     /// Serves `contents` once per entry of `behaviors`; remembers the ranges that were asked for.
@@ -132,6 +179,12 @@ mod tests {
                 let total = contents.len();
                 let (head, body) = match behavior {
                     Behavior::Missing => ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(), Vec::new()),
+                    Behavior::Redirect(to) => (
+                        format!(
+                            "HTTP/1.1 302 Found\r\nLocation: {to}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+                        ),
+                        Vec::new(),
+                    ),
                     Behavior::Deaf => (format!("HTTP/1.1 200 OK\r\nContent-Length: {total}\r\n\r\n"), contents.clone()),
                     _ => {
                         let body = contents[start..].to_vec();
@@ -230,5 +283,62 @@ mod tests {
     fn only_encrypted_connections_leave_the_machine() {
         let error = fetch("http://example.com/file.bin", Path::new("x"), &known(b"x"), |_| {}).unwrap_err();
         assert!(error.to_string().contains("only https://"), "{error}");
+    }
+
+    #[test]
+    fn what_only_begins_like_a_local_address_is_not_one() {
+        for (address, why) in [
+            ("http://127.0.0.1:80@elsewhere.example/x", "before an @"),
+            ("http://localhost:pass@elsewhere.example/x", "before an @"),
+            ("https://user@elsewhere.example/x", "before an @"),
+            ("http://localhost.elsewhere.example/x", "only https://"),
+            ("http://127.0.0.1.elsewhere.example/x", "only https://"),
+            ("ftp://localhost/x", "only https://"),
+            ("file:///etc/passwd", "not an address"),
+            ("localhost", "only https://"),
+            ("http://", "not an address"),
+            ("", "not an address"),
+        ] {
+            let error = fetch(address, Path::new("x"), &known(b"x"), |_| {}).unwrap_err().to_string();
+            assert!(error.contains(why), "{address}: {error}");
+        }
+        for (address, local) in [
+            ("https://example.com/x", false),
+            ("http://127.0.0.1:8000/x", true),
+            ("http://localhost/x", true),
+            ("http://[::1]:80/x", true),
+            ("HTTPS://localhost/x", true),
+        ] {
+            assert_eq!(checked(address).map(|(_, local)| local), Ok(local), "{address}");
+        }
+    }
+
+    #[test]
+    fn redirections_are_judged_as_the_first_address_is() {
+        let (far, near) = (checked("https://example.com/a/b").unwrap(), checked("http://localhost:80/a").unwrap());
+        let to = |from, to| redirected(from, to).map(|(uri, _)| uri.to_string());
+        assert_eq!(to(&far, "/c").unwrap(), "https://example.com/c");
+        assert_eq!(to(&far, "//other.example/c").unwrap(), "https://other.example/c");
+        assert_eq!(to(&near, "/c").unwrap(), "http://localhost:80/c");
+        assert_eq!(to(&near, "https://example.com/c").unwrap(), "https://example.com/c");
+        for wrong in ["http://example.com/c", "http://localhost/c", "https://localhost/c", "https://a@b.example/c", "c"]
+        {
+            assert!(to(&far, wrong).unwrap_err().contains("redirects to"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_redirects_elsewhere_is_not_followed() {
+        let folder = folder("redirected");
+        let (target, all) = (folder.join("file.bin"), contents());
+        let (url, _) = serve(
+            all.clone(),
+            vec![Behavior::Redirect("http://example.com/x"), Behavior::Redirect("/y"), Behavior::Polite],
+        );
+        let error = fetch(&url, &target, &known(&all), |_| {}).unwrap_err().to_string();
+        assert!(error.contains("redirects to http://example.com/x: only https://"), "{error}");
+        fetch(&url, &target, &known(&all), |_| {}).unwrap();
+        assert!(fs::read(&target).unwrap() == all);
+        fs::remove_dir_all(folder).unwrap();
     }
 }

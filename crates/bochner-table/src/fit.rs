@@ -313,6 +313,8 @@ fn train<R: Element>(
     watch: &dyn Watch,
 ) -> Outcome<Trained> {
     let seed = Seed::new(request.seed);
+    let saved = request.checkpoint.as_ref();
+    let checkpoint = Checkpoint::open(saved)?;
     let scan = pipeline::scan(data, seed, request.memory.map_or(1 << 27, |memory| memory / 8), watch)?;
     scan.check_rows(data)?;
     let is_operator = family.needs == Needs::Operator;
@@ -352,9 +354,8 @@ fn train<R: Element>(
     let solver = request.solver_for(family, scan.rows);
     let direct = matches!(solver, RidgeSolverName::Auto | RidgeSolverName::Cholesky);
     let from_sums = kind.has_sums() && direct;
-    let saved = request.checkpoint.as_ref();
     let resume = saved.is_some_and(|saved| saved.resume);
-    let mut checkpoint = Checkpoint::new(saved, configuration(request, data, &scan));
+    let mut checkpoint = checkpoint.of(configuration(request, data, &scan));
     let resumed = if resume { checkpoint.load()? } else { None };
     let (choice, sums) = match resumed {
         Some(resumed) => resumed,
@@ -482,13 +483,11 @@ fn make_choice<R: Real>(
     choose::refine(kind, constraints, constraints.penalty.filter(|_| own_parameter), pipeline, &folds, choice)
 }
 
-/// What must not change between a checkpoint and its resumption: the request, and the rows as far as sums can tell.
+/// What must not change between a checkpoint and its resumption: the request, and every number of every row.
 fn configuration(request: &Request, data: &Data, scan: &Scan) -> String {
-    let (n, columns) = (scan.rows, scan.columns.mean().len());
-    let variances: Vec<f64> = (0..columns).map(|j| scan.columns.variance(j)).collect();
     let facts = json!({
-        "program": env!("CARGO_PKG_VERSION"), "request": request, "schema": data.schema(), "rows": n,
-        "means": scan.columns.mean(), "variances": variances, "targets": scan.targets.mean(),
+        "program": env!("CARGO_PKG_VERSION"), "request": request, "schema": data.schema(), "rows": scan.rows,
+        "digest": data.digest(),
     });
     hash(facts.to_string().as_bytes())
 }

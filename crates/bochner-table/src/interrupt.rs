@@ -6,24 +6,15 @@
 //! ```
 
 use crate::failure::{Failure, Outcome};
-use std::path::{Path, PathBuf};
+pub use bochner::persist::remove_unfinished;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// Files that would be left behind if the program ended this instant.
-static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Asks long work to stop; whether it had been asked before.
 pub fn request() -> bool {
     INTERRUPTED.swap(true, Ordering::SeqCst)
-}
-
-/// Removes the files that the program would leave behind if it ended now.
-pub fn remove_unfinished() {
-    for file in UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-        let _ = std::fs::remove_file(file);
-    }
 }
 
 /// Whether the user asked to stop.
@@ -39,12 +30,4 @@ pub fn check() -> Outcome {
 /// Runs `job`; factorisations and products in it, which may take minutes and have nobody to ask, stop too.
 pub fn stoppable<T>(job: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     bochner::Context::default().with_stop(INTERRUPTED.clone()).run(|| Ok(job()))?
-}
-
-pub(crate) fn remember(file: &Path) {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(file.to_owned());
-}
-
-pub(crate) fn forget(file: &Path) {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).retain(|f| f != file);
 }

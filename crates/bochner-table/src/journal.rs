@@ -1,16 +1,27 @@
 //! The way of an iterative solver. Its passes are recorded one by one in a file that only grows; its states, of which the
 //! last is enough, replace the file. What a run that was killed has recorded need not be computed again.
 
+use crate::checkpoint::{beside, check_ours};
 use crate::output::{self, write_whole};
 use crate::pipeline::stopped;
 use bochner::context::Journal;
 use bochner::{Error, Result};
 use ndarray::{Array2, ArrayView2};
 use sha2::{Digest, Sha256};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// How the name of a journal ends, behind that of its checkpoint.
+pub(crate) const ENDING: &str = ".passes";
+/// How the file begins.
+const MARK: &[u8] = b"bochner passes 1\n";
+
+/// Whether a file begins like a journal.
+pub(crate) fn begins(head: &[u8]) -> bool {
+    head.starts_with(MARK)
+}
 
 /// Where a journal is, and what it belongs to.
 #[derive(Debug, Clone)]
@@ -25,31 +36,37 @@ pub(crate) struct Place {
 impl Place {
     /// Beside a checkpoint.
     pub(crate) fn beside(checkpoint: &Path, configuration: &str, resume: bool, every: Duration) -> Self {
-        let mut path = checkpoint.as_os_str().to_owned();
-        path.push(".passes");
-        Place { path: path.into(), configuration: configuration.to_owned(), resume, every }
+        Place { path: beside(checkpoint, ENDING), configuration: configuration.to_owned(), resume, every }
+    }
+
+    /// What the file begins with.
+    fn start(&self) -> Vec<u8> {
+        [MARK, self.configuration.as_bytes()].concat()
     }
 
     /// Removes the file of a fit that has ended.
     pub(crate) fn remove(&self) {
-        output::remove_parts(&self.path);
-        let _ = std::fs::remove_file(&self.path);
+        output::remove_parts(&self.path, begins);
+        if check_ours(&self.path, begins).is_ok() {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 
     /// Opens the journal of an earlier run, if it was asked for, is there and belongs to the same request; or a new one.
     pub(crate) fn open(&self) -> Result<Passes> {
+        check_ours(&self.path, begins).map_err(stopped)?;
+        let (start, open) = (self.start(), || File::options().read(true).write(true).open(&self.path));
         if self.resume
-            && let Ok(mut file) = OpenOptions::new().read(true).write(true).open(&self.path)
+            && let Ok(mut file) = open()
         {
-            let mut found = vec![0; self.configuration.len()];
-            if file.read_exact(&mut found).is_ok() && found == self.configuration.as_bytes() {
+            let mut found = vec![0; start.len()];
+            if file.read_exact(&mut found).is_ok() && found == start {
                 let (at, len) = (found.len() as u64, file.metadata()?.len());
                 return Ok(self.passes(file, at, len));
             }
         }
-        let mut file = File::create(&self.path)?;
-        file.write_all(self.configuration.as_bytes())?;
-        Ok(self.passes(file, self.configuration.len() as u64, 0))
+        write_whole(&self.path, &start).map_err(stopped)?;
+        Ok(self.passes(open()?, start.len() as u64, 0))
     }
 
     fn passes(&self, file: File, at: u64, len: u64) -> Passes {
@@ -138,7 +155,7 @@ impl Journal for Passes {
 
     fn keep(&mut self, state: ArrayView2<'_, f64>) -> Result<()> {
         if self.kept.elapsed() >= self.place.every {
-            let bytes = [self.place.configuration.as_bytes(), &written(state)].concat();
+            let bytes = [self.place.start(), written(state)].concat();
             write_whole(&self.place.path, &bytes).map_err(stopped)?;
             self.kept = Instant::now();
         }
@@ -169,7 +186,14 @@ mod tests {
         };
         assert_eq!(recalled(&whole, "abc"), [first.clone(), second.clone()]);
         assert!(recalled(&whole, "abd").is_empty(), "another request");
-        for cut in 0..whole.len() {
+        // Without its mark it is not ours, and stays as it is.
+        for other in [&whole[..MARK.len() - 1], b"Bochner passes 1\nabc", b""] {
+            std::fs::write(&file, other).unwrap();
+            assert!(place("abc").open().is_err());
+            place("abc").remove();
+            assert_eq!(std::fs::read(&file).unwrap(), other);
+        }
+        for cut in MARK.len()..whole.len() {
             let found = recalled(&whole[..cut], "abc");
             assert!(found.len() < 2 && found.iter().all(|f| *f == first), "cut at {cut}");
             let mut damaged = whole.clone();

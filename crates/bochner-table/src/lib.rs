@@ -54,6 +54,12 @@ pub mod write;
 
 pub use fit::fit;
 
+/// Reads a file as the checkpoint of a fit, and another as its passes, with what they belong to: what fuzzing calls.
+#[doc(hidden)]
+pub fn try_checkpoint(path: &std::path::Path, configuration: &str) -> (bool, usize) {
+    checkpoint::try_files(path, configuration)
+}
+
 /// Reads the bytes of a model file as `predict` does, and predicts a row of zeros: what fuzzing calls.
 ///
 /// # Errors

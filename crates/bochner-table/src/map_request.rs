@@ -169,6 +169,17 @@ impl MapRequest {
         Ok(settings)
     }
 
+    /// Refuses what no map can be made of, before any row is read.
+    ///
+    /// # Errors
+    /// Maps, kernels and parameters that are not there, and values that they cannot have.
+    pub fn check(&self, seed: u64) -> Outcome {
+        match self.operator_kernel() {
+            Some(_) => self.check_operator(),
+            None => self.describe(seed).map(drop),
+        }
+    }
+
     /// The description as far as it was given; the number of features is for the caller.
     pub(crate) fn describe(&self, seed: u64) -> Outcome<Described> {
         let mut spec = self.kind()?.with("seed", seed.into())?;

@@ -7,24 +7,19 @@
 //! ```
 
 use crate::failure::{Failure, Outcome};
+use crate::output::{HEAD, first_bytes};
 use crate::pipeline::Pipeline;
 use bochner::catalogue::{ModelEntry, Task};
 use bochner::{Error, Model, Result};
 use ndarray::{Array2, ArrayView2};
-use std::io::Read;
 use std::path::Path;
-
-/// Bytes by which a file of this program is told from others.
-const HEAD: u64 = 64;
 
 /// The first bytes of a file.
 ///
 /// # Errors
 /// What the operating system says.
 pub fn head(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(HEAD).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    first_bytes(path, HEAD)
 }
 
 /// Whether a file begins like one that bochner writes; a damaged one does so too.

@@ -9,121 +9,49 @@
 //! ```
 
 use crate::failure::{Failure, Outcome};
-use crate::interrupt;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use bochner::persist::{WholeFile, behind_links, folder_of, remove_temporary, temporaries, temporary_file};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::Path;
 
-fn cannot_write(path: &Path, why: impl std::fmt::Display) -> Failure {
+pub(crate) fn cannot_write(path: &Path, why: impl std::fmt::Display) -> Failure {
     Failure::Failed(format!("cannot write {}: {why}", path.display()))
 }
 
-/// A file that appears under its name only when [`finish`](Self::finish) succeeds.
-#[derive(Debug)]
-pub(crate) struct WholeFile {
-    writer: Option<BufWriter<File>>,
-    target: PathBuf,
-    /// `None` when the target is a device or a pipe, which cannot be replaced and is written directly.
-    temporary: Option<PathBuf>,
-}
-
-impl WholeFile {
-    pub(crate) fn create(path: &Path) -> Outcome<Self> {
-        // Through a symbolic link the file behind it is replaced, not the link.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if let Ok(meta) = fs::metadata(&target) {
-            if meta.is_dir() {
-                return Err(cannot_write(path, "it is a folder"));
-            }
-            if !meta.is_file() {
-                let file = File::options().write(true).open(&target).map_err(|e| cannot_write(path, e))?;
-                return Ok(WholeFile { writer: Some(BufWriter::new(file)), target, temporary: None });
-            }
-        }
-        let name = target.file_name().ok_or_else(|| cannot_write(path, "it has no file name"))?;
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".{}.part", std::process::id()));
-        let temporary = target.with_file_name(hidden);
-        interrupt::remember(&temporary);
-        let file = File::create(&temporary).map_err(|e| {
-            interrupt::forget(&temporary);
-            cannot_write(path, why_not(&folder_of(path), &e))
-        })?;
-        Ok(WholeFile { writer: Some(BufWriter::with_capacity(1 << 16, file)), target, temporary: Some(temporary) })
-    }
-
-    /// Writes over the first bytes of the file; devices and pipes cannot go back.
-    pub(crate) fn rewrite_start(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let writer = self.writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        writer.seek(SeekFrom::Start(0))?;
-        writer.write_all(bytes)?;
-        writer.seek(SeekFrom::End(0))?;
-        Ok(())
-    }
-
-    /// Flushes, syncs and gives the file its name.
-    pub(crate) fn finish(mut self) -> Outcome {
-        let fail = |e: io::Error| cannot_write(&self.target, e);
-        let Some(writer) = self.writer.take() else { return Ok(()) };
-        let file = writer.into_inner().map_err(|e| fail(e.into_error()))?;
-        if let Some(temporary) = &self.temporary {
-            file.sync_all().map_err(fail)?;
-            drop(file);
-            fs::rename(temporary, &self.target).map_err(fail)?;
-            interrupt::forget(temporary);
-            self.temporary = None;
-        }
-        Ok(())
-    }
-}
-
-impl Write for WholeFile {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.writer.as_mut().ok_or(io::ErrorKind::NotConnected)?.write(buffer)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.writer.as_mut().ok_or(io::ErrorKind::NotConnected)?.flush()
-    }
-}
-
-impl Drop for WholeFile {
-    fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
-            drop(self.writer.take());
-            let _ = fs::remove_file(temporary);
-            interrupt::forget(temporary);
-        }
-    }
+/// Begins a file that appears under its name only when it is finished.
+pub(crate) fn begin(path: &Path) -> Outcome<WholeFile> {
+    WholeFile::create(path).map_err(|e| match e.kind() {
+        io::ErrorKind::IsADirectory | io::ErrorKind::InvalidInput => cannot_write(path, e),
+        _ => cannot_write(path, why_not(folder_of(path), &e)),
+    })
 }
 
 /// Writes a whole file.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Outcome {
-    let mut file = WholeFile::create(path)?;
-    file.write_all(bytes).map_err(|e| cannot_write(path, e))?;
-    file.finish()
+    let mut file = begin(path)?;
+    file.write_all(bytes).and_then(|()| file.finish()).map_err(|e| cannot_write(path, e))
 }
 
-/// Removes what runs that were killed have left of a file: `.NAME.123.part` of [`WholeFile`], `.NAME.123-4.part` of the core.
-pub(crate) fn remove_parts(path: &Path) {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (Some(name), Ok(entries)) = (target.file_name(), fs::read_dir(folder_of(&target))) else { return };
-    let start = format!(".{}.", name.to_string_lossy());
-    for entry in entries.flatten() {
-        let found = entry.file_name();
-        let found = found.to_string_lossy();
-        let number = found.strip_prefix(&start).and_then(|rest| rest.strip_suffix(".part"));
-        if number.is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit() || b == b'-')) {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
+/// The first bytes of a file, at most so many.
+///
+/// # Errors
+/// What the operating system says.
+pub(crate) fn first_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
-/// The folder a file is in.
-fn folder_of(path: &Path) -> PathBuf {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+/// Removes what runs that were killed have left of a file, of which nobody else writes another version now: temporary files
+/// that begin as the file does, or have not begun.
+pub(crate) fn remove_parts(path: &Path, begins: fn(&[u8]) -> bool) {
+    let is_ours =
+        |part: &&std::path::PathBuf| first_bytes(part, HEAD).is_ok_and(|head| head.is_empty() || begins(&head));
+    temporaries(path).iter().filter(is_ours).for_each(|part| remove_temporary(part));
 }
+
+/// Bytes by which files of this program are told from others.
+pub(crate) const HEAD: u64 = 64;
 
 /// Why no file could be made in a folder.
 fn why_not(folder: &Path, error: &io::Error) -> String {
@@ -139,18 +67,14 @@ pub fn check_file(path: &Path) -> Outcome {
     match fs::metadata(path) {
         // Who reads a pipe would take the end of a trial for the end of the file.
         Ok(meta) if !meta.is_dir() && !meta.is_file() => Ok(()),
-        _ => WholeFile::create(path).map(drop),
+        _ => begin(path).map(drop),
     }
 }
 
 /// Refuses, before any work is done, a folder that could not be made or filled after it; makes nothing.
 pub fn check_folder(path: &Path) -> Outcome {
     let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
-    let trial = there.join(format!(".bochner.{}.part", std::process::id()));
-    interrupt::remember(&trial);
-    let made = File::create(&trial).map(|_| ());
-    let _ = fs::remove_file(&trial);
-    interrupt::forget(&trial);
+    let made = temporary_file(there, "bochner".as_ref()).map(|(_, trial)| remove_temporary(&trial));
     made.map_err(|e| Failure::Failed(format!("cannot write to the folder {}: {}", path.display(), why_not(there, &e))))
 }
 
@@ -174,35 +98,25 @@ pub fn check_apart(outputs: &[Named<'_>], inputs: &[Named<'_>]) -> Outcome {
 
 /// Whether two names are those of one file, which need not be there yet. Devices and pipes are not replaced.
 fn is_same(one: &Path, other: &Path) -> bool {
-    let place = |path: &Path| match (fs::canonicalize(path), path.file_name()) {
-        (Ok(place), _) => Some(place),
-        // A link to a file that is not there yet, or no link.
-        (Err(_), Some(name)) => {
-            let path = fs::read_link(path).map_or_else(|_| path.to_owned(), |to| folder_of(path).join(to));
-            let folder = fs::canonicalize(folder_of(&path)).ok()?;
-            Some(folder.join(path.file_name().unwrap_or(name)))
-        }
-        (Err(_), None) => None,
-    };
     if [one, other].contains(&Path::new("-")) {
         return false;
     }
     match (fs::metadata(one), fs::metadata(other)) {
         (Ok(a), _) | (_, Ok(a)) if !a.is_file() => false,
         (Ok(a), Ok(b)) if same_inode(&a, &b) => true,
-        _ => place(one).is_some_and(|one| Some(one) == place(other)),
+        _ => behind_links(one) == behind_links(other),
     }
 }
 
 /// Whether two files are one under two names.
 #[cfg(unix)]
-fn same_inode(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+pub(crate) fn same_inode(one: &fs::Metadata, other: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 #[cfg(not(unix))]
-fn same_inode(_: &fs::Metadata, _: &fs::Metadata) -> bool {
+pub(crate) fn same_inode(_: &fs::Metadata, _: &fs::Metadata) -> bool {
     false
 }
 
@@ -214,6 +128,7 @@ pub fn create_folder(path: &Path) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("bochner-output-{name}-{}", std::process::id()));
@@ -222,46 +137,31 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_file_leaves_the_old_one_untouched() {
-        let folder = folder("unfinished");
-        let path = folder.join("result.txt");
-        write_whole(&path, b"old").unwrap();
-        let mut file = WholeFile::create(&path).unwrap();
-        file.write_all(b"new but never finished").unwrap();
-        file.flush().unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"old");
-        drop(file);
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "the temporary file is gone");
-        fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
     fn what_killed_runs_have_left_of_a_file_is_removed_and_nothing_else() {
         let folder = folder("parts");
-        let others =
-            ["state", ".state.passes.12.part", ".state.x.part", ".state.12.parts", "state.12.part", ".other.1.part"];
-        for name in others.into_iter().chain([".state.12.part", ".state.7-31.part"]) {
-            fs::write(folder.join(name), "x").unwrap();
-        }
-        remove_parts(&folder.join("state"));
+        let digits = "0123456789abcdef";
+        let ours = [format!(".state.{digits}.part"), format!(".state.{}.part", digits.replace('0', "f"))];
+        fs::write(folder.join(&ours[0]), "mark and more").unwrap();
+        fs::write(folder.join(&ours[1]), "").unwrap();
+        let others = [
+            "state".to_owned(),
+            ".state.12.part".to_owned(),
+            ".state.another-16-digit.part".to_owned(),
+            format!(".state.{digits}.parts"),
+            format!("state.{digits}.part"),
+            format!(".state.passes.{digits}.part"),
+            // Somebody else's, under a name that could be ours.
+            format!(".state.{}.part", digits.replace('0', "e")),
+        ];
+        others.iter().for_each(|name| fs::write(folder.join(name), "x").unwrap());
+        remove_parts(&folder.join("state"), |head| head.starts_with(b"mark"));
         let mut left: Vec<String> =
             fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         left.sort();
         let mut expected = others.to_vec();
         expected.sort_unstable();
         assert_eq!(left, expected);
-        remove_parts(&folder.join("not there/state"));
-        fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
-    fn a_finished_file_replaces_the_old_one() {
-        let folder = folder("finished");
-        let path = folder.join("result.txt");
-        write_whole(&path, b"old").unwrap();
-        write_whole(&path, b"new").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"new");
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        remove_parts(&folder.join("not there/state"), |_| true);
         fs::remove_dir_all(folder).unwrap();
     }
 

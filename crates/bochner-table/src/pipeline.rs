@@ -269,7 +269,7 @@ pub const SAMPLE_ROWS: usize = 20_000;
 /// Reads all rows once.
 pub(crate) fn scan(data: &Data, seed: Seed, sample_bytes: u64, watch: &dyn Watch) -> Outcome<Scan> {
     let progress = watch.reading(data.input(), "looking at the rows")?;
-    let mut source = data.rows::<f64>();
+    let mut source = data.same_rows();
     let (d, t) = (source.input_dim(), source.target_dim());
     let most = ((sample_bytes / (8 * (d + t) as u64)) as usize).clamp(100, SAMPLE_ROWS);
     let mut scan = Scan {
@@ -495,7 +495,7 @@ impl<R: Real> RowSource<R> for Prepared<'_> {
 
     fn for_each_block(&mut self, visit: &mut dyn FnMut(RowBlock<'_, R>) -> Result<()>) -> Result<()> {
         let (mut number, mut passed, mut left_out) = (0, 0, self.left_out);
-        self.data.rows::<f64>().for_each_block(&mut |block| {
+        self.data.same_rows().for_each_block(&mut |block| {
             let mut kept = Vec::with_capacity(block.rows.nrows());
             for i in 0..block.rows.nrows() {
                 if left_out.first() == Some(&(number + i)) {

@@ -115,7 +115,7 @@ impl Transform {
         let mut sheet = Sheet::create(out, Layout { words: None, numbers: names, single: R::NAME == f32::NAME })?;
         let progress = watch.reading(data.input(), "transforming")?;
         let mut features = Array2::from_elem((PIECE, map.output_dim()), R::ZERO);
-        data.rows::<f64>().for_each_block(&mut |block| {
+        data.same_rows().for_each_block(&mut |block| {
             for start in (0..block.rows.nrows()).step_by(PIECE) {
                 let range = start..(start + PIECE).min(block.rows.nrows());
                 let mut rows = block.rows.slice(s![range.clone(), ..]).to_owned();

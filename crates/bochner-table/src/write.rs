@@ -11,10 +11,11 @@
 pub(crate) mod parquet;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, WholeFile};
+use crate::output;
 use crate::read::{FORMATS, alternatives};
+use bochner::persist::WholeFile;
 use ndarray::{ArrayView2, s};
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, Seek, Stdout, Write};
 use std::path::Path;
 
 /// A column of words and columns of numbers, row by row.
@@ -201,7 +202,7 @@ impl Sheet {
         let path = named(path);
         let writer = begin(path)?(&layout)?;
         let name = path.map_or("standard output".to_owned(), |p| p.display().to_string());
-        let file = path.map(WholeFile::create).transpose()?;
+        let file = path.map(output::begin).transpose()?;
         let standard = BufWriter::with_capacity(1 << 16, io::stdout());
         let buffer = writer.start(&layout, 0);
         let mut sheet = Sheet { file, standard, writer, layout, rows: 0, buffer, name };
@@ -257,9 +258,10 @@ impl Sheet {
         let Some(mut file) = self.file else { return Ok(()) };
         let start = self.writer.start(&self.layout, self.rows);
         if start != self.writer.start(&self.layout, 0) {
-            file.rewrite_start(&start).map_err(|e| told(&self.name, e))?;
+            // Devices and pipes cannot go back.
+            file.rewind().and_then(|()| file.write_all(&start)).map_err(|e| told(&self.name, e))?;
         }
-        file.finish()
+        file.finish().map_err(|e| told(&self.name, e))
     }
 }
 

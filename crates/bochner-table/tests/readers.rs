@@ -113,6 +113,32 @@ fn libsvm_files_count_from_one_or_from_zero() {
 }
 
 #[test]
+fn an_index_0_in_a_later_line_is_told_with_its_line() {
+    let open = |text: &str| {
+        let input = Input::from_bytes("t.libsvm", text.as_bytes().to_vec());
+        Data::open(input, None, &Selection::default(), &Options::default()).unwrap()
+    };
+    let from_one = open("1 1:2 2:3\n0 1:4\n");
+    assert_eq!((from_one.remark(), from_one.schema().input_names()), (None, vec!["1".to_owned(), "2".to_owned()]));
+    let from_zero = open("1 1:2 2:3\n# comment\n0 0:4\n");
+    assert_eq!(from_zero.remark(), Some("t.libsvm: line 3 has an index 0: columns are counted from 0"));
+    assert_eq!(all::<f64>(&from_zero).unwrap().0, [[0.0, 2.0, 3.0], [4.0, 0.0, 0.0]]);
+    // New rows of a model that counts from 1.
+    let new = |text: &str, schema: &Schema| {
+        let input = Input::from_bytes("new.libsvm", text.as_bytes().to_vec());
+        Data::open_with(input, None, schema, false, &Options::default())
+    };
+    let refused = new("1 2:3\n0 0:4\n", from_one.schema()).unwrap_err().to_string();
+    assert_eq!(refused, "new.libsvm: line 2: there is an index 0, which the model does not know: it counts from 1");
+    assert_eq!(new("1 2:3\n", from_one.schema()).unwrap().remark(), None);
+    // A model whose columns have names: indices are places, and where they begin has to be said.
+    let table = Input::from_bytes("t.csv", b"a,b\n1,2\n3,4\n".to_vec());
+    let table = Data::open(table, None, &Selection::default(), &Options::default()).unwrap();
+    let told = "new.libsvm: columns are found by their places: the index 1 is a";
+    assert_eq!(new("1 2:3\n", table.schema()).unwrap().remark(), Some(told));
+}
+
+#[test]
 fn a_table_with_quotes_words_and_gaps_is_read_as_pandas_wrote_it() {
     for name in ["table.csv", "table.tsv.gz"] {
         let input = Input::open(&golden(name)).unwrap();

@@ -22,7 +22,7 @@ pub use crate::interrupt::Progress;
 
 use crate::error::{Error, Result};
 use crate::interrupt::{self, Flag, Meter};
-use crate::rows::{RowBlock, RowSource, count_classes};
+use crate::rows::{Counted, RowBlock, RowSource, count_classes};
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
 use std::sync::Arc;
@@ -171,7 +171,7 @@ impl<'a> Context<'a> {
         source: &mut dyn RowSource<R>,
         job: impl FnOnce(&mut dyn RowSource<R>, &mut Self) -> Result<T>,
     ) -> Result<T> {
-        interrupt::run(&self.flag(), || job(&mut Watched(source), self))
+        interrupt::run(&self.flag(), || job(&mut Watched(Counted::new(source)), self))
     }
 
     /// The number of classes, where it is known, or from a pass over the labels.
@@ -189,7 +189,7 @@ impl<'a> Context<'a> {
 }
 
 /// A source whose rows are counted, and whose blocks end where the job is to stop.
-struct Watched<'a, R>(&'a mut dyn RowSource<R>);
+struct Watched<'a, R>(Counted<'a, R>);
 
 impl<R: Real> RowSource<R> for Watched<'_, R> {
     fn input_dim(&self) -> usize {

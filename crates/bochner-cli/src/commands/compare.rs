@@ -47,7 +47,7 @@ pub(crate) struct Args {
     format: FormatArgs,
     // With headings of their own, which what follows them would get too.
     #[command(flatten)]
-    sample: SampleArgs,
+    pub(crate) sample: SampleArgs,
 }
 
 impl Args {

@@ -1,4 +1,5 @@
 use crate::cli::Context;
+use crate::commands::predict;
 use crate::fit_report;
 use crate::listed;
 use crate::map_args::MapArgs;
@@ -109,6 +110,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let request = args.request(context.global.seed);
     let largest = request.largest()?;
     let data = args.columns.open(&args.data, args.labels.as_deref(), &args.target, &args.text, largest)?;
+    predict::tell_remarks(&data, context);
     let fitted = fit::fit_data(&request, &data, context)?;
     let bytes = fitted.model.model.to_bytes()?;
     output::write_whole(&out, &bytes)?;
@@ -145,6 +147,7 @@ fn default_name(data: &Path) -> PathBuf {
 impl Args {
     /// Refuses, before any work is done, files that could not be written after it or would replace others.
     fn check_outputs(&self, out: &Path) -> Outcome {
+        let beside = self.checkpoint.as_deref().map(Checkpoint::files);
         let outputs = [
             ("--out", Some(out)),
             ("--checkpoint", self.checkpoint.as_deref()),
@@ -152,11 +155,19 @@ impl Args {
             ("--plot", self.plot.as_deref()),
         ];
         let inputs = [("the data file", Some(self.data.as_path())), ("the labels of", self.labels.as_deref())];
-        output_args::check_apart(&outputs, &inputs)?;
+        let beside = beside.iter().flatten().map(|(what, path)| (*what, Some(path.as_path())));
+        output_args::check_apart(&outputs.iter().copied().chain(beside).collect::<Vec<_>>(), &inputs)?;
         self.plot.as_deref().map_or(Ok(()), output_args::check_plot)?;
         let files = outputs.iter().filter(|(option, _)| *option != "--plot").filter_map(|(_, path)| *path);
         files.into_iter().try_for_each(output::check_file)?;
         self.checkpoint.as_deref().filter(|_| !self.resume).map_or(Ok(()), Checkpoint::check_new)
+    }
+
+    /// Refuses a request that makes no sense, whatever the data.
+    pub(crate) fn check_request(&self, seed: u64) -> Outcome {
+        let request = self.request(seed);
+        request.largest()?;
+        request.map.check(seed)
     }
 
     fn request(&self, seed: u64) -> Request {

@@ -22,6 +22,19 @@ macro_rules! commands {
     };
 }
 
+impl Command {
+    /// Refuses names of maps, kernels and parameters that make no sense, before any file is opened.
+    pub(crate) fn check(&self, context: &Context) -> Outcome {
+        match self {
+            Command::Fit(args) => args.check_request(context.global.seed),
+            Command::Transform(args) => args.map.request().check(context.global.seed),
+            Command::Plan(args) => args.sample.kernel(context).map(drop),
+            Command::Compare(args) => args.sample.kernel(context).map(drop),
+            _ => Ok(()),
+        }
+    }
+}
+
 commands! {
     Fit => fit,
     Predict => predict,

@@ -61,7 +61,7 @@ pub(crate) struct Args {
     format: FormatArgs,
     // With headings of their own, which what follows them would get too.
     #[command(flatten)]
-    sample: SampleArgs,
+    pub(crate) sample: SampleArgs,
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {

@@ -67,8 +67,12 @@ pub(crate) struct WordsArgs {
     pub(crate) unknown_words: Unknown,
 }
 
-/// Says how many words a model did not know, if they were let pass.
-pub(crate) fn tell_unknown_words(data: &Data, context: &Context) {
+/// Says how a file was understood where it could have been otherwise, and how many words a model did not know, if they were
+/// let pass.
+pub(crate) fn tell_remarks(data: &Data, context: &Context) {
+    if let (Some(remark), false) = (data.remark(), context.global.quiet) {
+        eprintln!("bochner: {remark}");
+    }
     if let (Some((cells, first)), false) = (data.unknown_words(), context.global.quiet) {
         let others = match cells - 1 {
             0 => String::new(),
@@ -96,7 +100,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         scored: args.score,
     };
     let Predicted { rows, compared } = predict::predict(&model, &data, purpose, context)?;
-    tell_unknown_words(&data, context);
+    tell_remarks(&data, context);
     if let (Some(path), false) = (&args.out, context.global.quiet || args.json) {
         context.print(&format!("Wrote {} predictions to {}\n", words::count(rows), path.display()))?;
     }

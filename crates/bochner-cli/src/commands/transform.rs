@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long)]
     double: bool,
     #[command(flatten)]
-    map: MapArgs,
+    pub(crate) map: MapArgs,
     #[command(flatten)]
     columns: Columns,
     #[command(flatten)]
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         true => transform.write::<f64>(&data, out, context)?,
         false => transform.write::<f32>(&data, out, context)?,
     };
-    predict::tell_unknown_words(&data, context);
+    predict::tell_remarks(&data, context);
     if let (Some(path), false) = (&args.out, context.global.quiet) {
         let (rows, columns) = (words::count(rows), words::count(columns));
         let map = transform.spec.in_words();

@@ -2,7 +2,7 @@
 
 use super::Result;
 use super::fault::Fault;
-use bochner::Error;
+use bochner::{Error, words};
 use flate2::bufread::GzDecoder;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 /// A stream of bytes that may move between threads.
 pub(super) type Bytes = Box<dyn Read + Send>;
@@ -71,6 +72,33 @@ impl Read for Beginning {
     }
 }
 
+/// What the system says about a file's contents: with another size or time they are others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    bytes: u64,
+    time: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(file: &File) -> io::Result<Self> {
+        let found = file.metadata()?;
+        Ok(Stamp { bytes: found.len(), time: found.modified().ok() })
+    }
+
+    /// The same, so late that whatever is written from now on gets another time.
+    fn settled(file: &File) -> io::Result<Self> {
+        /// Longer than the clock of a file system stands still.
+        const TICK: Duration = Duration::from_millis(12);
+        let stamp = Stamp::of(file)?;
+        let age = stamp.time.and_then(|time| time.elapsed().ok());
+        if let Some(rest) = age.and_then(|age| TICK.checked_sub(age)) {
+            std::thread::sleep(rest);
+            return Stamp::of(file);
+        }
+        Ok(stamp)
+    }
+}
+
 /// Something that can be read from its beginning as often as needed.
 #[derive(Debug, Clone)]
 pub struct Input {
@@ -82,6 +110,8 @@ pub struct Input {
     pub(super) carriage_returns: bool,
     /// Bytes taken from the file so far, before decompression.
     taken: Arc<AtomicU64>,
+    /// Of a file that others may write to, as it was opened.
+    stamp: Option<Stamp>,
 }
 
 impl Input {
@@ -105,7 +135,9 @@ impl Input {
         let told = |e: io::Error| Error::from(Fault::new(&name, cannot_read(&e)));
         let file = File::open(path).map_err(told)?;
         if file.metadata().map_err(told)?.is_file() {
-            return Self::finish(&name, Origin::Kept(Place::File(Arc::new(file))));
+            let stamp = Some(Stamp::settled(&file).map_err(told)?);
+            // From here on the file is known by what it is, not by its name: another that takes its name is not read.
+            return Ok(Input { stamp, ..Self::finish(&name, Origin::Kept(Place::File(Arc::new(file))))? });
         }
         if path.is_dir() {
             return Err(Fault::new(&name, "expected a file, found a folder").into());
@@ -157,7 +189,8 @@ impl Input {
 
     fn finish(name: &str, origin: Origin) -> Result<Self> {
         let name = name.to_owned();
-        let mut input = Input { name, origin, gzip: false, carriage_returns: false, taken: Arc::default() };
+        let mut input =
+            Input { name, origin, gzip: false, carriage_returns: false, taken: Arc::default(), stamp: None };
         let mut magic = [0; 2];
         let read = input.raw().and_then(|mut raw| read_up_to(&mut raw, &mut magic));
         input.gzip = read.map_err(|e| input.unreadable(e))? == 2 && magic == GZIP;
@@ -216,6 +249,24 @@ impl Input {
     /// Counter of stored bytes read in all passes, for progress.
     pub fn taken(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.taken)
+    }
+
+    /// Refuses a file that was written to after it was opened.
+    pub(super) fn check_unchanged(&self) -> Result<()> {
+        let (Some(first), Origin::Kept(Place::File(file))) = (self.stamp, &self.origin) else { return Ok(()) };
+        match Stamp::of(file).map_err(|e| self.unreadable(e))? {
+            now if now == first => Ok(()),
+            now if now.bytes != first.bytes => {
+                let (first, now) = (words::count(first.bytes as usize), words::count(now.bytes as usize));
+                Err(self.changed(&format!("it had {first} bytes at first, now it has {now}")))
+            }
+            _ => Err(self.changed("it was written to")),
+        }
+    }
+
+    /// What is said about a file that is not the same in all passes.
+    pub(super) fn changed(&self, how: &str) -> Error {
+        self.fault(format!("the file changed while it was being read: {how}; use a copy that nobody writes to"))
     }
 
     pub(super) fn fault(&self, message: impl Into<String>) -> Error {
@@ -399,10 +450,9 @@ impl<T: Read> Read for LineFeeds<T> {
 
 /// A file that vanishes when it is closed.
 fn unnamed_file() -> io::Result<File> {
-    let path = std::env::temp_dir().join(format!(".bochner-input-{}", std::process::id()));
-    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    let (file, path) = bochner::persist::temporary_file(&std::env::temp_dir(), "bochner-input".as_ref())?;
     // Open files keep their contents after losing their name; where they cannot lose it, it stays until the next clean-up.
-    let _ = std::fs::remove_file(&path);
+    bochner::persist::remove_temporary(&path);
     Ok(file)
 }
 

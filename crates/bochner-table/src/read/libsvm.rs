@@ -2,7 +2,7 @@
 
 use super::chunks::{Lines, Quotes};
 use super::columns::{Trouble, narrowed};
-use super::fault::{Fault, excerpt};
+use super::fault::{Fault, excerpt, short};
 use super::gaps::{Dense, Gaps};
 use super::input::Input;
 use super::schema::{Column, Largest, Missing, Schema, Selection};
@@ -24,6 +24,8 @@ struct Libsvm {
     largest: Option<Largest>,
     schema: Schema,
     rows: usize,
+    /// From where columns are counted, if somebody should hear of it.
+    remark: Option<String>,
 }
 
 /// Indices and the columns they make.
@@ -67,8 +69,10 @@ fn split_pair(word: &[u8]) -> Option<(u64, f64)> {
 
 /// What a first walk over a file finds.
 struct Extent {
-    /// Index of the first column: 1, or 0 where an index 0 occurs.
+    /// Index of the first column: 1, or 0 where an index 0 occurs in any line.
     base: u64,
+    /// The first such line.
+    zero: Option<u64>,
     columns: usize,
     rows: usize,
 }
@@ -76,7 +80,7 @@ struct Extent {
 impl Libsvm {
     fn new(input: Input, places: Places, gaps: Gaps, inputs: Vec<Column>, rows: usize, options: &Options) -> Self {
         let schema = Schema { inputs, targets: vec![Column::number(LABEL)] };
-        Libsvm { input, places, gaps, largest: options.largest, schema, rows }
+        Libsvm { input, places, gaps, largest: options.largest, schema, rows, remark: None }
     }
 }
 
@@ -88,7 +92,7 @@ impl Dense for Libsvm {
         let parse = |bytes: &[u8], (inputs, labels): &mut (Vec<R>, Vec<R>)| {
             inputs.clear();
             labels.clear();
-            each_row(bytes, &self.gaps, |label, pairs| {
+            each_row(bytes, &self.gaps, |_, label, pairs| {
                 let start = inputs.len();
                 inputs.resize(start + d, R::ZERO);
                 let mut seen = None;
@@ -113,7 +117,7 @@ impl Dense for Libsvm {
             })
         };
         let mut start = 0;
-        each_chunk(&self.input, parse, |(inputs, labels)| {
+        each_chunk(&self.input, parse, |(inputs, labels), _| {
             visit(start, inputs, labels)?;
             start += labels.len();
             Ok(())
@@ -148,6 +152,8 @@ impl Openable for Libsvm {
         };
         let inputs = chosen.inputs.iter().map(|j| Column::number(&names[*j])).collect();
         let mut file = Libsvm::new(input, places, gaps, inputs, extent.rows, options);
+        let counted = |line| format!("line {line} has an index 0: columns are counted from 0");
+        file.remark = extent.zero.map(|line| format!("{}: {}", file.input.name, counted(line)));
         if options.missing != Missing::Refuse {
             file.gaps = file.learned_gaps()?;
             file.schema.fill(|j| file.gaps.fills[j]);
@@ -170,15 +176,21 @@ impl Openable for Libsvm {
         }
         // Columns that did not occur in training are ignored; those of a file that counts otherwise would all be wrong.
         if indices.is_some_and(|indices| extent.base == 0 && found > 0 && !indices.contains(&0)) {
-            return Err(input.fault("there is a column 0, which the model does not know: it counts from 1"));
+            let message = "there is an index 0, which the model does not know: it counts from 1";
+            return Err(Fault { line: extent.zero, ..Fault::new(&input.name, message) }.into());
         }
-        Ok(Libsvm::new(input, places, gaps, schema.inputs, extent.rows, options))
+        let mut file = Libsvm::new(input, places, gaps, schema.inputs, extent.rows, options);
+        if let (Places::From(base), Some(first)) = (&file.places, file.schema.inputs.first()) {
+            let (name, first) = (&file.input.name, short(&first.name));
+            file.remark = Some(format!("{name}: columns are found by their places: the index {base} is {first}"));
+        }
+        Ok(file)
     }
 }
 
 impl Table for Libsvm {
     fn about(&self) -> About<'_> {
-        About::numbers(&self.schema, self.kept(self.rows))
+        About { remark: self.remark.as_deref(), ..About::numbers(&self.schema, self.kept(self.rows)) }
     }
 
     fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
@@ -193,36 +205,38 @@ const LABEL: &str = "label";
 fn each_chunk<T: Default + Send>(
     input: &Input,
     parse: impl Fn(&[u8], &mut T) -> Result<u64, Trouble> + Sync,
-    mut visit: impl FnMut(&mut T) -> Result<()>,
+    visit: impl FnMut(&mut T, u64) -> Result<()>,
 ) -> Result<()> {
     let lines = Lines { input, skip: (0, 0), quotes: Quotes::Nowhere, row_bytes: ROW_BYTES };
     let locate = |trouble: Trouble, before: u64| {
         let line = trouble.line.map(|line| before + line);
         Fault { line, ..Fault::new(&input.name, trouble.message) }.into()
     };
-    lines.parse_in_order(parse, locate, |parsed, _| visit(parsed))
+    lines.parse_in_order(parse, locate, visit)
 }
 
 /// Walks over a file to find its columns and rows.
 fn walk(input: &Input, gaps: &Gaps) -> Result<Extent> {
-    // The lowest and the highest index, and the number of rows.
+    // The first line with an index 0, the highest index, and the number of rows.
     type Range = (Option<u64>, Option<u64>, usize);
     let parse = |bytes: &[u8], range: &mut Range| {
         *range = Range::default();
-        let (lowest, highest, rows) = range;
-        each_row(bytes, gaps, |_, pairs| {
+        let (zero, highest, rows) = range;
+        each_row(bytes, gaps, |line, _, pairs| {
             for pair in pairs {
                 let (index, _) = pair?;
-                *lowest = Some(lowest.map_or(index, |l| l.min(index)));
+                if index == 0 {
+                    zero.get_or_insert(line);
+                }
                 *highest = (*highest).max(Some(index));
             }
             *rows += 1;
             Ok(())
         })
     };
-    let (mut lowest, mut highest, mut rows) = Range::default();
-    each_chunk(input, parse, |range| {
-        lowest = lowest.into_iter().chain(range.0).min();
+    let (mut zero, mut highest, mut rows) = Range::default();
+    each_chunk(input, parse, |range, before| {
+        zero = zero.or(range.0.map(|line| before + line));
         highest = highest.max(range.1);
         rows += range.2;
         Ok(())
@@ -230,22 +244,22 @@ fn walk(input: &Input, gaps: &Gaps) -> Result<Extent> {
     if rows == 0 {
         return Err(input.fault("there are no rows"));
     }
-    let base = if lowest == Some(0) { 0 } else { 1 };
+    let base = if zero.is_some() { 0 } else { 1 };
     let found = highest.map_or(0, |h| (h - base).saturating_add(1));
     if found > MOST_COLUMNS {
         let index = highest.unwrap_or(0);
         return Err(input.fault(format!("the index {index} makes rows of {found} numbers, which is too long")));
     }
-    Ok(Extent { base, columns: found as usize, rows })
+    Ok(Extent { base, zero, columns: found as usize, rows })
 }
 
 type Pair = Result<(u64, f64), String>;
 
-/// Calls `each` with label and pairs of every row, NaN among them if `gaps` are allowed; gives the number of lines.
+/// Calls `each` with line, label and pairs of every row, NaN among them if `gaps` are allowed; gives the number of lines.
 fn each_row(
     bytes: &[u8],
     gaps: &Gaps,
-    mut each: impl FnMut(f64, &mut dyn Iterator<Item = Pair>) -> Result<(), String>,
+    mut each: impl FnMut(u64, f64, &mut dyn Iterator<Item = Pair>) -> Result<(), String>,
 ) -> Result<u64, Trouble> {
     let mut lines = 0;
     for line in bytes.split_inclusive(|&c| c == b'\n') {
@@ -271,7 +285,7 @@ fn each_row(
             )),
             None => Err(format!("expected index:value, found {}", excerpt(word))),
         });
-        each(label, &mut pairs).map_err(told)?;
+        each(lines, label, &mut pairs).map_err(told)?;
     }
     Ok(lines)
 }

@@ -12,6 +12,10 @@
 //!
 //! Contents decide, not the file's name.
 //!
+//! Files are read, never mapped into memory: one that is cut short is an error, not a signal. They are opened once and stay
+//! open, so that another file that takes the name is not read; and every pass over the rows of [`Data`] ends with a look at the
+//! file's size and time and at the number of rows, of which none may have changed since the first.
+//!
 //! ```
 //! use bochner::rows::RowSource;
 //! use bochner_table::read::{Data, Input, Options, Selection};
@@ -34,6 +38,7 @@ mod cells;
 mod chunks;
 mod columns;
 mod csv;
+mod digest;
 mod fault;
 mod gaps;
 mod idx;
@@ -53,10 +58,13 @@ pub use schema::{Column, Kind, Largest, Missing, Schema, Selection, Unknown};
 
 use bochner::rows::{RowBlock, RowSource};
 use bochner::scalar::Real;
+use bochner::words::things;
 use columns::Columns;
+use digest::Digest;
 use numbers::{Matrix, NumberType};
 use std::fmt::Debug;
 use std::marker::PhantomData;
+use std::sync::OnceLock;
 
 /// All formats: recognition, messages and help are made from this list. The last one that knows the beginning of a file reads
 /// it; text comes first, as anything may be text.
@@ -122,6 +130,8 @@ struct About<'a> {
     columns: Option<&'a Columns>,
     lacks_header: bool,
     same_units: bool,
+    /// How the file was understood, where it could have been otherwise.
+    remark: Option<&'a str>,
 }
 
 impl<'a> About<'a> {
@@ -130,7 +140,7 @@ impl<'a> About<'a> {
     }
 
     fn numbers(schema: &'a Schema, len: Option<usize>) -> Self {
-        About { schema, len, columns: None, lacks_header: false, same_units: false }
+        About { schema, len, columns: None, lacks_header: false, same_units: false, remark: None }
     }
 }
 
@@ -262,11 +272,16 @@ pub struct Options {
     pub largest: Option<Largest>,
 }
 
-/// A data file whose columns are known; rows are read as often as asked.
+/// A data file whose columns are known; rows are read as often as asked, and are the same every time: a file that others
+/// change meanwhile is an error of the pass that notices it.
 #[derive(Debug)]
 pub struct Data {
     table: Box<dyn AnyTable>,
-    input: Input,
+    /// The file and, where they are in another, its labels.
+    inputs: Vec<Input>,
+    /// What the first whole pass has found: the number of rows, and what they hold.
+    rows: OnceLock<usize>,
+    digest: OnceLock<u64>,
 }
 
 impl Data {
@@ -298,19 +313,24 @@ impl Data {
         let found = data.schema().input_dim();
         if found == expected {
             // Tables of a known schema are read in one pass.
-            data.input.last_pass();
+            data.input().last_pass();
             Ok(data)
         } else {
-            Err(data.input.fault(format!("there are {found} columns, expected {expected}")))
+            Err(data.input().fault(format!("there are {found} columns, expected {expected}")))
         }
     }
 
-    fn open_any(mut input: Input, labels: Option<Input>, wanted: Wanted<'_>, options: &Options) -> Result<Self> {
+    fn open_any(input: Input, labels: Option<Input>, wanted: Wanted<'_>, options: &Options) -> Result<Self> {
+        let files: Vec<Input> = std::iter::once(&input).chain(&labels).cloned().collect();
+        unchanged(&files, Self::open_unchecked(input, labels, wanted, options))
+    }
+
+    fn open_unchecked(mut input: Input, labels: Option<Input>, wanted: Wanted<'_>, options: &Options) -> Result<Self> {
         let format = recognize(&mut input)?;
         if !format.streams {
             input = input.spooled()?;
         }
-        let kept = input.clone();
+        let inputs = std::iter::once(&input).chain(&labels).cloned().collect();
         let table = match (&format.open, labels) {
             (Open::Array(open), labels) => {
                 let labels = labels.map(open_labels).transpose()?;
@@ -321,7 +341,7 @@ impl Data {
             }
             (Open::Table(open), None) => open(input, wanted, options)?,
         };
-        Ok(Data { table, input: kept })
+        Ok(Data { table, inputs, rows: OnceLock::new(), digest: OnceLock::new() })
     }
 
     /// The columns.
@@ -345,6 +365,11 @@ impl Data {
         self.table.about().columns?.codes.seen().map(|(_, first)| first)
     }
 
+    /// How the file was understood, where it could have been otherwise: a sentence that users should hear.
+    pub fn remark(&self) -> Option<&str> {
+        self.table.about().remark
+    }
+
     /// Whether all columns are measured alike: the bytes of images.
     pub fn same_units(&self) -> bool {
         self.table.about().same_units
@@ -362,12 +387,81 @@ impl Data {
 
     /// The file.
     pub fn input(&self) -> &Input {
-        &self.input
+        &self.inputs[0]
     }
 
     /// The rows in precision `R`.
     pub fn rows<R: Element>(&self) -> Rows<'_, R> {
         Rows { data: self, precision: PhantomData }
+    }
+
+    /// The rows in double precision, for whoever reads them more than once and does more with them than to look: not only
+    /// their number has to be the same in every pass, but every bit.
+    pub(crate) fn same_rows(&self) -> SameRows<'_> {
+        SameRows { data: self }
+    }
+
+    /// What stands for all numbers of the rows, once [`same_rows`](Self::same_rows) were read.
+    pub(crate) fn digest(&self) -> Option<u64> {
+        self.digest.get().copied()
+    }
+
+    /// One pass over all rows.
+    fn pass<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {
+        let mut rows = 0;
+        let read = R::read(&*self.table, &mut |block| {
+            rows += block.rows.nrows();
+            visit(block)
+        });
+        unchanged(&self.inputs, read)?;
+        match *self.rows.get_or_init(|| rows) {
+            first if first == rows => Ok(()),
+            first => {
+                let (first, rows) = (things(first, "row"), things(rows, "row"));
+                Err(self.input().changed(&format!("{first} in the first pass, {rows} in a later one")))
+            }
+        }
+    }
+}
+
+/// What reading some files led to; if one of them was changed meanwhile that is what is told, whatever else it led to.
+fn unchanged<T>(files: &[Input], read: Result<T>) -> Result<T> {
+    if !matches!(read, Err(bochner::Error::Interrupted)) {
+        files.iter().try_for_each(Input::check_unchanged)?;
+    }
+    read
+}
+
+/// The rows of a file, the same in every pass.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SameRows<'a> {
+    data: &'a Data,
+}
+
+impl RowSource<f64> for SameRows<'_> {
+    fn input_dim(&self) -> usize {
+        self.data.schema().input_dim()
+    }
+
+    fn target_dim(&self) -> usize {
+        self.data.schema().targets.len()
+    }
+
+    fn len_hint(&self) -> Option<usize> {
+        self.data.len_hint()
+    }
+
+    fn for_each_block(&mut self, visit: Visit<'_, f64>) -> Result<()> {
+        let (mut inputs, mut targets) = (Digest::default(), Digest::default());
+        self.data.pass(&mut |block| {
+            inputs.add(block.rows);
+            targets.add(block.targets);
+            visit(block)
+        })?;
+        match inputs.value() ^ targets.value().rotate_left(32) {
+            found if found == *self.data.digest.get_or_init(|| found) => Ok(()),
+            _ => Err(self.data.input().changed("it holds other numbers than in the first pass")),
+        }
     }
 }
 
@@ -392,7 +486,7 @@ impl<R: Element> RowSource<R> for Rows<'_, R> {
     }
 
     fn for_each_block(&mut self, visit: Visit<'_, R>) -> Result<()> {
-        R::read(&*self.data.table, visit)
+        self.data.pass(visit)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::metrics::class_negative_log_likelihood;
 use crate::parameter::{Domain, Value, description, words};
 use crate::persist::{Drawable, Header, Stored};
 use crate::random::Seed;
-use crate::rows::{RowBlock, RowSource, check_finite, class_of};
+use crate::rows::{Counted, RowBlock, RowSource, check_finite, class_of};
 use crate::scalar::{Real, Scalar};
 use crate::solve::factorise_sums;
 use ndarray::{Array2, ArrayView2, s};
@@ -203,6 +203,7 @@ impl<M: FeatureMap> GpClassifier<M> {
     {
         check_dim("number of held-out target columns", 1, held_out.target_dim())?;
         check_count("number of values of alpha", alphas.len())?;
+        let (train, held_out) = (&mut Counted::new(train), &mut Counted::new(held_out));
         let classes = match self.classes {
             Some(classes) => classes,
             None => context.classes(None, train)?.max(context.classes(None, held_out)?),
@@ -242,6 +243,7 @@ impl<M: FeatureMap + Clone> Fit for GpClassifier<M> {
         source: &mut dyn RowSource<M::Real>,
         context: &mut Context<'_>,
     ) -> Result<GpClassifierModel<M>> {
+        let source = &mut Counted::new(source);
         let classes = context.classes(self.classes, source)?;
         context.fit(source, |source, context| self.fit_moments(self.accumulate(source, classes, context)?))
     }

@@ -13,7 +13,7 @@ use crate::kernel::{AnyKernel, OperatorKernel, OutputMatrix};
 use crate::linalg::Lower;
 use crate::parameter::{Domain, Value, Word, description, words};
 use crate::persist::{Header, Stored};
-use crate::rows::{Coded, Coding, RowSource, simplex_codes};
+use crate::rows::{Coded, Coding, Counted, RowSource, simplex_codes};
 use crate::scalar::Real;
 use crate::solve::{
     self, ConjugateGradients, Journalled, LearnedOutputs, Normal, Preconditioner, Solution, SolveReport,
@@ -429,6 +429,7 @@ impl<R: Real> Fit for OperatorRidgeClassifier<R> {
         source: &mut dyn RowSource<R>,
         context: &mut Context<'_>,
     ) -> Result<OperatorRidgeClassifierModel<R>> {
+        let source = &mut Counted::new(source);
         let (classes, found) = (self.classes(), context.classes(None, source)?);
         if found > classes {
             return Err(Error::Dimension { what: "number of classes", expected: classes, found });

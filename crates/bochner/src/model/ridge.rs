@@ -10,7 +10,7 @@ use crate::interrupt;
 use crate::linalg::Lower;
 use crate::parameter::{Domain, Entry, description, words};
 use crate::persist::{Drawable, Header, Stored, Tensor};
-use crate::rows::{Coded, Coding, RowSource};
+use crate::rows::{Coded, Coding, Counted, RowSource};
 use crate::scalar::Real;
 use crate::solve::{
     self, Choice, ConjugateGradients, Journalled, Normal, Preconditioner, Size, Solution, SolveReport, Solver,
@@ -402,6 +402,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for RidgeClassifi
     type Model = RidgeClassifierModel<M>;
 
     fn fit_stream(&self, source: &mut dyn RowSource<R>, context: &mut Context<'_>) -> Result<RidgeClassifierModel<M>> {
+        let source = &mut Counted::new(source);
         let classes = context.classes(self.classes, source)?;
         let ridge = self.ridge.fit_stream(&mut Coded::new(source, classes, Coding::OneAgainstRest)?, context)?;
         Ok(RidgeClassifierModel { ridge })
@@ -602,6 +603,7 @@ fn losses<R: Real>(
     let found = match asked.kind().task {
         Task::Regression => ridge.validate(penalties, train, held_out, context),
         Task::Classification => {
+            let train = &mut Counted::new(train);
             let classes = context.classes(asked.classes(), train)?;
             let mut train = Coded::new(train, classes, Coding::OneAgainstRest)?;
             let mut held_out = Coded::new(held_out, classes, Coding::OneAgainstRest)?;

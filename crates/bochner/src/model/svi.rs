@@ -15,7 +15,7 @@ use crate::linalg::{Tile, TileMut};
 use crate::parameter::Entry;
 use crate::persist::{Drawable, Header, Stored};
 use crate::random::{Role, Seed, Stream};
-use crate::rows::{RowBlock, RowSource, class_of};
+use crate::rows::{Counted, RowBlock, RowSource, class_of};
 use crate::scalar::Real;
 use crate::solve::{last_state, packed, unpack};
 use ndarray::{Array2, ArrayView2, s};
@@ -243,6 +243,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for SviClassifier
     type Model = SviClassifierModel<M>;
 
     fn fit_stream(&self, source: &mut dyn RowSource<R>, context: &mut Context<'_>) -> Result<SviClassifierModel<M>> {
+        let source = &mut Counted::new(source);
         let classes = context.classes(self.classes, source)?;
         context.fit(source, |source, context| self.search(source, classes, context.journal()))
     }

@@ -11,7 +11,7 @@ use crate::linalg::{Tile, zeroed};
 use crate::parameter::{Domain, description};
 use crate::persist::{Drawable, Header, Stored, Tensor};
 use crate::random::Seed;
-use crate::rows::{RowSource, class_of};
+use crate::rows::{Counted, RowSource, class_of};
 use crate::scalar::Real;
 use crate::solve::{Blocks, DualCoordinateDescent, GapReport, Hinge, check_weights};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, concatenate, s};
@@ -297,6 +297,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Fit for Svm<M> {
     type Model = SvmModel<M>;
 
     fn fit_stream(&self, source: &mut dyn RowSource<R>, context: &mut Context<'_>) -> Result<SvmModel<M>> {
+        let source = &mut Counted::new(source);
         let classes = context.classes(self.classes, source)?;
         context.fit(source, |source, context| self.solve(source, classes, context))
     }

@@ -3,7 +3,7 @@ use super::ridge::{Ridge, RidgeClassifier, RidgeClassifierModel, RidgeModel, fir
 use crate::context::Context;
 use crate::error::{Error, Result, check_dim};
 use crate::feature::FeatureMap;
-use crate::rows::{Coded, Coding, RowBlock, RowSource, check_finite, class_of};
+use crate::rows::{Coded, Coding, Counted, RowBlock, RowSource, check_finite, class_of};
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2, s};
 
@@ -141,6 +141,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> RidgeClassifier<M> {
         context: &mut Context<'_>,
     ) -> Result<Validation<RidgeClassifierModel<M>>> {
         check_dim("number of held-out target columns", 1, held_out.target_dim())?;
+        let (train, held_out) = (&mut Counted::new(train), &mut Counted::new(held_out));
         let classes = match self.known_classes() {
             Some(classes) => classes,
             None => context.classes(None, train)?.max(context.classes(None, held_out)?),

@@ -1,4 +1,4 @@
-use super::{Fingerprint, Label};
+use super::{Fingerprint, Label, WholeFile};
 use crate::error::{Error, Result};
 use crate::feature::{Describe, Description, DynComplexMap, DynMap, FeatureMap, OperatorFeatures, Spec};
 use crate::scalar::Real;
@@ -11,9 +11,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::{Read, Write};
+use std::path::Path;
 
 /// Version of the header's layout; files of a later version are refused. Version 1 had no fingerprint.
 const FORMAT: u32 = 2;
@@ -377,6 +376,25 @@ impl Stored {
         Self::from_bytes(&fs::read(path)?)
     }
 
+    /// What a file says it is. Its arrays are neither read nor checked: to tell files from each other, not to use one.
+    ///
+    /// # Errors
+    /// What the operating system says, and files that begin otherwise than those of bochner.
+    pub fn peek(path: impl AsRef<Path>) -> Result<Header> {
+        /// Longer heads than any file has.
+        const LONGEST: u64 = 1 << 26;
+        let mut file = fs::File::open(path)?;
+        let mut length = [0; 8];
+        file.read_exact(&mut length)?;
+        let mut head = Vec::new();
+        file.take(u64::from_le_bytes(length).min(LONGEST)).read_to_end(&mut head)?;
+        let other = |_| malformed("not a container that bochner wrote");
+        let head: Value = serde_json::from_slice(&head).map_err(other)?;
+        let text = head["__metadata__"][KEY].as_str().unwrap_or_default();
+        let envelope: Envelope = serde_json::from_str(text).map_err(other)?;
+        serde_json::from_value(envelope.header).map_err(other)
+    }
+
     /// Reads the bytes of a file.
     ///
     /// # Errors
@@ -523,40 +541,9 @@ pub(super) fn bytes(header: &Header, arrays: &[Array<'_>]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes beside `path`, flushes to the disk, renames.
+/// Writes a file, whole or not at all.
 pub(super) fn save(path: &Path, header: &Header, arrays: &[Array<'_>]) -> Result<()> {
-    let temporary = sibling(path)?;
-    let written = write_file(&temporary, header, arrays).and_then(|()| Ok(fs::rename(&temporary, path)?));
-    if written.is_err() {
-        // The first error is the one worth telling.
-        let _ = fs::remove_file(&temporary);
-        return written;
-    }
-    if let (true, Some(folder)) = (cfg!(unix), temporary.parent()) {
-        // A rename is on the disk once its folder is; file systems that cannot flush a folder have nothing to flush.
-        let _ = fs::File::open(folder).and_then(|folder| folder.sync_all());
-    }
-    Ok(())
-}
-
-fn write_file(path: &Path, header: &Header, arrays: &[Array<'_>]) -> Result<()> {
-    let file = fs::OpenOptions::new().write(true).create_new(true).open(path)?;
-    let mut out = BufWriter::with_capacity(1 << 20, file);
-    write_to(&mut out, header, arrays)?;
-    out.flush()?;
-    out.get_ref().sync_all()?;
-    Ok(())
-}
-
-/// A name nobody else uses, in the folder of `path`.
-fn sibling(path: &Path) -> Result<PathBuf> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let name = path
-        .file_name()
-        .ok_or_else(|| Error::parameter("path", "the name of a file", path.display()))?
-        .to_string_lossy()
-        .into_owned();
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    Ok(folder.join(format!(".{name}.{}-{number}.part", std::process::id())))
+    let mut file = WholeFile::create(path)?;
+    write_to(&mut file, header, arrays)?;
+    Ok(file.finish()?)
 }

@@ -10,7 +10,8 @@
 //! The header also says which version wrote the file, and carries a [`Fingerprint`] of the draw of its map: a version that
 //! draws another map from the same description refuses the file.
 //!
-//! Files are written whole or not at all: into a temporary file beside the target, flushed to the disk, then renamed.
+//! Files are written whole or not at all ([`WholeFile`]): into a temporary file beside the target, flushed to the disk, then
+//! renamed.
 //! Loading one runs no code and trusts no length.
 
 mod classes;
@@ -18,9 +19,15 @@ mod container;
 mod fingerprint;
 mod gram;
 mod label;
+mod whole;
 
 pub(crate) use container::{Drawable, malformed};
 pub use container::{Header, Stored, Tensor, Values};
 pub use fingerprint::Fingerprint;
 pub(crate) use gram::{collect, shape, spread, triangle, triangle_len};
 pub use label::Label;
+pub use whole::WholeFile;
+#[doc(hidden)]
+pub use whole::{
+    behind_links, folder_of, put_in_place, remove_temporary, remove_unfinished, temporaries, temporary_file,
+};

@@ -16,6 +16,7 @@ pub use lagged::Lagged;
 
 use crate::error::{Error, Result, check_dim};
 use crate::scalar::Real;
+use crate::words::{self, things};
 use ndarray::{ArrayView1, ArrayView2, Axis, s};
 
 /// Consecutive rows with their targets and, where given, weights.
@@ -61,6 +62,60 @@ impl<R: Real, S: RowSource<R> + ?Sized> RowSource<R> for &mut S {
     fn for_each_block(&mut self, visit: &mut dyn FnMut(RowBlock<'_, R>) -> Result<()>) -> Result<()> {
         (**self).for_each_block(visit)
     }
+}
+
+/// A source that is read more than once: another number of rows than in its first pass is an error.
+pub(crate) struct Counted<'a, R> {
+    source: &'a mut dyn RowSource<R>,
+    /// Of the first whole pass.
+    rows: Option<usize>,
+}
+
+impl<'a, R: Real> Counted<'a, R> {
+    pub(crate) fn new(source: &'a mut dyn RowSource<R>) -> Self {
+        Counted { source, rows: None }
+    }
+}
+
+impl<R: Real> RowSource<R> for Counted<'_, R> {
+    fn input_dim(&self) -> usize {
+        self.source.input_dim()
+    }
+
+    fn target_dim(&self) -> usize {
+        self.source.target_dim()
+    }
+
+    fn len_hint(&self) -> Option<usize> {
+        self.source.len_hint()
+    }
+
+    fn for_each_block(&mut self, visit: &mut dyn FnMut(RowBlock<'_, R>) -> Result<()>) -> Result<()> {
+        let (first, mut rows) = (self.rows, 0);
+        self.source.for_each_block(&mut |block| {
+            rows += block.rows.nrows();
+            // More than there were may be more than there is room for.
+            match first.filter(|first| rows > *first) {
+                Some(first) => Err(changed(first, rows)),
+                None => visit(block),
+            }
+        })?;
+        match *self.rows.get_or_insert(rows) {
+            first if first == rows => Ok(()),
+            first => Err(changed(first, rows)),
+        }
+    }
+}
+
+fn changed(first: usize, rows: usize) -> Error {
+    let (first, more, rows) = (things(first, "row"), if rows > first { " or more" } else { "" }, words::count(rows));
+    Error::Source(
+        format!(
+            "the source changed while it was being read: {first} in the first pass, {rows}{more} in a later one; every pass \
+             has to deliver the same rows"
+        )
+        .into(),
+    )
 }
 
 /// Arrays in memory, delivered in blocks of a given number of rows.

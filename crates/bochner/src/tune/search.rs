@@ -5,7 +5,7 @@ use crate::feature::{Describe, DynMap, Spec};
 use crate::interrupt;
 use crate::model::{Ridge, RidgeModel, class_losses, squared_losses};
 use crate::random::{Role, Seed, Stream};
-use crate::rows::{Coded, Coding, RowBlock, RowSource, count_classes};
+use crate::rows::{Coded, Coding, Counted, RowBlock, RowSource, count_classes};
 use crate::scalar::Real;
 use ndarray::Axis;
 use serde_json::Value;
@@ -329,6 +329,7 @@ impl Search {
         source: &mut dyn RowSource<R>,
         watch: &mut dyn FnMut(SearchProgress) -> Result<()>,
     ) -> Result<Trials> {
+        let source = &mut Counted::new(source);
         check_count("number of candidates", candidates.len())?;
         check_count("number of penalties", self.penalties.len())?;
         self.penalties.iter().try_for_each(|&penalty| check_non_negative("penalty", penalty))?;

@@ -285,3 +285,50 @@ fn what_a_source_fails_of_comes_back() {
     let Error::Source(inner) = error else { panic!("{error}") };
     assert!(inner.is::<Torn>());
 }
+
+/// Rows of which there are others in every later pass than in the first.
+struct Changing<'a> {
+    first: InMemory<'a, f64>,
+    later: InMemory<'a, f64>,
+    passes: usize,
+}
+
+impl RowSource<f64> for Changing<'_> {
+    fn input_dim(&self) -> usize {
+        self.first.input_dim()
+    }
+
+    fn target_dim(&self) -> usize {
+        self.first.target_dim()
+    }
+
+    fn for_each_block(&mut self, visit: &mut dyn FnMut(RowBlock<'_, f64>) -> Result<()>) -> Result<()> {
+        self.passes += 1;
+        if self.passes == 1 { &mut self.first } else { &mut self.later }.for_each_block(visit)
+    }
+}
+
+#[test]
+fn the_second_pass_has_as_many_rows_as_the_first() {
+    let data = data();
+    let mut several = 0;
+    for job in jobs(&data) {
+        let part = |n: usize| {
+            let part = ndarray::s![..n, ..];
+            InMemory::new(data.rows.slice(part), job.targets.slice(part)).unwrap().with_block_rows(BLOCK).unwrap()
+        };
+        for (first, later) in [(ROWS, ROWS - 40), (ROWS - 40, ROWS), (ROWS, ROWS - 1)] {
+            let mut source = Changing { first: part(first), later: part(later), passes: 0 };
+            let outcome = (job.fit)(&mut source, &mut job.context());
+            if source.passes == 1 {
+                outcome.unwrap();
+                continue;
+            }
+            several += 1;
+            let error = outcome.expect_err(job.name).to_string();
+            let told = format!("{first} rows in the first pass, ");
+            assert!(error.starts_with("the source changed") && error.contains(&told), "{}: {error}", job.name);
+        }
+    }
+    assert!(several >= 20, "{several} fits read their rows more than once");
+}

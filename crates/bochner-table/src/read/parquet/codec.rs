@@ -3,6 +3,9 @@
 use std::fmt::Display;
 use std::io::Read;
 
+/// Bytes of a buffer that a decompressor fills.
+const BUFFER: usize = 1 << 14;
+
 /// Decompresses a page of a codec's number to `len` bytes.
 pub(super) fn decompress(codec: i64, bytes: &[u8], len: usize) -> Result<Vec<u8>, String> {
     fn told<T>(page: &str, found: Result<T, impl Display>) -> Result<T, String> {
@@ -29,6 +32,7 @@ pub(super) fn decompress(codec: i64, bytes: &[u8], len: usize) -> Result<Vec<u8>
             out
         }
         2 => stream("a gzip", &mut flate2::read::MultiGzDecoder::new(bytes))?,
+        4 => stream("a Brotli", &mut brotli_decompressor::Decompressor::new(bytes, BUFFER))?,
         6 => stream("a Zstandard", &mut told("a Zstandard", ruzstd::decoding::StreamingDecoder::new(bytes))?)?,
         7 => {
             may_hold("an LZ4", 256)?;

@@ -23,10 +23,12 @@ use thrift::{Fields, Value};
 
 pub(super) const FORMAT: Format = Format {
     writes: &[("parquet", write::parquet::Parquet::begin)],
-    ..Format::table::<Parquet>("Parquet", |start, _| start.starts_with(MAGIC))
+    ..Format::table::<Parquet>("Parquet", |start, _| start.starts_with(MAGIC) || start.starts_with(ENCRYPTED))
 };
 
 pub(crate) const MAGIC: &[u8] = b"PAR1";
+/// How files begin and end whose metadata are encrypted.
+const ENCRYPTED: &[u8] = b"PARE";
 /// Rows of a group, all of which are in memory at once.
 const MOST_ROWS: usize = 1 << 27;
 /// Rows by which a column is judged.
@@ -178,9 +180,13 @@ impl Pages {
         }
         let mut tail = [0; 8];
         file.read_exact_at(&mut tail, len - 8).map_err(|_| broken("its end cannot be read"))?;
+        if &tail[4..] == ENCRYPTED {
+            return Err(
+                input.fault("the Parquet file is encrypted, and keys are not supported; write it without encryption")
+            );
+        }
         if &tail[4..] != MAGIC {
-            let what = if &tail[4..] == b"PARE" { "it is encrypted" } else { "its end is missing: it is truncated" };
-            return Err(broken(what));
+            return Err(broken("its end is missing: it is truncated"));
         }
         let size = u64::from(u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]));
         if size + 12 > len {
@@ -189,7 +195,10 @@ impl Pages {
         let mut bytes = vec![0; size as usize];
         file.read_exact_at(&mut bytes, len - 8 - size).map_err(|_| broken("its metadata cannot be read"))?;
         let (metadata, _) = Fields::read(&bytes).ok_or_else(|| broken("its metadata cannot be understood"))?;
-        let leaves = leaves(metadata.list(2)).ok_or_else(|| broken("its schema cannot be understood"))?;
+        let mut leaves = leaves(metadata.list(2)).ok_or_else(|| broken("its schema cannot be understood"))?;
+        for name in durations(metadata.list(5)) {
+            leaves.iter_mut().filter(|leaf| leaf.name == name).for_each(|leaf| leaf.kind = Err(A_DURATION));
+        }
         let groups = metadata.list(4).iter().map(|g| group(g.fields()?, leaves.len(), len)).collect::<Option<_>>();
         let groups = groups.ok_or_else(|| broken("its row groups cannot be understood"))?;
         let names = leaves.iter().map(|leaf| leaf.name.clone()).collect::<Vec<_>>();
@@ -218,8 +227,10 @@ impl Pages {
     fn resolve(&self, selection: &Selection, names: &[String]) -> Result<Chosen> {
         let chosen = selection.resolve(&self.input.name, names)?;
         for &j in chosen.inputs.iter().chain(&chosen.targets) {
-            if let Err(why) = self.leaves[j].kind {
-                return Err(self.refuse(j, format!("{why}; --drop leaves the column out")));
+            let refused = self.groups.iter().find_map(|group| group.chunks[j].refused);
+            if let Some(why) = refused.or(self.leaves[j].kind.err()) {
+                let column = option_name(names, j);
+                return Err(self.refuse(j, format!("{why}; --drop {column} leaves the column out")));
             }
         }
         Ok(chosen)
@@ -342,25 +353,48 @@ fn leaves(elements: &[Value]) -> Option<Vec<Leaf>> {
     if leaves.is_empty() { None } else { Some(leaves) }
 }
 
+const A_TIME: &str = "dates and times are not taken for numbers: write the column as numbers (of days, of seconds), or its \
+                      parts in columns of their own";
+const A_DURATION: &str = "durations are not taken for numbers: write the column as numbers (of days, of seconds)";
+
+/// The columns that pandas says hold durations, in what a file is said to be: the format has numbers for them.
+fn durations(said: &[Value]) -> Vec<String> {
+    let pandas = said.iter().filter_map(Value::fields).find(|said| said.text(1).as_deref() == Some("pandas"));
+    let said: serde_json::Value = pandas.and_then(|said| serde_json::from_str(&said.text(2)?).ok()).unwrap_or_default();
+    let of_columns = said["columns"].as_array().into_iter().flatten();
+    let lasting = of_columns.filter(|column| column["numpy_type"].as_str().is_some_and(|t| t.starts_with("timedelta")));
+    lasting.filter_map(|column| column["field_name"].as_str().or(column["name"].as_str()).map(str::to_owned)).collect()
+}
+
+/// How the values of a column are stored, and what they are divided by. A type has an older and a newer name; files have
+/// either or both.
 fn kind(element: &Fields) -> (std::result::Result<Physical, &'static str>, f64) {
     use NumberType::*;
     let converted = element.int(6);
-    let unsigned = matches!(converted, Some(11..=14));
-    let decimal = converted == Some(5);
-    let scale = element.int(7).unwrap_or(0).clamp(0, 300) as i32;
-    let divisor = if decimal { 10f64.powi(scale) } else { 1.0 };
-    // Field 15 of a logical type is half precision.
-    let half = element.int(2) == Some(2) && element.fields(10).is_some_and(|logical| logical.get(15).is_some());
+    let logical = element.fields(10);
+    let is = |id: i16| logical.is_some_and(|logical| logical.get(id).is_some());
+    let within = |id: i16| logical.and_then(|logical| logical.fields(id));
+    let unsigned =
+        matches!(converted, Some(11..=14)) || within(10).is_some_and(|whole| whole.get(2) == Some(&Value::Bool(false)));
+    let decimal = converted == Some(5) || is(5);
+    let scale = within(5).and_then(|decimal| decimal.int(1)).or(element.int(7)).unwrap_or(0);
+    let divisor = if decimal { 10f64.powi(scale.clamp(0, 300) as i32) } else { 1.0 };
     let kind = match element.int(1) {
+        _ if matches!(converted, Some(6..=10 | 21)) || is(6) || is(7) || is(8) => Err(A_TIME),
         Some(0) => Ok(Physical::Boolean),
         Some(1) => Ok(Physical::Number(if unsigned { U32 } else { I32 })),
         Some(2) => Ok(Physical::Number(if unsigned { U64 } else { I64 })),
-        Some(3) => Err("timestamps of 96 bits are not supported"),
+        // Whole numbers of 96 bits are times.
+        Some(3) => Err(A_TIME),
         Some(4) => Ok(Physical::Number(F32)),
         Some(5) => Ok(Physical::Number(F64)),
-        Some(6) if decimal => Err("decimals stored as bytes are not supported"),
+        Some(6) if decimal => Ok(Physical::Decimal(None)),
         Some(6) => Ok(Physical::Bytes),
-        Some(7) if half => Ok(Physical::Number(F16)),
+        Some(7) if decimal => match element.size(2).filter(|width| *width > 0) {
+            Some(width) => Ok(Physical::Decimal(Some(width))),
+            None => Err("decimals without bytes cannot be read"),
+        },
+        Some(7) if is(15) && element.int(2) == Some(2) => Ok(Physical::Number(F16)),
         _ => Err("values of a fixed number of bytes are not supported"),
     };
     (kind, divisor)
@@ -369,15 +403,188 @@ fn kind(element: &Fields) -> (std::result::Result<Physical, &'static str>, f64) 
 fn group(fields: &Fields, columns: usize, len: u64) -> Option<Group> {
     // Columns of lists have other numbers of values; they are never read.
     let rows = fields.size(3).filter(|n| *n <= MOST_ROWS)?;
-    let chunks = fields.list(1).iter().map(|c| chunk(c.fields()?.fields(3)?, rows, len)).collect::<Option<Vec<_>>>()?;
+    let chunks = fields.list(1).iter().map(|c| chunk(c.fields()?, rows, len)).collect::<Option<Vec<_>>>()?;
     (chunks.len() == columns).then_some(Group { rows, chunks })
 }
 
-fn chunk(fields: &Fields, values: usize, file: u64) -> Option<Chunk> {
+fn chunk(column: &Fields, values: usize, file: u64) -> Option<Chunk> {
+    let refused = match column {
+        _ if column.get(8).is_some() || column.get(9).is_some() => {
+            Some("the column is encrypted, and keys are not supported; write it without encryption")
+        }
+        _ if column.get(1).is_some() => Some("the column is in another file, which is not read"),
+        _ => None,
+    };
+    if refused.is_some() {
+        return Some(Chunk { place: 0..0, codec: 0, values, refused });
+    }
+    let fields = column.fields(3)?;
     let first = u64::try_from(fields.int(9)?).ok()?;
     let dictionary = fields.int(11).and_then(|v| u64::try_from(v).ok()).filter(|v| *v > 0);
     let start = dictionary.map_or(first, |d| d.min(first));
     let len = u64::try_from(fields.int(7)?).ok()?;
     let place = start..start.checked_add(len).filter(|end| *end <= file)?;
-    Some(Chunk { place, codec: fields.int(4)?, values })
+    Some(Chunk { place, codec: fields.int(4)?, values, refused })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Value::{self, Bool, I32, I64, List};
+    use super::*;
+    use crate::read::Data;
+    use bochner::rows::RowSource;
+
+    /// A file of one column of two values: what its schema, its column and its metadata say beside the rest.
+    #[derive(Default)]
+    struct Written {
+        kind: i32,
+        width: Option<i32>,
+        converted: Option<i32>,
+        scale: Option<i32>,
+        logical: Option<Value>,
+        column: Option<(i16, Value)>,
+        codec: i32,
+        said: Option<Value>,
+        /// As stored, and its length when it is not compressed.
+        page: (Vec<u8>, usize),
+    }
+
+    impl Written {
+        fn bytes(self) -> Vec<u8> {
+            let head = Value::structure([(1, I32(2)), (2, I32(0)), (3, I32(3)), (4, I32(3))]);
+            let (stored, full) = (I32(self.page.0.len() as i32), I32(self.page.1 as i32));
+            let mut out = MAGIC.to_vec();
+            Value::structure([(1, I32(0)), (2, full), (3, stored), (5, head)]).write(&mut out);
+            out.extend(self.page.0);
+            let len = I64(out.len() as i64 - 4);
+            let root = Value::structure([(4, Value::text("table")), (5, I32(1))]);
+            let fields = [(1, I32(self.kind))].into_iter().chain(self.width.map(|width| (2, I32(width))));
+            let fields = fields.chain([(3, I32(0)), (4, Value::text("when"))]);
+            let fields = fields.chain(self.converted.map(|name| (6, I32(name)))).chain(self.scale.map(|s| (7, I32(s))));
+            let element = Value::structure(fields.chain(self.logical.map(|logical| (10, logical))));
+            let metadata = Value::structure([
+                (1, I32(self.kind)),
+                (2, List(vec![I32(0)])),
+                (3, List(vec![Value::text("when")])),
+                (4, I32(self.codec)),
+                (5, I64(2)),
+                (6, len.clone()),
+                (7, len.clone()),
+                (9, I64(4)),
+            ]);
+            let (before, after): (Vec<_>, Vec<_>) = self.column.into_iter().partition(|(id, _)| *id < 2);
+            let column = Value::structure(before.into_iter().chain([(2, I64(4)), (3, metadata)]).chain(after));
+            let group = Value::structure([(1, List(vec![column])), (2, len), (3, I64(2))]);
+            let file = [(1, I32(1)), (2, List(vec![root, element])), (3, I64(2)), (4, List(vec![group]))];
+            let start = out.len();
+            Value::structure(file.into_iter().chain(self.said.map(|said| (5, List(vec![said]))))).write(&mut out);
+            let len = (out.len() - start) as u32;
+            out.extend(len.to_le_bytes());
+            out.extend(MAGIC);
+            out
+        }
+    }
+
+    fn read(bytes: Vec<u8>) -> Result<Vec<f64>> {
+        let data = Data::open(Input::from_bytes("t", bytes), None, &Selection::default(), &Options::default())?;
+        let mut all = Vec::new();
+        data.rows::<f64>().for_each_block(&mut |block| {
+            all.extend(block.rows.iter().copied());
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    fn refusal(written: Written) -> String {
+        read(written.bytes()).unwrap_err().to_string()
+    }
+
+    fn longs(values: [i64; 2]) -> (Vec<u8>, usize) {
+        (values.iter().flat_map(|v| v.to_le_bytes()).collect(), 16)
+    }
+
+    #[test]
+    fn dates_and_times_are_not_taken_for_numbers_whatever_their_name() {
+        let unit = || Value::structure([(2, Value::structure([]))]);
+        let time = || Value::structure([(1, Bool(true)), (2, unit())]);
+        let logical = |id, inner| Some(Value::structure([(id, inner)]));
+        let old = (6..=10).map(|converted| Written { converted: Some(converted), ..Written::default() });
+        let new = [(6, Value::structure([])), (7, time()), (8, time())];
+        let new = new.into_iter().map(|(id, inner)| Written { logical: logical(id, inner), ..Written::default() });
+        for written in old.chain(new) {
+            let told = refusal(Written { kind: 2, page: longs([1, 2]), ..written });
+            assert!(told.starts_with("t: column 1 (when): dates and times are not taken for numbers: "), "{told}");
+            assert!(told.ends_with("; --drop when leaves the column out"), "{told}");
+        }
+        let wide = refusal(Written { kind: 3, page: (vec![0; 24], 24), ..Written::default() });
+        assert!(wide.contains("dates and times"), "{wide}");
+        // Durations are numbers to the format; pandas says what they are.
+        let pandas = r#"{"columns": [{"name": "when", "field_name": "when", "numpy_type": "timedelta64[ns]"}]}"#;
+        let said = Value::structure([(1, Value::text("pandas")), (2, Value::text(pandas))]);
+        let lasting = refusal(Written { kind: 2, page: longs([1, 2]), said: Some(said), ..Written::default() });
+        assert!(lasting.contains("durations are not taken for numbers"), "{lasting}");
+    }
+
+    #[test]
+    fn decimals_are_read_however_they_are_stored() {
+        let fixed = (vec![0xff, 0xfe, 0, 250], 4);
+        let words =
+            ([2u32.to_le_bytes().to_vec(), vec![0xff, 0xfe], 1u32.to_le_bytes().to_vec(), vec![250]].concat(), 11);
+        let decimal = || Some(Value::structure([(5, Value::structure([(1, I32(1)), (2, I32(9))]))]));
+        for (kind, width, page, expected) in [
+            (1, None, ([(-2i32).to_le_bytes(), 250i32.to_le_bytes()].concat(), 8), [-0.2, 25.0]),
+            (2, None, longs([-2, 250]), [-0.2, 25.0]),
+            (7, Some(2), fixed, [-0.2, 25.0]),
+            // A single byte 250 is negative.
+            (6, None, words, [-0.2, -0.6]),
+        ] {
+            let old =
+                Written { kind, width, page: page.clone(), converted: Some(5), scale: Some(1), ..Written::default() };
+            let new = Written { kind, width, page, logical: decimal(), ..Written::default() };
+            for written in [old, new] {
+                assert_eq!(read(written.bytes()).unwrap(), expected, "type {kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_without_a_sign_are_known_by_either_name() {
+        let unsigned = Value::structure([(10, Value::structure([(1, I32(64)), (2, Bool(false))]))]);
+        let signed = Value::structure([(10, Value::structure([(1, I32(64)), (2, Bool(true))]))]);
+        let big = 2f64.powi(64);
+        for (converted, logical, expected) in
+            [(Some(14), None, big), (None, Some(unsigned), big), (None, Some(signed), -1.0), (None, None, -1.0)]
+        {
+            let written = Written { kind: 2, converted, logical, page: longs([-1, 5]), ..Written::default() };
+            assert_eq!(read(written.bytes()).unwrap(), [expected, 5.0]);
+        }
+    }
+
+    #[test]
+    fn encrypted_files_are_called_encrypted_and_not_damaged() {
+        let crypto = || Some((8, Value::structure([(1, Value::structure([]))])));
+        let told = refusal(Written { kind: 2, page: longs([1, 2]), column: crypto(), ..Written::default() });
+        assert!(told.starts_with("t: column 1 (when): the column is encrypted"), "{told}");
+        let elsewhere = Some((1, Value::text("other.parquet")));
+        let told = refusal(Written { kind: 2, page: longs([1, 2]), column: elsewhere, ..Written::default() });
+        assert!(told.contains("in another file"), "{told}");
+        for start in [MAGIC, ENCRYPTED] {
+            let told = read([start, &[0; 40], ENCRYPTED].concat()).unwrap_err().to_string();
+            assert!(told.starts_with("t: the Parquet file is encrypted") && !told.contains("damaged"), "{told}");
+        }
+    }
+
+    #[test]
+    fn pages_are_unpacked_that_brotli_has_packed() {
+        // RFC 7932: a window of 16 bits, one block of bytes as they are, and an empty last one.
+        let (plain, len) = longs([7, -9]);
+        let head = (len as u32 - 1) << 4 | 1 << 20;
+        let packed = [&head.to_le_bytes()[..3], &plain, &[3]].concat();
+        let written = |page| Written { kind: 2, codec: 4, page, ..Written::default() };
+        assert_eq!(read(written((packed.clone(), len)).bytes()).unwrap(), [7.0, -9.0]);
+        for damaged in [packed[..packed.len() - 5].to_vec(), vec![0xff; 9]] {
+            assert!(refusal(written((damaged, len))).contains("a Brotli page is damaged"));
+        }
+        assert!(read(written((packed, len - 8)).bytes()).is_err());
+    }
 }

@@ -10,7 +10,21 @@ use flate2::Crc;
 pub(super) enum Physical {
     Boolean,
     Number(NumberType),
+    /// Whole numbers of so many bytes each, or with their lengths before them; the high end comes first.
+    Decimal(Option<usize>),
     Bytes,
+}
+
+/// A whole number of any length, its high end first; rounded once, to the nearest, if it has at most 16 bytes.
+fn whole(bytes: &[u8]) -> Option<f64> {
+    let (&first, rest) = bytes.split_first()?;
+    let sign = if first & 0x80 == 0 { 0 } else { 0xff };
+    // Bytes that repeat the sign say nothing; what is beyond 16 others is beyond what a number keeps.
+    let said = bytes.len()
+        - rest.iter().zip(bytes).take_while(|(next, byte)| **byte == sign && (**next ^ sign) < 0x80).count();
+    let (kept, dropped) = bytes[bytes.len() - said..].split_at(said.min(16));
+    let value = kept.iter().fold(i128::from(sign as i8), |value, byte| value << 8 | i128::from(*byte));
+    Some(value as f64 * 256f64.powi(i32::try_from(dropped.len()).ok()?))
 }
 
 /// A leaf of the schema.
@@ -30,6 +44,8 @@ pub(super) struct Chunk {
     pub(super) place: std::ops::Range<u64>,
     pub(super) codec: i64,
     pub(super) values: usize,
+    /// Why it cannot be read, if it cannot.
+    pub(super) refused: Option<&'static str>,
 }
 
 /// The cells of a column; missing ones are NaN or `None`.
@@ -188,11 +204,10 @@ fn values(
             };
             Cells::Numbers(numbers.into_iter().map(number).collect())
         }),
-        Some(6) if kind == Physical::Bytes => {
+        Some(6) if matches!(kind, Physical::Bytes | Physical::Decimal(None)) => {
             let mut reader = Reader { bytes, at: 0 };
             let lengths = delta(&mut reader, stored).ok_or(DAMAGED)?;
-            let word = |len: i64| Some(Some(reader.take(usize::try_from(len).ok()?)?.into()));
-            lengths.into_iter().map(word).collect::<Option<_>>().map(Cells::Words)
+            cells_of(kind, lengths.into_iter().map(|len| reader.take(usize::try_from(len).ok()?)))
         }
         Some(9) => byte_stream_split(kind, bytes, stored),
         other => return Err(format!("pages of encoding {} are not supported", other.unwrap_or(-1))),
@@ -204,13 +219,17 @@ fn values(
 /// Values one after the other.
 fn plain(kind: Physical, bytes: &[u8], count: usize) -> Option<Cells> {
     Some(match kind {
-        Physical::Bytes => {
+        Physical::Bytes | Physical::Decimal(None) => {
             let mut reader = Reader { bytes, at: 0 };
-            let mut word = || {
+            let mut next = || {
                 let len = u32::from_le_bytes(reader.take(4)?.try_into().ok()?);
-                Some(Some(reader.take(len as usize)?.into()))
+                reader.take(len as usize)
             };
-            Cells::Words((0..count).map(|_| word()).collect::<Option<_>>()?)
+            cells_of(kind, (0..count).map(|_| next()))?
+        }
+        Physical::Decimal(Some(width)) => {
+            let raw = bytes.get(..count.checked_mul(width)?)?;
+            cells_of(kind, raw.chunks_exact(width.max(1)).map(Some))?
         }
         Physical::Boolean => {
             let bytes = bytes.get(..count.div_ceil(8))?;
@@ -225,10 +244,22 @@ fn plain(kind: Physical, bytes: &[u8], count: usize) -> Option<Cells> {
     })
 }
 
+/// Words or decimals of their bytes.
+fn cells_of<'a>(kind: Physical, mut all: impl Iterator<Item = Option<&'a [u8]>>) -> Option<Cells> {
+    Some(match kind {
+        Physical::Bytes => Cells::Words(all.map(|word| Some(Some(word?.into()))).collect::<Option<_>>()?),
+        _ => Cells::Numbers(all.by_ref().map(|bytes| whole(bytes?)).collect::<Option<_>>()?),
+    })
+}
+
 /// Byte `k` of all values after byte `k - 1` of all values.
 fn byte_stream_split(kind: Physical, bytes: &[u8], count: usize) -> Option<Cells> {
-    let Physical::Number(number) = kind else { return None };
-    let bytes = bytes.get(..count.checked_mul(number.size())?)?;
+    let width = match kind {
+        Physical::Number(number) => number.size(),
+        Physical::Decimal(width) => width?,
+        _ => return None,
+    };
+    let bytes = bytes.get(..count.checked_mul(width)?)?;
     let joined: Vec<u8> = (0..count).flat_map(|i| bytes.iter().skip(i).step_by(count).copied()).collect();
     plain(kind, &joined, count)
 }
@@ -356,7 +387,7 @@ mod tests {
         // Indices of two bits: 0, 1, 2.
         let indices = page(0, 5, &[3, 8, 3, 3], &[2, 0b11, 0b10_0100, 0]);
         for bytes in [plain, second, [dictionary, indices].concat()] {
-            let chunk = Chunk { place: 0..bytes.len() as u64, codec: 0, values: 3 };
+            let chunk = Chunk { place: 0..bytes.len() as u64, codec: 0, values: 3, refused: None };
             let read = |bytes: &[u8]| match decode(&leaf, &chunk, bytes)? {
                 Cells::Numbers(numbers) => Ok(numbers),
                 Cells::Words(_) => Err("words".to_owned()),
@@ -369,6 +400,32 @@ mod tests {
                 assert_eq!(read(&damaged), Err(OTHER_BYTES.to_owned()));
             }
         }
+    }
+
+    #[test]
+    fn decimals_of_bytes_are_whole_numbers_of_any_length() {
+        let numbers = [0i128, 1, -1, 127, 128, -128, -129, 255, 256, 1 << 53, -(1 << 90), i128::MAX, i128::MIN];
+        for number in numbers {
+            let bytes = number.to_be_bytes();
+            let sign = if number < 0 { 0xff } else { 0 };
+            for longer in [0, 1, 16] {
+                let long = [&vec![sign; longer][..], &bytes].concat();
+                assert_eq!(whole(&long), Some(number as f64), "{number} in {} bytes", long.len());
+                let (words, widths) = ([&(long.len() as u32).to_le_bytes()[..], &long].concat(), Some(long.len()));
+                for (kind, page) in [(Physical::Decimal(None), words), (Physical::Decimal(widths), long)] {
+                    let Some(Cells::Numbers(found)) = plain(kind, &page, 1) else { panic!("{kind:?}") };
+                    assert_eq!(found, [number as f64]);
+                }
+            }
+            // Without the bytes that repeat the sign.
+            let short = (0..16).rev().find(|n| number << (8 * n) >> (8 * n) == number).unwrap();
+            assert_eq!(whole(&bytes[short..]), Some(number as f64));
+        }
+        // 2^200, which takes 26 bytes.
+        assert_eq!(whole(&[&[1][..], &[0; 25]].concat()), Some(200f64.exp2()));
+        assert_eq!(whole(&[&[0xff, 0][..], &[0; 25]].concat()), Some(-208f64.exp2()));
+        assert_eq!(whole(&[]), None);
+        assert!(plain(Physical::Decimal(Some(8)), &[0; 15], 2).is_none());
     }
 
     #[test]
