@@ -1,4 +1,4 @@
-use super::collect::{BLOCK, Collector};
+use super::collect::{BLOCK, Collector, Origin};
 use super::gram::{Moments, Products, Totals};
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::FeatureMap;
@@ -180,9 +180,10 @@ impl<T: Scalar> ClassGram<T> {
     {
         let ClassGram { input_dim, classes, mut collector, mut work, .. } = self;
         let mut finished = Vec::with_capacity(classes.len());
+        let origin = Origin::zeros(collector.dim(), 0);
         for mut class in classes {
             class.add_waiting(input_dim, map, &mut collector, &mut work)?;
-            finished.push(class.sums.with_totals::<T>(class.totals));
+            finished.push(class.sums.with_totals::<T>(class.totals, &origin));
         }
         Ok(finished)
     }

@@ -144,17 +144,16 @@ impl<T: Scalar> Lower<T> {
             .for_each(|values| values.iter_mut().for_each(|v| *v = v.scale(factor)));
     }
 
-    /// `self -= factor · conj(v) vᵀ`: what centring takes away from a Gram matrix.
+    /// `self -= u vᴴ + v uᴴ`: what moving its rows takes from a Gram matrix.
     ///
     /// # Errors
-    /// A vector whose length is not the order.
-    pub fn subtract_rank_one(&mut self, factor: f64, v: &[T]) -> Result<()> {
-        check_dim("length of the vector", self.order, v.len())?;
-        let factor = T::Real::from_f64(factor);
+    /// Vectors whose length is not the order.
+    pub fn subtract_pair(&mut self, u: &[T], v: &[T]) -> Result<()> {
+        check_dim("length of the first vector", self.order, u.len())?;
+        check_dim("length of the second vector", self.order, v.len())?;
         for i in 0..self.order {
-            let scaled = v[i].conj().scale(factor);
-            for (entry, &vj) in self.row_mut(i).iter_mut().zip(v) {
-                *entry -= scaled * vj;
+            for (entry, (uj, vj)) in self.row_mut(i).iter_mut().zip(u.iter().zip(v)) {
+                *entry -= u[i] * vj.conj() + v[i] * uj.conj();
             }
         }
         Ok(())

@@ -39,31 +39,28 @@ pub(crate) struct Standard<W: Scalar> {
 }
 
 impl<W: Scalar<Real = f64>> Standard<W> {
-    /// Sums about 0 become sums about the means of the targets, over their standard deviations where `scaled`.
-    pub(crate) fn new(moments: Moments<W>, scaled: bool) -> Result<Self> {
+    /// Sums over features as they are, and over targets about their means, over their standard deviations where `scaled`.
+    pub(crate) fn new(mut moments: Moments<W>, scaled: bool) -> Result<Self> {
         let rounding = moments.rounding();
-        let Moments { gram, mut cross, feature_sums, totals, .. } = moments;
-        if totals.target_sums.is_empty() {
+        if moments.totals.target_sums.is_empty() {
             return Err(Error::parameter("targets", "at least one column", "none"));
         }
-        if totals.count == 0 || totals.weight_sum <= 0.0 {
+        if moments.totals.count == 0 || moments.totals.weight_sum <= 0.0 {
             return Err(Error::parameter("rows", "at least one row with a positive weight", "none"));
         }
-        let total = totals.weight_sum;
-        let means: Vec<f64> = totals.target_sums.iter().map(|sum| sum / total).collect();
-        let about =
-            totals.target_squares.iter().zip(&means).map(|(square, mean)| (square - total * mean * mean).max(0.0));
-        let mut squares: Vec<f64> = about.collect();
-        let scale = |(square, raw): (&f64, &f64)| {
-            // Constant targets leave a spread of rounding errors only.
-            let varies = *square > 1e-14 * raw.abs();
-            if scaled && varies { (square / total).sqrt() } else { 1.0 }
+        let means = moments.totals.means();
+        let before = moments.totals.target_squares.clone();
+        moments.move_to(&vec![W::ZERO; moments.dim()], &means)?;
+        let Moments { gram, mut cross, totals, .. } = moments;
+        let mut squares = totals.target_squares;
+        let scale = |(square, before): (&f64, &f64)| {
+            // Constant targets leave a spread of rounding errors at most.
+            let varies = *square > 1e-14 * before;
+            if scaled && varies { (square / totals.weight_sum).sqrt() } else { 1.0 }
         };
-        let scales: Vec<f64> = squares.iter().zip(&totals.target_squares).map(scale).collect();
-        for (mut row, sum) in cross.rows_mut().into_iter().zip(&feature_sums) {
-            for ((value, mean), scale) in row.iter_mut().zip(&means).zip(&scales) {
-                *value = (*value - sum.scale(*mean)).scale(1.0 / scale);
-            }
+        let scales: Vec<f64> = squares.iter().zip(&before).map(scale).collect();
+        for mut row in cross.rows_mut() {
+            row.iter_mut().zip(&scales).for_each(|(value, scale)| *value = value.scale(1.0 / scale));
         }
         squares.iter_mut().zip(&scales).for_each(|(square, scale)| *square /= scale * scale);
         let finite = |v: W| v.re().is_finite() && v.im().is_finite();

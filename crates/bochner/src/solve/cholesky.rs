@@ -29,7 +29,7 @@ pub fn cholesky(mut moments: Moments<f64>, penalty: f64, intercept: bool) -> Res
     check_non_negative("penalty", penalty)?;
     check_moments(&moments)?;
     let rounding = moments.rounding();
-    let means = if intercept { centre(&mut moments)? } else { Means::zeros(moments.dim(), moments.outputs()) };
+    let means = centre(&mut moments, intercept)?;
     let Moments { mut gram, cross, .. } = moments;
     gram.add_to_diagonal(penalty);
     let (factor, jitter, condition) = factorise_sums(gram, rounding)?;
