@@ -1,7 +1,7 @@
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::FeatureMap;
 use crate::interrupt;
-use crate::linalg::{Tile, zeroed};
+use crate::linalg::{Tile, first_not_finite, zeroed};
 use crate::parallel::Parallel;
 use crate::rows::RowBlock;
 use crate::scalar::{Real, Scalar};
@@ -31,8 +31,6 @@ pub(crate) struct Collector<T: Scalar> {
     sides: Vec<T>,
     pending: usize,
     count: u64,
-    /// Whether all rows have been here before.
-    known: bool,
     /// What is moved.
     moves: Moves,
     /// `None` until the first block is full: its rows wait as they came, neither moved nor weighted.
@@ -95,7 +93,6 @@ impl<T: Scalar> Collector<T> {
             sides: zeroed(block * (outputs + 1)),
             pending: 0,
             count: 0,
-            known: false,
             moves: Moves::Nothing,
             origin: Some(Origin::zeros(dim, outputs)),
         })
@@ -120,14 +117,9 @@ impl<T: Scalar> Collector<T> {
         self.outputs
     }
 
-    /// Forgets all rows.
+    /// Forgets all rows but not their origin.
     pub(crate) fn restart(&mut self) {
         (self.pending, self.count) = (0, 0);
-    }
-
-    /// Forgets all rows, to be given the same ones: that they are numbers is known by now.
-    pub(crate) fn read_again(&mut self) {
-        (self.pending, self.count, self.known) = (0, 0, true);
     }
 
     /// Rows taken in.
@@ -145,9 +137,15 @@ impl<T: Scalar> Collector<T> {
         full: &mut dyn FnMut(Gathered<'_, T>) -> Result<()>,
     ) -> Result<()> {
         check_dim("number of columns of features", self.dim, features.ncols())?;
-        let fill = |rows, mut out: ArrayViewMut2<'_, T>| {
-            out.assign(&features.slice(s![rows, ..]));
-            Ok(())
+        let first = self.count as usize;
+        let fill = |rows: Range<usize>, mut out: ArrayViewMut2<'_, T>| {
+            let features = features.slice(s![rows.clone(), ..]);
+            out.assign(&features);
+            let faults = out.rows().into_iter().map(|row| first_not_finite(row.to_slice().expect("whole rows")));
+            match faults.enumerate().find_map(|(i, fault)| Some((i, fault?))) {
+                Some((i, column)) => Err(Error::NonFinite { what: "features", row: first + rows.start + i, column }),
+                None => Ok(()),
+            }
         };
         self.push_with(features.nrows(), targets, weights, fill, each, full)
     }
@@ -195,18 +193,10 @@ impl<T: Scalar> Collector<T> {
             let window = &mut self.features[self.pending * dim..][..take * dim];
             let view = ArrayViewMut2::from_shape((take, dim), window).expect("the window has this shape");
             fill(done..done + take, view)?;
-            // All of them at once, on all threads: one thread would read them for longer than it took to make them.
-            let window = &self.features[self.pending * dim..][..take * dim];
-            let faulty_in = |rows: &[T]| rows.chunks(dim).position(|features| check_row(features, 0).is_err());
-            let found = (!self.known).then(|| window.chunks(TOGETHER * dim).in_parallel().map(faulty_in));
-            let faulty = found.iter().flatten().enumerate().find_map(|(i, found)| Some(i * TOGETHER + (*found)?));
             let sides = &mut self.sides[self.pending * (outputs + 1)..][..take * (outputs + 1)];
             for (i, side) in sides.chunks_mut(outputs + 1).enumerate() {
                 let row = self.count as usize + i;
                 let root = check_weight(weight(done + i), row)?.sqrt();
-                if faulty == Some(i) {
-                    check_row(&window[i * dim..][..dim], row)?;
-                }
                 for (column, to) in side[..outputs].iter_mut().enumerate() {
                     let target = targets[[done + i, column]];
                     if !num_traits::Float::is_finite(target) {
@@ -399,23 +389,4 @@ fn check_weight(weight: f64, row: usize) -> Result<f64> {
         return Err(Error::parameter("weights", "non-negative", format!("{weight} in row {row}")));
     }
     Ok(weight)
-}
-
-/// Refuses features with a NaN or an infinity: maps can overflow on finite rows.
-fn check_row<T: Scalar>(row: &[T], index: usize) -> Result<()> {
-    // 0 · v is NaN for a NaN or an infinity and 0 otherwise; eight sums let the compiler use vector registers.
-    let mut sums = [T::ZERO; 8];
-    let chunks = row.chunks_exact(8);
-    let tail: T = chunks.remainder().iter().map(|v| v.scale(T::Real::ZERO)).sum();
-    for chunk in chunks {
-        for (s, v) in sums.iter_mut().zip(chunk) {
-            *s += v.scale(T::Real::ZERO);
-        }
-    }
-    let finite = |v: T| num_traits::Float::is_finite(v.re()) && num_traits::Float::is_finite(v.im());
-    if finite(tail) && sums.iter().all(|&s| finite(s)) {
-        return Ok(());
-    }
-    let column = row.iter().position(|&v| !finite(v)).unwrap_or(0);
-    Err(Error::NonFinite { what: "features", row: index, column })
 }

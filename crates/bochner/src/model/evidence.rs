@@ -7,6 +7,7 @@ use crate::linalg::field::Field;
 use crate::linalg::{Cholesky, Lower, TileMut};
 use crate::parallel::Parallel;
 use crate::persist::{Stored, Tensor, Values, collect, malformed, shape, spread, triangle, triangle_len};
+use crate::rows::check_finite;
 use crate::scalar::Scalar;
 use crate::solve::factorise_sums;
 use ndarray::{Array2, ArrayView2, Axis, s};
@@ -66,8 +67,7 @@ impl<W: Scalar<Real = f64>> Standard<W> {
         let finite = |v: W| v.re().is_finite() && v.im().is_finite();
         let numbers = squares.iter().chain(&means).all(|v| v.is_finite());
         if !(numbers && cross.iter().all(|&v| finite(v)) && gram.diagonal().all(finite)) {
-            let expected = "small enough that their squares can be summed";
-            return Err(Error::parameter("features, targets and weights", expected, "an overflow to infinity"));
+            return Err(Error::overflow());
         }
         let (count, log_weights) = (totals.count as f64, totals.log_weight_sum);
         Ok(Standard { gram, cross, squares, means, scales, count, log_weights, rounding })
@@ -84,7 +84,7 @@ impl<W: Scalar<Real = f64>> Standard<W> {
         let (mut factor, jitter, condition) = factorise_sums(gram, ratio * rounding).map_err(|error| match error {
             // In units of `ρG + I`; a penalty is the ratio of the variances.
             Error::NotPositiveDefinite { pivot, suggested_penalty } => {
-                Error::NotPositiveDefinite { pivot, suggested_penalty: (1.0 + suggested_penalty) / ratio }
+                Error::not_positive_definite(pivot, (1.0 + suggested_penalty) / ratio)
             }
             other => other,
         })?;
@@ -254,6 +254,7 @@ pub(crate) fn variances<M: FeatureMap + ?Sized>(
         column.iter_mut().zip(lengths).for_each(|(to, length)| *to = length);
         Ok(())
     })?;
+    check_finite("variances", out.view(), 0)?;
     Ok(out)
 }
 

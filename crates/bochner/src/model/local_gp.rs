@@ -246,7 +246,9 @@ impl LocalGp {
     ) -> Result<Moments<f64>> {
         let mut gram = Gram::<f64>::new(map.output_dim(), targets.ncols())?;
         for (rows, targets) in rows.axis_chunks_iter(Axis(0), BLOCK).zip(targets.axis_chunks_iter(Axis(0), BLOCK)) {
-            gram.push(self.features(map, rows, centroid)?.view(), targets, None)?;
+            let first = gram.count() as usize;
+            let features = self.features(map, rows, centroid).map_err(|error| error.rows_from(first))?;
+            gram.push(features.view(), targets, None)?;
             interrupt::advance(rows.nrows());
         }
         gram.finish().about_zero()
@@ -455,6 +457,8 @@ impl LocalGpModel {
             }
             Ok(())
         })?;
+        check_finite("predictions", mean.view(), 0)?;
+        check_finite("variances", variance.view().insert_axis(Axis(1)), 0)?;
         Ok((mean, variance))
     }
 
@@ -472,7 +476,8 @@ impl LocalGpModel {
             for chunk in members.chunks(BLOCK) {
                 let mut near = rows.select(Axis(0), chunk);
                 near -= &centroid;
-                let features = self.map.transform(near.view())? * weight;
+                let features =
+                    self.map.transform(near.view()).map_err(|error| error.with_rows(|row| chunk[row]))? * weight;
                 visit(chunk, features.view(), local)?;
             }
         }
@@ -506,7 +511,8 @@ impl Predict for LocalGpModel {
                 write_mean(features.row(row), local, out.slice_mut(s![i, ..]));
             }
             Ok(())
-        })
+        })?;
+        check_finite("predictions", out.view(), 0)
     }
 }
 

@@ -1,5 +1,5 @@
 use super::cholesky::factorise_sums;
-use super::{Solution, SolveReport, check_solution, overflow};
+use super::{Solution, SolveReport, check_solution};
 use crate::accumulate::Gathered;
 use crate::error::{Error, Result, check_dim, check_non_negative};
 use crate::linalg::{Lower, Tile, TileMut};
@@ -72,7 +72,7 @@ pub fn dual_path<R: Real>(
         let mut shifted = left.expect("taken once, at the end");
         shifted.add_to_diagonal(penalty);
         if !shifted.diagonal().all(f64::is_finite) {
-            return Err(overflow());
+            return Err(Error::overflow());
         }
         let (factor, jitter, condition) = factorise_sums(shifted, rounding)?;
         let mut beta = targets.clone();

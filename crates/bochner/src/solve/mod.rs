@@ -154,22 +154,14 @@ fn check_totals(totals: &Totals) -> Result<()> {
         return Err(Error::parameter("weights", "positive for at least one row", "only zeros"));
     }
     let finite = totals.target_squares.iter().chain([&totals.weight_sum]).all(|v| v.is_finite());
-    if finite { Ok(()) } else { Err(overflow()) }
+    if finite { Ok(()) } else { Err(Error::overflow()) }
 }
 
 /// Refuses moments no model can be fitted to.
 fn check_moments(moments: &Moments<f64>) -> Result<()> {
     check_totals(&moments.totals)?;
     let finite = moments.feature_sums.iter().chain(moments.cross.iter()).all(|v| v.is_finite());
-    if finite && moments.gram.diagonal().all(f64::is_finite) { Ok(()) } else { Err(overflow()) }
-}
-
-fn overflow() -> Error {
-    Error::parameter(
-        "features, targets and weights",
-        "small enough that their squares can be summed",
-        "an overflow to infinity",
-    )
+    if finite && moments.gram.diagonal().all(f64::is_finite) { Ok(()) } else { Err(Error::overflow()) }
 }
 
 /// Moves sums to the means, or to 0 without an intercept: a linear model with an unpenalised constant is one without, on

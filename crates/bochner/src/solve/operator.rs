@@ -1,5 +1,5 @@
 use super::rounding::{PIECE, Rounded, Rounding, Share};
-use super::{Means, Preconditioner, Solution, check_solution, check_totals, overflow};
+use super::{Means, Preconditioner, Solution, check_solution, check_totals};
 use crate::accumulate::{BLOCK, Collector, Gathered, Moves, Origin, Step, Totals, add_adjoint_times};
 use crate::context::Journal;
 use crate::error::{Error, Result, check_dim};
@@ -205,7 +205,7 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
         collector.finish(&mut full)?;
         check_totals(&totals)?;
         if !diagonal.iter().chain(&products).all(|v| v.is_finite()) {
-            return Err(overflow());
+            return Err(Error::overflow());
         }
         let products = Array2::from_shape_vec((dim, outputs + 1), products).expect("a row per feature");
         let (mut cross, sums) = (products.slice(s![.., ..outputs]).to_owned(), products.column(outputs).to_vec());
@@ -254,7 +254,7 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
             });
         }
         let (map, collector) = (self.map, &mut self.collector);
-        collector.read_again();
+        collector.restart();
         self.source.for_each_block(&mut |block| collector.push_rows(map, block, &mut |_, _| (), full))?;
         collector.finish(full)?;
         if collector.count() != self.totals.count {

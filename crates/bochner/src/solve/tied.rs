@@ -2,8 +2,7 @@
 
 use super::path::path;
 use super::{
-    ConjugateGradients, Operator, Solution, SolveReport, centre, check_moments, check_solution,
-    conjugate_gradients,
+    ConjugateGradients, Operator, Solution, SolveReport, centre, check_moments, check_solution, conjugate_gradients,
 };
 use crate::accumulate::{Moments, Totals};
 use crate::error::{Result, check_dim};
