@@ -139,13 +139,15 @@ impl<T: Scalar> Collector<T> {
         check_dim("number of columns of features", self.dim, features.ncols())?;
         let first = self.count as usize;
         let fill = |rows: Range<usize>, mut out: ArrayViewMut2<'_, T>| {
-            let features = features.slice(s![rows.clone(), ..]);
-            out.assign(&features);
-            let faults = out.rows().into_iter().map(|row| first_not_finite(row.to_slice().expect("whole rows")));
-            match faults.enumerate().find_map(|(i, fault)| Some((i, fault?))) {
-                Some((i, column)) => Err(Error::NonFinite { what: "features", row: first + rows.start + i, column }),
-                None => Ok(()),
+            let given = features.slice(s![rows.clone(), ..]);
+            for (i, (mut to, from)) in out.rows_mut().into_iter().zip(given.rows()).enumerate() {
+                to.assign(&from);
+                // While the row is in the cache.
+                if let Some(column) = to.as_slice().and_then(first_not_finite) {
+                    return Err(Error::NonFinite { what: "features", row: first + rows.start + i, column });
+                }
             }
+            Ok(())
         };
         self.push_with(features.nrows(), targets, weights, fill, each, full)
     }

@@ -123,6 +123,12 @@ impl<W: Scalar<Real = f64>> Standard<W> {
     }
 }
 
+/// A factor of variances within twelve digits of the mean square of the targets, which is their unit.
+pub(crate) fn level(factor: f64, square: f64) -> f64 {
+    let unit = if square > 0.0 { square } else { 1.0 };
+    factor.clamp(1e-12 * unit, 1e12 * unit)
+}
+
 /// The factor of `B = ρFᴴWF + I`, `ρ = s²/τ²`, and what follows from it.
 #[derive(Debug)]
 pub(crate) struct Evidence<W: Scalar> {
@@ -153,7 +159,8 @@ impl<W: Scalar<Real = f64>> Evidence<W> {
 
     /// For each target the factor of both variances at which its likelihood is largest: `zᴴΣ⁻¹z/n`.
     pub(crate) fn best_factors(&self) -> Vec<f64> {
-        self.misfits().map(|misfit| (misfit / self.count).clamp(1e-12, 1e12)).collect()
+        let factor = |(misfit, square)| level(misfit / self.count, square / self.count);
+        self.misfits().zip(&self.squares).map(factor).collect()
     }
 
     /// What factors of both variances, one for each target, add to [`log_likelihood`](Self::log_likelihood).

@@ -1,3 +1,4 @@
+use super::evidence::level;
 use super::exact::{Gathered, gather};
 use super::kinds::{Answers, Load, ModelEntry, Penalty, load, regresses};
 use super::request::{Asked, Basis, Describing, FitAny, Needs};
@@ -140,7 +141,8 @@ impl LocalGp {
         let (mean, variance) = model.predict_with_variance(new.view())?;
         let deviations = (&truth - &mean).mapv(|e| e * e)
             / (variance.mapv(|v| v.max(0.0)) + self.noise_variance).insert_axis(Axis(1));
-        let factor = deviations.mean().unwrap_or(1.0).clamp(1e-12, 1e12);
+        let square = truth.mapv(|t| t * t).mean().unwrap_or(1.0);
+        let factor = level(deviations.mean().unwrap_or(1.0), square);
         let (noise_variance, signal_variance) = (factor * self.noise_variance, factor * self.signal_variance);
         Ok(LocalGp { noise_variance, signal_variance, ..self.clone() })
     }

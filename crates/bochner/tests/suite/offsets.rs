@@ -329,6 +329,14 @@ fn iterations_and_likelihoods_do_not_see_offsets<R: Real>() {
         assert!(gap.abs() <= rounding, "likelihood in {}: {gap:e} against {rounding:e}", R::NAME);
         let (a, b) = (with.observation_variances()[0] / (scale * scale), without.observation_variances()[0]);
         assert!((a - b).abs() <= 1e-12 * b, "noise in {}: {a} {b}", R::NAME);
+        // Nor does the level at which data are likeliest: it has their unit.
+        let levelled = process.clone().with_normalized_targets(false).with_likeliest_level(true);
+        let noise = |targets| {
+            levelled.fit_stream(&mut source(&data, targets), &mut Context::default()).unwrap().observation_variances()
+                [0]
+        };
+        let (a, b) = (noise(&targets) / (scale * scale), noise(&plain));
+        assert!((a - b).abs() <= rounding * b, "level in {}: {a} {b}", R::NAME);
     }
 }
 
