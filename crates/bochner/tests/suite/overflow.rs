@@ -30,7 +30,9 @@ fn finite_or_refused<R: Real>(spec: &Spec) -> bool {
         }
         Err(Error::Row { row: found, reason }) => {
             assert_eq!(found, row, "{spec:?}: {reason}");
-            assert!(reason.contains(&format!("column {column}")) && reason.contains("-1.0e"), "{spec:?}: {reason}");
+            // Maps that know a bound of their own say which.
+            let is_named = reason.contains(&format!("column {column}")) && reason.contains("-1.0e");
+            assert!(is_named || reason.contains("beyond which"), "{spec:?}: {reason}");
             true
         }
         Err(error) => panic!("{spec:?}: {error}"),
@@ -64,7 +66,7 @@ fn kernels_of_rows_that_are_too_large_are_refused_by_row() {
     // A value that is a number in double precision only.
     let single = ndarray::array![[1.0f32, 2.0], [1e15, 0.0]];
     assert!(matches!(
-        kernel_matrix(&Polynomial::new(3, 0.0, 1.0).unwrap(), single.view(), single.view()),
+        kernel_matrix(&Polynomial::homogeneous(3), single.view(), single.view()),
         Err(Error::Row { row: 1, .. })
     ));
     // Far away, a Gaussian is 0.
