@@ -145,7 +145,7 @@ impl Error {
         let sizes = values.into_iter().map(|v| crate::scalar::Real::to_f64(*v)).enumerate();
         let (column, value) = sizes.fold((0, 0.0f64), |a, b| if b.1.abs() > a.1.abs() { b } else { a });
         let reason = format!(
-            "has the value {value:.1e} in column {column}, too large for {what} in {}; scale the rows",
+            "has the value {value:.1e} in column {column}, too large for {what} in {}; smaller rows or a larger length scale would do",
             R::NAME
         );
         Error::Row { row, reason }
@@ -161,7 +161,8 @@ impl Error {
     }
 
     /// The same error with rows counted from `first` rows earlier.
-    pub(crate) fn rows_from(self, first: usize) -> Self {
+    #[must_use]
+    pub fn rows_from(self, first: usize) -> Self {
         self.with_rows(|row| row + first)
     }
 
