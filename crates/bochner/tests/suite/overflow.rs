@@ -65,10 +65,8 @@ fn kernels_of_rows_that_are_too_large_are_refused_by_row() {
     assert!(error.contains(&format!("row {row}")) && error.contains(&format!("column {column}")), "{error}");
     // A value that is a number in double precision only.
     let single = ndarray::array![[1.0f32, 2.0], [1e15, 0.0]];
-    assert!(matches!(
-        kernel_matrix(&Polynomial::homogeneous(3), single.view(), single.view()),
-        Err(Error::Row { row: 1, .. })
-    ));
+    let error = kernel_matrix(&Polynomial::homogeneous(3), single.view(), single.view()).unwrap_err().to_string();
+    assert!(error.contains("row 1 has the value 1.0e15 in column 0"), "{error}");
     // Far away, a Gaussian is 0.
     let gaussian = kernel_matrix(&Gaussian::new(1.0).unwrap(), x.view(), small.view()).unwrap();
     assert!(gaussian.row(row).iter().all(|&v| v == 0.0));
