@@ -57,14 +57,18 @@ impl From<bochner::Error> for Failure {
     }
 }
 
+const NOT_FINITE: &str = "the features of these rows are not finite: the length scale (--length-scale) or another \
+                          parameter of the map (--set) is too small or too large for them";
+
 /// An error of the library in the words of the command line: options instead of arguments, counting from 1 as readers do.
 fn in_words(error: bochner::Error) -> String {
     use bochner::Error::{NonFinite, Parameter, Row};
     match error {
         // Readers let finite numbers pass only.
-        NonFinite { what: "features", .. } => "the features of these rows are not finite: the length scale \
-             (--length-scale) or another parameter of the map (--set) is too small or too large for them"
-            .into(),
+        NonFinite { what: "features", .. } => NOT_FINITE.into(),
+        Row { row, reason } if reason.contains("too large for its features") => {
+            format!("row {}: {NOT_FINITE}", row + 1)
+        }
         NonFinite { what, row, column } => {
             format!("{what} has a NaN or an infinity in row {}, column {}", row + 1, column + 1)
         }

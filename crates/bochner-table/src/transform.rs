@@ -115,20 +115,19 @@ impl Transform {
         let mut sheet = Sheet::create(out, Layout { words: None, numbers: names, single: R::NAME == f32::NAME })?;
         let progress = watch.reading(data.input(), "transforming")?;
         let mut features = Array2::from_elem((PIECE, map.output_dim()), R::ZERO);
+        let mut first = 0;
         data.same_rows().for_each_block(&mut |block| {
             for start in (0..block.rows.nrows()).step_by(PIECE) {
                 let range = start..(start + PIECE).min(block.rows.nrows());
                 let mut rows = block.rows.slice(s![range.clone(), ..]).to_owned();
                 self.steps.iter().try_for_each(|step| step.apply(rows.view_mut()))?;
                 let mut features = features.slice_mut(s![..range.len(), ..]);
-                map.transform_into(rows.mapv(R::from_f64).view(), features.view_mut())?;
-                if let Some(at) = features.iter().position(|value| !value.is_finite()) {
-                    let (row, column) = (start + at / map.output_dim(), at % map.output_dim());
-                    return Err(bochner::Error::NonFinite { what: "features", row, column });
-                }
+                map.transform_into(rows.mapv(R::from_f64).view(), features.view_mut())
+                    .map_err(|error| error.rows_from(first + start))?;
                 let wide = features.mapv(Real::to_f64);
                 sheet.push(Block { words: None, numbers: wide.view() }).map_err(pipeline::stopped)?;
             }
+            first += block.rows.nrows();
             if data.input().is_stream() {
                 sheet.flush().map_err(pipeline::stopped)?;
             }

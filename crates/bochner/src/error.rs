@@ -62,7 +62,7 @@ pub enum Error {
         suggested_penalty: f64,
     },
     /// An iteration ran out of steps.
-    #[error("no convergence after {iterations} iterations: residual {residual:.1e}, tolerance {tolerance:.1e}")]
+    #[error("no convergence after {iterations} iterations: {}", left(*.residual, *.tolerance))]
     NotConverged {
         /// Steps taken.
         iterations: usize,
@@ -113,7 +113,44 @@ pub enum Error {
 /// Result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// What an iteration left, in words: an iteration that ran away has no residual to speak of.
+fn left(residual: f64, tolerance: f64) -> String {
+    match residual.is_finite() {
+        true => format!("residual {residual:.1e}, tolerance {tolerance:.1e}"),
+        false => "its steps left the range of numbers; a larger penalty would help".to_owned(),
+    }
+}
+
 impl Error {
+    /// Sums that left the range of numbers.
+    pub(crate) fn overflow() -> Self {
+        let expected = "small enough that their squares can be summed";
+        Error::parameter("features, targets, weights and penalty", expected, "an overflow to infinity")
+    }
+
+    /// A factorisation that failed at `pivot`; no penalty is suggested that is not a number.
+    pub(crate) fn not_positive_definite(pivot: usize, suggested_penalty: f64) -> Self {
+        match suggested_penalty.is_finite() {
+            true => Error::NotPositiveDefinite { pivot, suggested_penalty },
+            false => Self::overflow(),
+        }
+    }
+
+    /// A row whose `what` (such as features) are not numbers, since its largest value is too large for them.
+    pub(crate) fn too_large<'a, R: crate::scalar::Real>(
+        what: &str,
+        row: usize,
+        values: impl IntoIterator<Item = &'a R>,
+    ) -> Self {
+        let sizes = values.into_iter().map(|v| crate::scalar::Real::to_f64(*v)).enumerate();
+        let (column, value) = sizes.fold((0, 0.0f64), |a, b| if b.1.abs() > a.1.abs() { b } else { a });
+        let reason = format!(
+            "has the value {value:.1e} in column {column}, too large for {what} in {}; smaller rows or a larger length scale would do",
+            R::NAME
+        );
+        Error::Row { row, reason }
+    }
+
     /// A parameter outside its domain.
     pub fn parameter(
         name: &'static str,
@@ -124,10 +161,16 @@ impl Error {
     }
 
     /// The same error with rows counted from `first` rows earlier.
-    pub(crate) fn rows_from(self, first: usize) -> Self {
+    #[must_use]
+    pub fn rows_from(self, first: usize) -> Self {
+        self.with_rows(|row| row + first)
+    }
+
+    /// The same error with another number for its row.
+    pub(crate) fn with_rows(self, number: impl FnOnce(usize) -> usize) -> Self {
         match self {
-            Error::NonFinite { what, row, column } => Error::NonFinite { what, row: row + first, column },
-            Error::Row { row, reason } => Error::Row { row: row + first, reason },
+            Error::NonFinite { what, row, column } => Error::NonFinite { what, row: number(row), column },
+            Error::Row { row, reason } => Error::Row { row: number(row), reason },
             other => other,
         }
     }

@@ -1,4 +1,4 @@
-use super::collect::{BLOCK, Collector};
+use super::collect::{BLOCK, Collector, Origin};
 use super::gram::{Moments, Products, Totals};
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::FeatureMap;
@@ -180,9 +180,10 @@ impl<T: Scalar> ClassGram<T> {
     {
         let ClassGram { input_dim, classes, mut collector, mut work, .. } = self;
         let mut finished = Vec::with_capacity(classes.len());
+        let origin = Origin::zeros(collector.dim(), 0);
         for mut class in classes {
             class.add_waiting(input_dim, map, &mut collector, &mut work)?;
-            finished.push(class.sums.with_totals::<T>(class.totals));
+            finished.push(class.sums.with_totals::<T>(class.totals, &origin));
         }
         Ok(finished)
     }
@@ -218,13 +219,7 @@ impl<T: Scalar> Class<T> {
         let each = &mut |weight, targets: ArrayView1<'_, T::Real>| totals.add_row(weight, targets);
         let done = collector.push_rows(map, block, each, &mut full).and_then(|()| collector.finish(&mut full));
         // Rows of a class are numbered among themselves there.
-        done.map_err(|error| match error {
-            Error::NonFinite { what, row, column } => {
-                let row = self.numbers.get(row).map_or(row, |number| *number as usize);
-                Error::NonFinite { what, row, column }
-            }
-            other => other,
-        })?;
+        done.map_err(|error| error.with_rows(|row| self.numbers.get(row).map_or(row, |number| *number as usize)))?;
         self.rows.clear();
         self.weights.clear();
         self.numbers.clear();
@@ -270,7 +265,7 @@ mod tests {
         let mut gram = Gram::new(20, 1).unwrap();
         let block = RowBlock { rows: rows.view(), targets: labels.view(), weights: Some(weights.view()) };
         gram.push_rows(&map, block).unwrap();
-        let exact = gram.finish();
+        let exact = gram.finish().about_zero().unwrap();
         for i in 0..20 {
             for j in 0..=i {
                 let sum: f64 = all[0].iter().map(|class| class.gram.row(i)[j]).sum();

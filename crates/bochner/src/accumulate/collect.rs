@@ -1,7 +1,7 @@
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::FeatureMap;
 use crate::interrupt;
-use crate::linalg::{Tile, zeroed};
+use crate::linalg::{Tile, first_not_finite, zeroed};
 use crate::parallel::Parallel;
 use crate::rows::RowBlock;
 use crate::scalar::{Real, Scalar};
@@ -18,6 +18,9 @@ pub(crate) const BLOCK: usize = 1024;
 const TOGETHER: usize = 32;
 
 /// Rows of a stream gathered into blocks that start at multiples of [`BLOCK`], however the stream was cut.
+///
+/// Numbers that vary little about something large lose their digits when their products are rounded. Where asked for, rows
+/// are therefore moved to an [`Origin`] near their means, which the first block decides.
 #[derive(Debug, Clone)]
 pub(crate) struct Collector<T: Scalar> {
     dim: usize,
@@ -28,11 +31,43 @@ pub(crate) struct Collector<T: Scalar> {
     sides: Vec<T>,
     pending: usize,
     count: u64,
-    /// Whether all rows have been here before.
-    known: bool,
+    /// What is moved.
+    moves: Moves,
+    /// `None` until the first block is full: its rows wait as they came, neither moved nor weighted.
+    origin: Option<Origin<T>>,
 }
 
-/// A gathered block: all rows are multiplied with the square roots of their weights.
+/// What a [`Collector`] moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moves {
+    /// Nothing.
+    Nothing,
+    /// Targets: for models without an intercept, whose features stay where they are.
+    Targets,
+    /// Features and targets.
+    Both,
+}
+
+/// The point that is subtracted from rows, in their own precision: differences are then rounded once, and not at all where
+/// they are small.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Origin<T: Scalar> {
+    pub(crate) features: Vec<T>,
+    pub(crate) targets: Vec<T::Real>,
+}
+
+impl<T: Scalar> Origin<T> {
+    pub(crate) fn zeros(dim: usize, outputs: usize) -> Self {
+        Origin { features: vec![T::ZERO; dim], targets: vec![T::Real::ZERO; outputs] }
+    }
+
+    /// In double precision.
+    pub(crate) fn widened(&self) -> (Vec<T::Wide>, Vec<f64>) {
+        (self.features.iter().map(|v| v.widen()).collect(), self.targets.iter().map(|v| Real::to_f64(*v)).collect())
+    }
+}
+
+/// A gathered block: all rows are moved to the origin and multiplied with the square roots of their weights.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gathered<'a, T> {
     /// Features.
@@ -58,8 +93,16 @@ impl<T: Scalar> Collector<T> {
             sides: zeroed(block * (outputs + 1)),
             pending: 0,
             count: 0,
-            known: false,
+            moves: Moves::Nothing,
+            origin: Some(Origin::zeros(dim, outputs)),
         })
+    }
+
+    /// The same with rows that are moved to an origin near their means.
+    pub(crate) fn moving(mut self, moves: Moves) -> Self {
+        self.origin = (moves == Moves::Nothing).then(|| Origin::zeros(self.dim, self.outputs));
+        self.moves = moves;
+        self
     }
 
     pub(crate) fn bytes(dim: usize, outputs: usize) -> u64 {
@@ -74,14 +117,9 @@ impl<T: Scalar> Collector<T> {
         self.outputs
     }
 
-    /// Forgets all rows.
+    /// Forgets all rows but not their origin.
     pub(crate) fn restart(&mut self) {
         (self.pending, self.count) = (0, 0);
-    }
-
-    /// Forgets all rows, to be given the same ones: that they are numbers is known by now.
-    pub(crate) fn read_again(&mut self) {
-        (self.pending, self.count, self.known) = (0, 0, true);
     }
 
     /// Rows taken in.
@@ -99,8 +137,16 @@ impl<T: Scalar> Collector<T> {
         full: &mut dyn FnMut(Gathered<'_, T>) -> Result<()>,
     ) -> Result<()> {
         check_dim("number of columns of features", self.dim, features.ncols())?;
-        let fill = |rows, mut out: ArrayViewMut2<'_, T>| {
-            out.assign(&features.slice(s![rows, ..]));
+        let first = self.count as usize;
+        let fill = |rows: Range<usize>, mut out: ArrayViewMut2<'_, T>| {
+            let given = features.slice(s![rows.clone(), ..]);
+            for (i, (mut to, from)) in out.rows_mut().into_iter().zip(given.rows()).enumerate() {
+                to.assign(&from);
+                // While the row is in the cache.
+                if let Some(column) = to.as_slice().and_then(first_not_finite) {
+                    return Err(Error::NonFinite { what: "features", row: first + rows.start + i, column });
+                }
+            }
             Ok(())
         };
         self.push_with(features.nrows(), targets, weights, fill, each, full)
@@ -142,53 +188,101 @@ impl<T: Scalar> Collector<T> {
         if let Some(weights) = &weights {
             check_dim("number of weights", rows, weights.len())?;
         }
+        let weight = |i: usize| weights.as_ref().map_or(1.0, |weights| Real::to_f64(weights[i]));
         let mut done = 0;
         while done < rows {
             let take = (rows - done).min(self.block - self.pending);
             let window = &mut self.features[self.pending * dim..][..take * dim];
             let view = ArrayViewMut2::from_shape((take, dim), window).expect("the window has this shape");
             fill(done..done + take, view)?;
-            // All of them at once, on all threads: one thread would read them for longer than it took to make them.
-            let rows = &self.features[self.pending * dim..][..take * dim];
-            let faulty_in = |rows: &[T]| rows.chunks(dim).position(|features| check_row(features, 0).is_err());
-            let found = (!self.known).then(|| rows.chunks(TOGETHER * dim).in_parallel().map(faulty_in));
-            let faulty = found.iter().flatten().enumerate().find_map(|(i, found)| Some(i * TOGETHER + (*found)?));
-            for i in done..done + take {
-                let row = self.count as usize;
-                let weight = match &weights {
-                    Some(weights) => check_weight(weights[i].to_f64(), row)?,
-                    None => 1.0,
-                };
-                let root = T::Real::from_f64(weight.sqrt());
-                let features = &mut self.features[self.pending * dim..][..dim];
-                if faulty == Some(i - done) {
-                    check_row(features, row)?;
-                }
-                if weight != 1.0 {
-                    for value in features {
-                        *value = value.scale(root);
-                    }
-                }
-                let side = &mut self.sides[self.pending * (outputs + 1)..][..outputs + 1];
+            let sides = &mut self.sides[self.pending * (outputs + 1)..][..take * (outputs + 1)];
+            for (i, side) in sides.chunks_mut(outputs + 1).enumerate() {
+                let row = self.count as usize + i;
+                let root = check_weight(weight(done + i), row)?.sqrt();
                 for (column, to) in side[..outputs].iter_mut().enumerate() {
-                    let target = targets[[i, column]];
+                    let target = targets[[done + i, column]];
                     if !num_traits::Float::is_finite(target) {
                         return Err(Error::NonFinite { what: "targets", row, column });
                     }
-                    *to = T::from_parts(target * root, T::Real::ZERO);
+                    *to = T::from_parts(target, T::Real::ZERO);
                 }
-                side[outputs] = T::from_parts(root, T::Real::ZERO);
-                each(weight, targets.row(i));
-                self.count += 1;
-                self.pending += 1;
+                side[outputs] = T::from_parts(T::Real::from_f64(root), T::Real::ZERO);
             }
+            // None of them is at fault: from here on they count.
+            (done..done + take).for_each(|i| each(weight(i), targets.row(i)));
+            self.took_in(take, full)?;
             done += take;
-            if self.pending == self.block {
-                full(self.gathered())?;
-                self.pending = 0;
-            }
         }
         Ok(())
+    }
+
+    /// Counts rows that were written, as they came, behind those that wait.
+    fn took_in(&mut self, rows: usize, full: &mut dyn FnMut(Gathered<'_, T>) -> Result<()>) -> Result<()> {
+        self.count += rows as u64;
+        self.pending += rows;
+        self.place(self.pending - rows..self.pending);
+        if self.pending == self.block {
+            self.settle();
+            full(self.gathered())?;
+            self.pending = 0;
+        }
+        Ok(())
+    }
+
+    /// Moves rows to the origin, where it is known, and multiplies them with the square roots of their weights.
+    fn place(&mut self, rows: Range<usize>) {
+        let Some(origin) = &self.origin else { return };
+        let (dim, outputs) = (self.dim, self.outputs);
+        let sides = &mut self.sides[rows.start * (outputs + 1)..rows.end * (outputs + 1)];
+        let mut stay = origin.features.iter().all(|v| *v == T::ZERO);
+        for side in sides.chunks_mut(outputs + 1) {
+            let root = side[outputs].re();
+            for (value, origin) in side[..outputs].iter_mut().zip(&origin.targets) {
+                *value = T::from_parts((value.re() - *origin) * root, T::Real::ZERO);
+            }
+            stay &= root == T::Real::ONE;
+        }
+        if stay {
+            return;
+        }
+        let features = self.features[rows.start * dim..rows.end * dim].chunks_mut(TOGETHER * dim);
+        features.zip(sides.chunks(TOGETHER * (outputs + 1))).in_parallel().for_each(|(features, sides)| {
+            for (row, side) in features.chunks_mut(dim).zip(sides.chunks(outputs + 1)) {
+                let root = side[outputs].re();
+                for (value, origin) in row.iter_mut().zip(&origin.features) {
+                    *value = (*value - *origin).scale(root);
+                }
+            }
+        });
+    }
+
+    /// Decides about the origin by the rows that wait, unless that is done.
+    pub(crate) fn settle(&mut self) {
+        if self.origin.is_some() {
+            return;
+        }
+        let (dim, columns) = (self.dim, self.outputs + 1);
+        let sides = Tile::new(&self.sides, self.pending, columns);
+        let weights: Vec<f64> = (0..self.pending).map(|i| Real::to_f64(sides.row(i)[columns - 1].abs_sq())).collect();
+        let targets = centre(sides.columns(0..self.outputs), &weights).into_iter().map(T::re).collect();
+        let features = match self.moves {
+            Moves::Both => centre(Tile::new(&self.features, self.pending, dim), &weights),
+            _ => vec![T::ZERO; dim],
+        };
+        self.settle_at(Origin { features, targets });
+    }
+
+    /// Takes this origin, unless there is one.
+    pub(crate) fn settle_at(&mut self, origin: Origin<T>) {
+        if self.origin.is_none() {
+            self.origin = Some(origin);
+            self.place(0..self.pending);
+        }
+    }
+
+    /// The origin, where it is known.
+    pub(crate) fn origin(&self) -> Option<&Origin<T>> {
+        self.origin.as_ref()
     }
 
     /// The rows since the last full block.
@@ -201,6 +295,7 @@ impl<T: Scalar> Collector<T> {
 
     /// Hands out the rows since the last full block, if there are any, and forgets them.
     pub(crate) fn finish(&mut self, full: &mut dyn FnMut(Gathered<'_, T>) -> Result<()>) -> Result<()> {
+        self.settle();
         if self.pending > 0 {
             full(self.gathered())?;
         }
@@ -208,7 +303,7 @@ impl<T: Scalar> Collector<T> {
         Ok(())
     }
 
-    /// Takes in the gathered rows of another collector as they are, and counts all of its rows.
+    /// Takes in the rows of another collector that has not filled a block yet, as if they were pushed.
     pub(crate) fn append(
         &mut self,
         other: &Collector<T>,
@@ -222,30 +317,70 @@ impl<T: Scalar> Collector<T> {
                 .copy_from_slice(&other.features[done * dim..][..take * dim]);
             self.sides[self.pending * columns..][..take * columns]
                 .copy_from_slice(&other.sides[done * columns..][..take * columns]);
-            self.pending += take;
+            self.took_in(take, full)?;
             done += take;
-            if self.pending == self.block {
-                full(self.gathered())?;
-                self.pending = 0;
-            }
         }
-        self.count += other.count;
         Ok(())
     }
 
-    /// A collector that goes on after `count` rows, the last of which are given.
-    pub(crate) fn resumed(dim: usize, outputs: usize, count: u64, features: &[T], sides: &[T]) -> Result<Self> {
-        let mut collector = Collector::new(dim, outputs)?;
+    /// Counts rows that went elsewhere.
+    pub(crate) fn count_more(&mut self, rows: u64) {
+        self.count += rows;
+    }
+
+    /// A collector that moves features and targets and goes on after `count` rows, the last of which are given.
+    pub(crate) fn resumed(
+        (dim, outputs): (usize, usize),
+        count: u64,
+        features: &[T],
+        sides: &[T],
+        origin: Option<Origin<T>>,
+    ) -> Result<Self> {
+        let mut collector = Collector::new(dim, outputs)?.moving(Moves::Both);
         let pending = features.len() / dim;
         check_dim("number of collected values", pending * dim, features.len())?;
         check_dim("number of collected targets", pending * (outputs + 1), sides.len())?;
         if pending >= collector.block {
             return Err(Error::parameter("number of collected rows", "less than a block", pending));
         }
+        if let Some(origin) = &origin {
+            check_dim("number of features of the origin", dim, origin.features.len())?;
+            check_dim("number of targets of the origin", outputs, origin.targets.len())?;
+        }
         collector.features[..features.len()].copy_from_slice(features);
         collector.sides[..sides.len()].copy_from_slice(sides);
-        Ok(Collector { pending, count, ..collector })
+        Ok(Collector { pending, count, origin, ..collector })
     }
+}
+
+/// The weighted means of columns that lie further from 0 than twice their spread, and 0 for the others: sums over those lose
+/// less than a digit.
+fn centre<T: Scalar>(rows: Tile<'_, T>, weights: &[f64]) -> Vec<T> {
+    // Columns per task.
+    const STRIP: usize = 256;
+    let mut centre = vec![T::ZERO; rows.cols()];
+    let total: f64 = weights.iter().sum();
+    let Some(first) = weights.iter().position(|weight| *weight > 0.0) else { return centre };
+    centre.chunks_mut(STRIP).enumerate().in_parallel().for_each(|(index, centre)| {
+        let rows = rows.columns(index * STRIP..index * STRIP + centre.len());
+        // About the first row: a column of one number has exactly that mean.
+        let mut sums = vec![(T::Wide::ZERO, 0.0); centre.len()];
+        for (i, &weight) in weights.iter().enumerate() {
+            for ((sum, square), (value, first)) in sums.iter_mut().zip(rows.row(i).iter().zip(rows.row(first))) {
+                let away = value.widen() - first.widen();
+                *sum += away.scale(weight);
+                *square += weight * away.abs_sq();
+            }
+        }
+        for (to, ((sum, square), first)) in centre.iter_mut().zip(sums.iter().zip(rows.row(first))) {
+            let away = sum.scale(1.0 / total);
+            let mean = first.widen() + away;
+            if mean.abs_sq() > 4.0 * (square / total - away.abs_sq()) {
+                *to = T::narrow(mean);
+            }
+        }
+    });
+    centre
 }
 
 fn check_weight(weight: f64, row: usize) -> Result<f64> {
@@ -256,23 +391,4 @@ fn check_weight(weight: f64, row: usize) -> Result<f64> {
         return Err(Error::parameter("weights", "non-negative", format!("{weight} in row {row}")));
     }
     Ok(weight)
-}
-
-/// Refuses features with a NaN or an infinity: maps can overflow on finite rows.
-fn check_row<T: Scalar>(row: &[T], index: usize) -> Result<()> {
-    // 0 · v is NaN for a NaN or an infinity and 0 otherwise; eight sums let the compiler use vector registers.
-    let mut sums = [T::ZERO; 8];
-    let chunks = row.chunks_exact(8);
-    let tail: T = chunks.remainder().iter().map(|v| v.scale(T::Real::ZERO)).sum();
-    for chunk in chunks {
-        for (s, v) in sums.iter_mut().zip(chunk) {
-            *s += v.scale(T::Real::ZERO);
-        }
-    }
-    let finite = |v: T| num_traits::Float::is_finite(v.re()) && num_traits::Float::is_finite(v.im());
-    if finite(tail) && sums.iter().all(|&s| finite(s)) {
-        return Ok(());
-    }
-    let column = row.iter().position(|&v| !finite(v)).unwrap_or(0);
-    Err(Error::NonFinite { what: "features", row: index, column })
 }

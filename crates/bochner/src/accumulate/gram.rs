@@ -1,4 +1,4 @@
-use super::collect::{Collector, Gathered};
+use super::collect::{Collector, Gathered, Moves, Origin};
 use crate::error::{Result, check_dim};
 use crate::feature::FeatureMap;
 use crate::linalg::{Lower, TileMut, Workspace};
@@ -8,6 +8,9 @@ use crate::scalar::{Real, Scalar};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
 /// Sums over weighted rows of features and targets: `FᴴWF`, `FᴴWY`, `FᴴW1`, and the moments of the targets.
+///
+/// Columns whose means are large beside their spread in the first 1,024 rows are summed about those means, so that offsets
+/// take no digits; [`Moments`] say which point the sums are about, and move to any other.
 ///
 /// Single-precision features are summed in single precision over at most 1,024 rows (in chains of 256) and in double
 /// precision beyond: sums over many rows lose no more digits than sums over few. Half of the Hermitian matrix is stored.
@@ -21,7 +24,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 /// let (features, targets) = (array![[1.0, 2.0], [3.0, 4.0]], array![[1.0], [0.5]]);
 /// let mut gram = Gram::new(2, 1)?;
 /// gram.push(features.view(), targets.view(), None)?;
-/// let moments = gram.finish();
+/// let moments = gram.finish().about_zero()?;
 /// assert_eq!(moments.gram.row(1), [14.0, 20.0]);
 /// assert_eq!(moments.cross.column(0).to_vec(), [2.5, 4.0]);
 /// # Ok::<(), bochner::Error>(())
@@ -48,9 +51,10 @@ pub(crate) struct Products<W> {
     pub(crate) feature_sums: Vec<W>,
 }
 
-/// The sums of a [`Gram`] over all its rows.
+/// The sums of a [`Gram`] over all its rows, about a point: its [`origin`](Self::origin) for the features and
+/// [`Totals::origin`] for the targets.
 ///
-/// `wᵢ` are the weights, `fᵢ` the features and `yᵢ` the targets of row `i`.
+/// `wᵢ` are the weights, `fᵢ` the features and `yᵢ` the targets of row `i`, less that point.
 #[derive(Debug, Clone)]
 pub struct Moments<W> {
     /// `Σ wᵢ conj(fᵢ) fᵢᵀ`, lower triangle.
@@ -59,15 +63,19 @@ pub struct Moments<W> {
     pub cross: Array2<W>,
     /// `Σ wᵢ conj(fᵢ)`.
     pub feature_sums: Vec<W>,
+    /// What was subtracted from the features.
+    pub origin: Vec<W>,
     /// Sums that need no features.
     pub totals: Totals,
     /// The machine epsilon of the features: sums of single-precision ones are rounded as they are.
     pub epsilon: f64,
 }
 
-/// Sums over weights and targets.
+/// Sums over weights and targets, less a point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Totals {
+    /// What was subtracted from the targets.
+    pub origin: Vec<f64>,
     /// `Σ wᵢ yᵢ`.
     pub target_sums: Vec<f64>,
     /// `Σ wᵢ yᵢ²`, target by target.
@@ -83,6 +91,7 @@ pub struct Totals {
 impl Totals {
     pub(crate) fn zeros(outputs: usize) -> Self {
         Totals {
+            origin: vec![0.0; outputs],
             target_sums: vec![0.0; outputs],
             target_squares: vec![0.0; outputs],
             weight_sum: 0.0,
@@ -91,11 +100,18 @@ impl Totals {
         }
     }
 
+    /// Adds a row; the first one that counts is the origin.
     pub(crate) fn add_row<R: Real>(&mut self, weight: f64, targets: ArrayView1<'_, R>) {
-        for ((sum, square), target) in self.target_sums.iter_mut().zip(&mut self.target_squares).zip(targets) {
-            let target = Real::to_f64(*target);
-            *sum += weight * target;
-            *square += weight * target * target;
+        if self.weight_sum == 0.0 && weight > 0.0 {
+            self.origin.iter_mut().zip(targets).for_each(|(to, target)| *to = Real::to_f64(*target));
+        }
+        let sums = self.target_sums.iter_mut().zip(&mut self.target_squares);
+        for ((sum, square), (target, origin)) in sums.zip(targets.iter().zip(&self.origin)) {
+            if weight > 0.0 {
+                let target = Real::to_f64(*target) - origin;
+                *sum += weight * target;
+                *square += weight * target * target;
+            }
         }
         self.weight_sum += weight;
         if weight > 0.0 && weight != 1.0 {
@@ -105,15 +121,76 @@ impl Totals {
     }
 
     pub(super) fn add(&mut self, other: &Totals) {
-        for (a, b) in self.target_sums.iter_mut().zip(&other.target_sums) {
-            *a += b;
+        let mut other = other.clone();
+        if self.weight_sum == 0.0 {
+            self.origin.clone_from(&other.origin);
         }
-        for (a, b) in self.target_squares.iter_mut().zip(&other.target_squares) {
-            *a += b;
-        }
+        other.move_to(&self.origin);
+        self.target_sums.iter_mut().zip(&other.target_sums).for_each(|(a, b)| *a += b);
+        self.target_squares.iter_mut().zip(&other.target_squares).for_each(|(a, b)| *a += b);
         self.weight_sum += other.weight_sum;
         self.log_weight_sum += other.log_weight_sum;
         self.count += other.count;
+    }
+
+    /// Means of the targets.
+    pub(crate) fn means(&self) -> Vec<f64> {
+        self.origin.iter().zip(&self.target_sums).map(|(origin, sum)| origin + sum / self.weight_sum).collect()
+    }
+
+    /// The sums about another point.
+    pub(crate) fn move_to(&mut self, point: &[f64]) {
+        let sums = self.target_sums.iter_mut().zip(&mut self.target_squares);
+        for ((sum, square), (from, to)) in sums.zip(self.origin.iter_mut().zip(point)) {
+            let step = *to - *from;
+            *square = (*square - step * (2.0 * *sum - self.weight_sum * step)).max(0.0);
+            *sum -= self.weight_sum * step;
+            *from = *to;
+        }
+    }
+}
+
+/// The point of rows in double precision, and how far it is from where they are now.
+#[derive(Debug, Clone)]
+pub(crate) struct Step<W> {
+    /// Conjugate differences of features.
+    pub(crate) features: Vec<W>,
+    /// Differences of targets.
+    pub(crate) targets: Vec<f64>,
+}
+
+impl<W: Scalar<Real = f64>> Step<W> {
+    /// From one point to another, both of features and targets.
+    pub(crate) fn between(from: (&[W], &[f64]), to: (&[W], &[f64])) -> Self {
+        Step {
+            features: to.0.iter().zip(from.0).map(|(to, from)| (*to - *from).conj()).collect(),
+            targets: to.1.iter().zip(from.1).map(|(to, from)| to - from).collect(),
+        }
+    }
+
+    /// What a step of rows takes from their `FᴴWY`; `sums` (`FᴴW1`) and `totals` are those from before.
+    pub(crate) fn change_cross(&self, cross: &mut Array2<W>, sums: &[W], totals: &Totals) {
+        let ends = totals.target_sums.iter().zip(&self.targets);
+        let ends: Vec<f64> = ends.map(|(sum, step)| sum - totals.weight_sum * step).collect();
+        for ((mut row, sum), step) in cross.rows_mut().into_iter().zip(sums).zip(&self.features) {
+            for ((value, target), end) in row.iter_mut().zip(&self.targets).zip(&ends) {
+                *value -= sum.scale(*target) + step.scale(*end);
+            }
+        }
+    }
+
+    /// What it takes from the sums of their features.
+    fn change_sums(&self, sums: &mut [W], weight_sum: f64) {
+        sums.iter_mut().zip(&self.features).for_each(|(sum, step)| *sum -= step.scale(weight_sum));
+    }
+
+    /// What it takes from their `FᴴWF`.
+    fn change_gram(&self, gram: &mut Lower<W>, sums: &[W], weight_sum: f64) -> Result<()> {
+        if self.features.iter().all(|step| *step == W::ZERO) {
+            return Ok(());
+        }
+        let half = sums.iter().zip(&self.features).map(|(sum, step)| *sum - step.scale(0.5 * weight_sum));
+        gram.subtract_pair(&half.collect::<Vec<_>>(), &self.features)
     }
 }
 
@@ -128,8 +205,34 @@ impl<W: Scalar<Real = f64>> Moments<W> {
         self.cross.ncols()
     }
 
-    /// `ε tr G`: what rounding may take from the eigenvalues of the sums, about; to be asked before they are centred, since
-    /// centring takes from the trace and not from the errors.
+    /// Means of the features.
+    pub(crate) fn feature_means(&self) -> Vec<W> {
+        let scale = 1.0 / self.totals.weight_sum;
+        self.origin.iter().zip(&self.feature_sums).map(|(origin, sum)| *origin + sum.conj().scale(scale)).collect()
+    }
+
+    /// The sums about another point.
+    pub(crate) fn move_to(&mut self, features: &[W], targets: &[f64]) -> Result<()> {
+        let step = Step::between((&self.origin, &self.totals.origin), (features, targets));
+        step.change_gram(&mut self.gram, &self.feature_sums, self.totals.weight_sum)?;
+        step.change_cross(&mut self.cross, &self.feature_sums, &self.totals);
+        step.change_sums(&mut self.feature_sums, self.totals.weight_sum);
+        self.origin = features.to_vec();
+        self.totals.move_to(targets);
+        Ok(())
+    }
+
+    /// The sums of features and targets as they are.
+    ///
+    /// # Errors
+    /// None known.
+    pub fn about_zero(mut self) -> Result<Self> {
+        self.move_to(&vec![W::ZERO; self.dim()], &vec![0.0; self.outputs()])?;
+        Ok(self)
+    }
+
+    /// `ε tr G`: what rounding may take from the eigenvalues of the sums, about; to be asked before they are moved, since
+    /// that changes the trace and not the errors.
     ///
     /// Entries are off by at most `mε/2 · Σ|fᵢ||fⱼ|` for chains of `m = 256` rows, so that no eigenvalue is off by more than
     /// `128 ε tr G`. Errors of either sign grow as `√m`, and those of different entries hardly add up.
@@ -155,10 +258,13 @@ impl<W: Scalar<Real = f64>> Products<W> {
         Ok(())
     }
 
-    pub(super) fn with_totals<T: Scalar<Wide = W>>(self, totals: Totals) -> Moments<W> {
+    /// With the sums over all rows about the origin of the features and targets.
+    pub(super) fn with_totals<T: Scalar<Wide = W>>(self, mut totals: Totals, origin: &Origin<T>) -> Moments<W> {
         let Products { gram, cross, feature_sums } = self;
         let epsilon = <T::Real as num_traits::Float>::epsilon().to_f64();
-        Moments { gram, cross, feature_sums, totals, epsilon }
+        let (origin, targets) = origin.widened();
+        totals.move_to(&targets);
+        Moments { gram, cross, feature_sums, origin, totals, epsilon }
     }
 
     pub(super) fn add_block<T: Scalar<Wide = W>>(&mut self, block: Gathered<'_, T>, work: &mut Workspace<T::Real>) {
@@ -200,7 +306,7 @@ impl<T: Scalar> Gram<T> {
     /// No features, or more than memory holds.
     pub fn new(dim: usize, outputs: usize) -> Result<Self> {
         let sums = Products::zeros(dim, outputs)?;
-        let (totals, collector) = (Totals::zeros(outputs), Collector::new(dim, outputs)?);
+        let (totals, collector) = (Totals::zeros(outputs), Collector::new(dim, outputs)?.moving(Moves::Both));
         Ok(Gram { sums, totals, collector, work: Workspace::new() })
     }
 
@@ -276,37 +382,66 @@ impl<T: Scalar> Gram<T> {
     pub fn merge(&mut self, other: &Gram<T>) -> Result<()> {
         check_dim("number of features of the other accumulator", self.dim(), other.dim())?;
         check_dim("number of targets of the other accumulator", self.outputs(), other.outputs())?;
-        self.sums.add(&other.sums)?;
-        self.totals.add(&other.totals);
-        let (sums, work) = (&mut self.sums, &mut self.work);
-        self.collector.append(&other.collector, &mut |block| {
-            sums.add_block(block, work);
-            Ok(())
-        })
+        let Gram { sums, totals, collector, work } = self;
+        let Some(theirs) = other.collector.origin() else {
+            totals.add(&other.totals);
+            return collector.append(&other.collector, &mut |block| {
+                sums.add_block(block, work);
+                Ok(())
+            });
+        };
+        collector.settle_at(theirs.clone());
+        let ours = collector.origin().unwrap_or(theirs).widened();
+        // All of their sums, about their origin, and then what it takes to bring them here.
+        sums.add(&other.sums)?;
+        let mut moved = other.sums.feature_sums.clone();
+        let rest = other.collector.gathered();
+        if rest.features.rows() > 0 {
+            sums.add_block(rest, work);
+            let roots = rest.sides.columns(other.outputs()..other.outputs() + 1);
+            let own = adjoint_times(Gathered { features: rest.features, sides: roots });
+            moved.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+        }
+        let (from, targets) = theirs.widened();
+        let mut moving = other.totals.clone();
+        moving.move_to(&targets);
+        let step = Step::between((&from, &targets), (&ours.0, &ours.1));
+        step.change_gram(&mut sums.gram, &moved, moving.weight_sum)?;
+        step.change_cross(&mut sums.cross, &moved, &moving);
+        step.change_sums(&mut sums.feature_sums, moving.weight_sum);
+        totals.add(&other.totals);
+        collector.count_more(other.count());
+        Ok(())
     }
 
     /// The sums over all rows, with the collecting buffers given back.
     pub fn finish(self) -> Moments<T::Wide> {
-        let Gram { mut sums, totals, collector, mut work } = self;
+        let Gram { mut sums, totals, mut collector, mut work } = self;
+        collector.settle();
         let rest = collector.gathered();
         if rest.features.rows() > 0 {
             sums.add_block(rest, &mut work);
         }
+        let origin = collector.origin().cloned().unwrap_or_else(|| Origin::zeros(sums.gram.order(), 0));
         drop((collector, work));
-        sums.with_totals::<T>(totals)
+        sums.with_totals::<T>(totals, &origin)
     }
 
-    /// The parts a file keeps: sums over whole blocks, totals over all rows, and the rows since the last block.
-    pub(crate) fn parts(&self) -> (&Lower<T::Wide>, &Array2<T::Wide>, &[T::Wide], &Totals, Gathered<'_, T>) {
-        let Products { gram, cross, feature_sums } = &self.sums;
-        (gram, cross, feature_sums, &self.totals, self.collector.gathered())
+    /// The parts a file keeps: sums over whole blocks, totals over all rows, the rows since the last block, and the origin
+    /// where it is known.
+    pub(crate) fn parts(&self) -> (&Products<T::Wide>, &Totals, Gathered<'_, T>, Option<&Origin<T>>) {
+        (&self.sums, &self.totals, self.collector.gathered(), self.collector.origin())
     }
 
     /// Rebuilds an accumulator from [`parts`](Self::parts).
-    pub(crate) fn from_parts(sums: Moments<T::Wide>, features: &[T], sides: &[T]) -> Result<Self> {
-        let count = sums.totals.count;
-        let collector = Collector::resumed(sums.dim(), sums.outputs(), count, features, sides)?;
-        let Moments { gram, cross, feature_sums, totals, .. } = sums;
-        Ok(Gram { sums: Products { gram, cross, feature_sums }, totals, collector, work: Workspace::new() })
+    pub(crate) fn from_parts(
+        sums: Products<T::Wide>,
+        totals: Totals,
+        (features, sides): (&[T], &[T]),
+        origin: Option<Origin<T>>,
+    ) -> Result<Self> {
+        let size = (sums.gram.order(), sums.cross.ncols());
+        let collector = Collector::resumed(size, totals.count, features, sides, origin)?;
+        Ok(Gram { sums, totals, collector, work: Workspace::new() })
     }
 }

@@ -9,6 +9,6 @@ mod gram;
 
 pub(crate) use classes::Class;
 pub use classes::ClassGram;
-pub(crate) use collect::{BLOCK, Collector, Gathered};
+pub(crate) use collect::{BLOCK, Collector, Gathered, Moves, Origin};
 pub use gram::{Gram, Moments, Totals};
-pub(crate) use gram::{Products, add_adjoint_times, adjoint_times};
+pub(crate) use gram::{Products, Step, add_adjoint_times, adjoint_times};

@@ -1,7 +1,7 @@
 //! The one driver: any layout in, any layout out, tiles in between.
 
 use crate::error::{Error, Result, check_dim};
-use crate::linalg::{Tile, TileMut, Workspace, zeroed};
+use crate::linalg::{Tile, TileMut, Workspace, first_not_finite, zeroed};
 use crate::parallel::{self, Parallel};
 use crate::scalar::{Real, Scalar};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
@@ -76,10 +76,14 @@ impl<R: Real, O: Scalar<Real = R>> Driven<'_, R, O> {
         (self.check)(rows).map_err(|error| error.rows_from(first_row))?;
         let (n, m) = (rows.rows(), out.ncols());
         match TileMut::from_view(out) {
-            Ok(out) => (self.map)(rows, out, work),
+            Ok(mut out) => {
+                (self.map)(rows, out.reborrow(), work);
+                check_features(rows, |i| first_not_finite(out.row_mut(i)), first_row)?;
+            }
             Err(mut out) => {
                 let mut buffer = O::lend(work, n * m);
                 (self.map)(rows, TileMut::new(&mut buffer, n, m), work);
+                check_features(rows, |i| first_not_finite(&buffer[i * m..][..m]), first_row)?;
                 // Column by column: where rows are not contiguous, columns usually are.
                 for (j, mut column) in out.axis_iter_mut(Axis(1)).enumerate() {
                     for (i, to) in column.iter_mut().enumerate() {
@@ -95,22 +99,23 @@ impl<R: Real, O: Scalar<Real = R>> Driven<'_, R, O> {
 
 fn check_tile<R: Real>(tile: Tile<'_, R>, first_row: usize) -> Result<()> {
     for i in 0..tile.rows() {
-        // 0 * v is NaN for a NaN or an infinity and 0 otherwise; eight sums let the compiler use vector registers.
-        let mut sums = [R::ZERO; 8];
-        let chunks = tile.row(i).chunks_exact(8);
-        let tail = chunks.remainder().iter().fold(R::ZERO, |s, &v| s + R::ZERO * v);
-        for chunk in chunks {
-            for (s, &v) in sums.iter_mut().zip(chunk) {
-                *s += R::ZERO * v;
-            }
-        }
-        let sum = sums.iter().fold(tail, |s, &v| s + v);
-        if !sum.is_finite() {
-            let column = tile.row(i).iter().position(|v| !v.is_finite()).unwrap_or(0);
+        if let Some(column) = first_not_finite(tile.row(i)) {
             return Err(Error::NonFinite { what: "rows", row: first_row + i, column });
         }
     }
     Ok(())
+}
+
+/// Refuses rows whose features have left the range of numbers, while both are in the cache; `fault` looks at those of one row.
+fn check_features<R: Real>(
+    rows: Tile<'_, R>,
+    mut fault: impl FnMut(usize) -> Option<usize>,
+    first_row: usize,
+) -> Result<()> {
+    match (0..rows.rows()).find(|&i| fault(i).is_some()) {
+        Some(i) => Err(Error::too_large("its features", first_row + i, rows.row(i))),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn fresh<T: Scalar>(rows: usize, cols: usize) -> Array2<T> {

@@ -1,10 +1,11 @@
 use super::Kernel;
 use super::products::{Panel, map_products};
-use crate::error::{Result, check_dim};
+use crate::error::{Error, Result, check_dim};
 use crate::parallel::Parallel;
 use crate::rows::check_finite;
 use crate::scalar::Real;
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Squared distances below this fraction of `|x|² + |y|²` are computed again from the coordinates: the difference of
 /// products has lost ten bits there, so every distance keeps a relative error of a few 1e-13.
@@ -16,7 +17,7 @@ const CANCELLED: f64 = 1.0 / 1024.0;
 /// rows have distance exactly 0. Bits do not depend on the number of threads.
 ///
 /// # Errors
-/// Rows of different lengths, NaN or infinities.
+/// Rows of different lengths, NaN or infinities, and rows so large that a value is no number.
 ///
 /// ```
 /// use bochner::kernel::{Gaussian, kernel_matrix};
@@ -43,31 +44,66 @@ pub fn kernel_matrix_into<R: Real>(
     y: ArrayView2<'_, R>,
     mut out: ArrayViewMut2<'_, R>,
 ) -> Result<()> {
+    // The first row of x with a value that is no number, or beyond those of the output.
+    let fault = AtomicUsize::new(usize::MAX);
+    let most = Real::to_f64(R::max_value());
+    let look = |row: usize, values: &[f64]| {
+        // True of no NaN either.
+        if !values.iter().fold(true, |fine, value| fine & (value.abs() <= most)) {
+            fault.fetch_min(row, Ordering::Relaxed);
+        }
+    };
     if kernel.of_distance_sq(1.0).is_some() {
-        return map_products(x, y, false, out, |panel| {
+        map_products(x, y, false, out.view_mut(), |panel| {
             to_distances(panel, x, y);
             kernel.map_distances_sq(panel.dots);
-        });
+            look(panel.row, panel.dots);
+        })?;
+        return check_values(x, y, out.view(), fault.into_inner());
     }
     if kernel.of_products(1.0, 1.0, 1.0).is_some() {
-        return map_products(x, y, false, out, |panel| {
+        map_products(x, y, false, out.view_mut(), |panel| {
             kernel.map_products(panel.dots, panel.x_norm_sq, panel.y_norms_sq);
-        });
+            look(panel.row, panel.dots);
+        })?;
+        return check_values(x, y, out.view(), fault.into_inner());
     }
     check_dim("number of columns of y", x.ncols(), y.ncols())?;
     check_dim("number of rows of the output", x.nrows(), out.nrows())?;
     check_dim("number of columns of the output", y.nrows(), out.ncols())?;
     check_finite("x", x, 0)?;
     check_finite("y", y, 0)?;
-    let y = y.mapv(Real::to_f64).as_standard_layout().into_owned();
-    let job = |(x, mut out): (ndarray::ArrayView1<'_, R>, ndarray::ArrayViewMut1<'_, R>)| {
+    let wide = y.mapv(Real::to_f64).as_standard_layout().into_owned();
+    let job = |(i, (x, mut out)): (usize, (ndarray::ArrayView1<'_, R>, ndarray::ArrayViewMut1<'_, R>))| {
         let x: Vec<f64> = x.iter().map(|&v| Real::to_f64(v)).collect();
-        for (to, y) in out.iter_mut().zip(y.axis_iter(Axis(0))) {
-            *to = R::from_f64(kernel.evaluate(&x, y.to_slice().expect("standard layout")));
+        for (to, y) in out.iter_mut().zip(wide.axis_iter(Axis(0))) {
+            let value = kernel.evaluate(&x, y.to_slice().expect("standard layout"));
+            look(i, &[value]);
+            *to = R::from_f64(value);
         }
     };
-    x.axis_iter(Axis(0)).zip(out.axis_iter_mut(Axis(0))).in_parallel().for_each(job);
-    Ok(())
+    x.axis_iter(Axis(0)).zip(out.axis_iter_mut(Axis(0))).enumerate().in_parallel().for_each(job);
+    check_values(x, y, out.view(), fault.into_inner())
+}
+
+/// Refuses a matrix in which row `faulty` of `x`, if there is one, has a value that is no number: of the two rows it comes
+/// from, the one with the larger entry is named.
+fn check_values<R: Real>(
+    x: ArrayView2<'_, R>,
+    y: ArrayView2<'_, R>,
+    out: ArrayView2<'_, R>,
+    faulty: usize,
+) -> Result<()> {
+    if faulty >= x.nrows() {
+        return Ok(());
+    }
+    let column = out.row(faulty).iter().position(|v| !num_traits::Float::is_finite(*v)).unwrap_or(0);
+    let largest = |row: ArrayView1<'_, R>| row.iter().fold(0.0f64, |a, v| a.max(Real::to_f64(*v).abs()));
+    if column < y.nrows() && largest(y.row(column)) > largest(x.row(faulty)) {
+        let found = Error::too_large("it", column, y.row(column));
+        return Err(Error::parameter("y", "rows that are small enough for this kernel", found));
+    }
+    Err(Error::too_large("this kernel", faulty, x.row(faulty)))
 }
 
 /// Replaces `⟨x, yⱼ⟩` by `|x − yⱼ|²`.

@@ -1,5 +1,5 @@
 use super::field::Window;
-use super::lower::Lower;
+use super::lower::{Lower, modulus};
 use super::tile::{Tile, TileMut};
 use crate::error::{Error, Result, check_dim};
 use crate::interrupt::{self, Flag};
@@ -31,7 +31,7 @@ pub struct Indefinite<T> {
 
 impl<T: Scalar> From<Indefinite<T>> for Error {
     fn from(failed: Indefinite<T>) -> Error {
-        Error::NotPositiveDefinite { pivot: failed.pivot, suggested_penalty: failed.suggested_penalty() }
+        Error::not_positive_definite(failed.pivot, failed.suggested_penalty())
     }
 }
 
@@ -160,7 +160,7 @@ impl<T: Scalar> Cholesky<T> {
         if n == 0 {
             return 1.0;
         }
-        let size = |v: T| v.abs_sq().to_f64().sqrt();
+        let size = modulus::<T>;
         let apply = |x: &mut [T]| {
             self.solve_in_place(TileMut::new(x, n, 1)).expect("the vector has the order of the matrix");
         };

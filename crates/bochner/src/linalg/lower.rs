@@ -24,6 +24,19 @@ pub struct Lower<T> {
     values: Vec<T>,
 }
 
+/// The absolute value, of numbers whose squares are out of range too.
+pub(super) fn modulus<T: Scalar>(value: T) -> f64 {
+    let (re, im) = (value.re().to_f64(), value.im().to_f64());
+    let square = re * re + im * im;
+    if !T::IS_COMPLEX {
+        re.abs()
+    } else if square > f64::MIN_POSITIVE && square < f64::INFINITY {
+        square.sqrt()
+    } else {
+        re.hypot(im)
+    }
+}
+
 /// Rows of a panel: a function of the order alone, since the bits of products follow from it.
 fn panel_rows(order: usize) -> usize {
     // Whole tiles of the kernel that makes Gram matrices; tall panels make factorisations faster, small ones waste less.
@@ -144,17 +157,16 @@ impl<T: Scalar> Lower<T> {
             .for_each(|values| values.iter_mut().for_each(|v| *v = v.scale(factor)));
     }
 
-    /// `self -= factor · conj(v) vᵀ`: what centring takes away from a Gram matrix.
+    /// `self -= u vᴴ + v uᴴ`: what moving its rows takes from a Gram matrix.
     ///
     /// # Errors
-    /// A vector whose length is not the order.
-    pub fn subtract_rank_one(&mut self, factor: f64, v: &[T]) -> Result<()> {
-        check_dim("length of the vector", self.order, v.len())?;
-        let factor = T::Real::from_f64(factor);
+    /// Vectors whose length is not the order.
+    pub fn subtract_pair(&mut self, u: &[T], v: &[T]) -> Result<()> {
+        check_dim("length of the first vector", self.order, u.len())?;
+        check_dim("length of the second vector", self.order, v.len())?;
         for i in 0..self.order {
-            let scaled = v[i].conj().scale(factor);
-            for (entry, &vj) in self.row_mut(i).iter_mut().zip(v) {
-                *entry -= scaled * vj;
+            for (entry, (uj, vj)) in self.row_mut(i).iter_mut().zip(u.iter().zip(v)) {
+                *entry -= u[i] * vj.conj() + v[i] * uj.conj();
             }
         }
         Ok(())
@@ -167,11 +179,11 @@ impl<T: Scalar> Lower<T> {
             let row = self.row(i);
             let mut own = 0.0;
             for (sum, value) in sums.iter_mut().zip(&row[..i]) {
-                let size = value.abs_sq().to_f64().sqrt();
+                let size = modulus(*value);
                 *sum += size;
                 own += size;
             }
-            sums[i] += own + row[i].abs_sq().to_f64().sqrt();
+            sums[i] += own + modulus(row[i]);
         }
         sums.into_iter().fold(0.0, f64::max)
     }

@@ -35,6 +35,7 @@ pub(crate) use nnls::least_squares;
 pub use nnls::nnls;
 pub use qr::orthonormal_rows;
 
+pub(crate) use tile::first_not_finite;
 pub use tile::{Tile, TileMut};
 pub use workspace::Workspace;
 

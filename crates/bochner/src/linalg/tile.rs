@@ -1,5 +1,6 @@
 //! Row-major windows into memory: what an implementer of a map sees instead of array libraries.
 
+use crate::scalar::Scalar;
 use ndarray::ArrayViewMut2;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -191,6 +192,25 @@ impl<'a, T> TileMut<'a, T> {
         let second = if self.rows > 0 { unsafe { self.first.add(at) } } else { self.first };
         (TileMut { cols: at, ..self }, TileMut { first: second, cols: self.cols - at, ..self })
     }
+}
+
+/// Where a row has its first NaN or infinity.
+///
+/// 0 · v is NaN for both and 0 otherwise; eight sums let the compiler use vector registers.
+pub(crate) fn first_not_finite<T: Scalar>(row: &[T]) -> Option<usize> {
+    let mut sums = [T::ZERO; 8];
+    let chunks = row.chunks_exact(8);
+    let tail: T = chunks.remainder().iter().map(|v| v.scale(T::Real::ZERO)).sum();
+    for chunk in chunks {
+        for (s, v) in sums.iter_mut().zip(chunk) {
+            *s += v.scale(T::Real::ZERO);
+        }
+    }
+    let finite = |v: T| num_traits::Float::is_finite(v.re()) && num_traits::Float::is_finite(v.im());
+    if finite(tail) && sums.iter().all(|&s| finite(s)) {
+        return None;
+    }
+    row.iter().position(|&v| !finite(v))
 }
 
 #[cfg(test)]

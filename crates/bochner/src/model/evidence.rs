@@ -7,6 +7,7 @@ use crate::linalg::field::Field;
 use crate::linalg::{Cholesky, Lower, TileMut};
 use crate::parallel::Parallel;
 use crate::persist::{Stored, Tensor, Values, collect, malformed, shape, spread, triangle, triangle_len};
+use crate::rows::check_finite;
 use crate::scalar::Scalar;
 use crate::solve::factorise_sums;
 use ndarray::{Array2, ArrayView2, Axis, s};
@@ -39,38 +40,34 @@ pub(crate) struct Standard<W: Scalar> {
 }
 
 impl<W: Scalar<Real = f64>> Standard<W> {
-    /// Sums about 0 become sums about the means of the targets, over their standard deviations where `scaled`.
-    pub(crate) fn new(moments: Moments<W>, scaled: bool) -> Result<Self> {
+    /// Sums over features as they are, and over targets about their means, over their standard deviations where `scaled`.
+    pub(crate) fn new(mut moments: Moments<W>, scaled: bool) -> Result<Self> {
         let rounding = moments.rounding();
-        let Moments { gram, mut cross, feature_sums, totals, .. } = moments;
-        if totals.target_sums.is_empty() {
+        if moments.totals.target_sums.is_empty() {
             return Err(Error::parameter("targets", "at least one column", "none"));
         }
-        if totals.count == 0 || totals.weight_sum <= 0.0 {
+        if moments.totals.count == 0 || moments.totals.weight_sum <= 0.0 {
             return Err(Error::parameter("rows", "at least one row with a positive weight", "none"));
         }
-        let total = totals.weight_sum;
-        let means: Vec<f64> = totals.target_sums.iter().map(|sum| sum / total).collect();
-        let about =
-            totals.target_squares.iter().zip(&means).map(|(square, mean)| (square - total * mean * mean).max(0.0));
-        let mut squares: Vec<f64> = about.collect();
-        let scale = |(square, raw): (&f64, &f64)| {
-            // Constant targets leave a spread of rounding errors only.
-            let varies = *square > 1e-14 * raw.abs();
-            if scaled && varies { (square / total).sqrt() } else { 1.0 }
+        let means = moments.totals.means();
+        let before = moments.totals.target_squares.clone();
+        moments.move_to(&vec![W::ZERO; moments.dim()], &means)?;
+        let Moments { gram, mut cross, totals, .. } = moments;
+        let mut squares = totals.target_squares;
+        let scale = |(square, before): (&f64, &f64)| {
+            // Constant targets leave a spread of rounding errors at most.
+            let varies = *square > 1e-14 * before;
+            if scaled && varies { (square / totals.weight_sum).sqrt() } else { 1.0 }
         };
-        let scales: Vec<f64> = squares.iter().zip(&totals.target_squares).map(scale).collect();
-        for (mut row, sum) in cross.rows_mut().into_iter().zip(&feature_sums) {
-            for ((value, mean), scale) in row.iter_mut().zip(&means).zip(&scales) {
-                *value = (*value - sum.scale(*mean)).scale(1.0 / scale);
-            }
+        let scales: Vec<f64> = squares.iter().zip(&before).map(scale).collect();
+        for mut row in cross.rows_mut() {
+            row.iter_mut().zip(&scales).for_each(|(value, scale)| *value = value.scale(1.0 / scale));
         }
         squares.iter_mut().zip(&scales).for_each(|(square, scale)| *square /= scale * scale);
         let finite = |v: W| v.re().is_finite() && v.im().is_finite();
         let numbers = squares.iter().chain(&means).all(|v| v.is_finite());
         if !(numbers && cross.iter().all(|&v| finite(v)) && gram.diagonal().all(finite)) {
-            let expected = "small enough that their squares can be summed";
-            return Err(Error::parameter("features, targets and weights", expected, "an overflow to infinity"));
+            return Err(Error::overflow());
         }
         let (count, log_weights) = (totals.count as f64, totals.log_weight_sum);
         Ok(Standard { gram, cross, squares, means, scales, count, log_weights, rounding })
@@ -87,7 +84,7 @@ impl<W: Scalar<Real = f64>> Standard<W> {
         let (mut factor, jitter, condition) = factorise_sums(gram, ratio * rounding).map_err(|error| match error {
             // In units of `ρG + I`; a penalty is the ratio of the variances.
             Error::NotPositiveDefinite { pivot, suggested_penalty } => {
-                Error::NotPositiveDefinite { pivot, suggested_penalty: (1.0 + suggested_penalty) / ratio }
+                Error::not_positive_definite(pivot, (1.0 + suggested_penalty) / ratio)
             }
             other => other,
         })?;
@@ -126,6 +123,12 @@ impl<W: Scalar<Real = f64>> Standard<W> {
     }
 }
 
+/// A factor of variances within twelve digits of the mean square of the targets, which is their unit.
+pub(crate) fn level(factor: f64, square: f64) -> f64 {
+    let unit = if square > 0.0 { square } else { 1.0 };
+    factor.clamp(1e-12 * unit, 1e12 * unit)
+}
+
 /// The factor of `B = ρFᴴWF + I`, `ρ = s²/τ²`, and what follows from it.
 #[derive(Debug)]
 pub(crate) struct Evidence<W: Scalar> {
@@ -156,7 +159,8 @@ impl<W: Scalar<Real = f64>> Evidence<W> {
 
     /// For each target the factor of both variances at which its likelihood is largest: `zᴴΣ⁻¹z/n`.
     pub(crate) fn best_factors(&self) -> Vec<f64> {
-        self.misfits().map(|misfit| (misfit / self.count).clamp(1e-12, 1e12)).collect()
+        let factor = |(misfit, square)| level(misfit / self.count, square / self.count);
+        self.misfits().zip(&self.squares).map(factor).collect()
     }
 
     /// What factors of both variances, one for each target, add to [`log_likelihood`](Self::log_likelihood).
@@ -257,6 +261,7 @@ pub(crate) fn variances<M: FeatureMap + ?Sized>(
         column.iter_mut().zip(lengths).for_each(|(to, length)| *to = length);
         Ok(())
     })?;
+    check_finite("variances", out.view(), 0)?;
     Ok(out)
 }
 

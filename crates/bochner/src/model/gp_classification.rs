@@ -146,8 +146,7 @@ impl<M: FeatureMap> GpClassifier<M> {
             return Err(Error::parameter("rows", "at least one row with a positive weight", "none"));
         }
         if !(all.is_finite() && total.diagonal().all(|v| v.re().is_finite())) {
-            let expected = "small enough that their squares can be summed";
-            return Err(Error::parameter("features and weights", expected, "an overflow to infinity"));
+            return Err(Error::overflow());
         }
         let kappa = super::evidence::Evidence::<Wide<M>>::KAPPA;
         let turn = if M::Output::IS_COMPLEX { std::f64::consts::PI } else { std::f64::consts::TAU };

@@ -15,7 +15,7 @@ use crate::linalg::{Cholesky, Lower, TileMut, Workspace};
 use crate::parameter::{Domain, description, words};
 use crate::persist::{Drawable, Header, Stored};
 use crate::random::{Role, Seed, Stream};
-use crate::rows::RowSource;
+use crate::rows::{RowSource, check_finite};
 use crate::scalar::{Real, Scalar};
 use crate::solve::SolveReport;
 use ndarray::{Array2, Array3, ArrayView2, ArrayViewMut2, s};
@@ -256,6 +256,7 @@ impl<M: FeatureMap> GpRegressorModel<M> {
             }
             Ok(())
         })?;
+        check_finite("variances", variance.view(), 0)?;
         Ok((mean, variance))
     }
 

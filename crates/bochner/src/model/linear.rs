@@ -5,6 +5,7 @@ use crate::feature::FeatureMap;
 use crate::linalg::field::Window;
 use crate::linalg::{Tile, TileMut};
 use crate::parallel::Parallel;
+use crate::rows::check_finite;
 use crate::scalar::{Real, Scalar};
 use crate::solve::Solution;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
@@ -75,7 +76,7 @@ impl<T: Scalar> Linear<T> {
                         *to = from.re() + *shift;
                     }
                 }
-                Ok(())
+                check_finite("predictions", out.view(), index * tile)
             },
         )
     }

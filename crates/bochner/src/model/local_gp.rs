@@ -1,3 +1,4 @@
+use super::evidence::level;
 use super::exact::{Gathered, gather};
 use super::kinds::{Answers, Load, ModelEntry, Penalty, load, regresses};
 use super::request::{Asked, Basis, Describing, FitAny, Needs};
@@ -140,7 +141,8 @@ impl LocalGp {
         let (mean, variance) = model.predict_with_variance(new.view())?;
         let deviations = (&truth - &mean).mapv(|e| e * e)
             / (variance.mapv(|v| v.max(0.0)) + self.noise_variance).insert_axis(Axis(1));
-        let factor = deviations.mean().unwrap_or(1.0).clamp(1e-12, 1e12);
+        let square = truth.mapv(|t| t * t).mean().unwrap_or(1.0);
+        let factor = level(deviations.mean().unwrap_or(1.0), square);
         let (noise_variance, signal_variance) = (factor * self.noise_variance, factor * self.signal_variance);
         Ok(LocalGp { noise_variance, signal_variance, ..self.clone() })
     }
@@ -246,10 +248,12 @@ impl LocalGp {
     ) -> Result<Moments<f64>> {
         let mut gram = Gram::<f64>::new(map.output_dim(), targets.ncols())?;
         for (rows, targets) in rows.axis_chunks_iter(Axis(0), BLOCK).zip(targets.axis_chunks_iter(Axis(0), BLOCK)) {
-            gram.push(self.features(map, rows, centroid)?.view(), targets, None)?;
+            let first = gram.count() as usize;
+            let features = self.features(map, rows, centroid).map_err(|error| error.rows_from(first))?;
+            gram.push(features.view(), targets, None)?;
             interrupt::advance(rows.nrows());
         }
-        Ok(gram.finish())
+        gram.finish().about_zero()
     }
 }
 
@@ -455,6 +459,8 @@ impl LocalGpModel {
             }
             Ok(())
         })?;
+        check_finite("predictions", mean.view(), 0)?;
+        check_finite("variances", variance.view().insert_axis(Axis(1)), 0)?;
         Ok((mean, variance))
     }
 
@@ -472,7 +478,8 @@ impl LocalGpModel {
             for chunk in members.chunks(BLOCK) {
                 let mut near = rows.select(Axis(0), chunk);
                 near -= &centroid;
-                let features = self.map.transform(near.view())? * weight;
+                let features =
+                    self.map.transform(near.view()).map_err(|error| error.with_rows(|row| chunk[row]))? * weight;
                 visit(chunk, features.view(), local)?;
             }
         }
@@ -506,7 +513,8 @@ impl Predict for LocalGpModel {
                 write_mean(features.row(row), local, out.slice_mut(s![i, ..]));
             }
             Ok(())
-        })
+        })?;
+        check_finite("predictions", out.view(), 0)
     }
 }
 

@@ -262,11 +262,12 @@ impl Predict for ExactOperatorRidgeModel {
         self.dual.ncols()
     }
 
-    fn predict_into(&self, rows: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<()> {
+    fn predict_into(&self, rows: ArrayView2<'_, f64>, mut out: ArrayViewMut2<'_, f64>) -> Result<()> {
         check_dim("number of columns of rows", self.rows.ncols(), rows.ncols())?;
         check_dim("number of rows of the output", rows.nrows(), out.nrows())?;
         check_dim("number of columns of the output", self.output_dim(), out.ncols())?;
-        evaluate(&self.kernel, rows, &self.rows, &self.dual, out)
+        evaluate(&self.kernel, rows, &self.rows, &self.dual, out.view_mut())?;
+        crate::rows::check_finite("predictions", out.view(), 0)
     }
 }
 

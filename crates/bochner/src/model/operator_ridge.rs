@@ -524,16 +524,14 @@ pub fn target_covariance<R: Real>(source: &mut dyn RowSource<R>) -> Result<Array
     // The targets are their own features: centred sums are those of a Gram matrix.
     let mut gram = Gram::<R>::new(p, p)?;
     source.for_each_block(&mut |block| gram.push(block.targets, block.targets, block.weights))?;
-    let moments = gram.finish();
+    let mut moments = gram.finish();
     let total = moments.totals.weight_sum;
     if total <= 0.0 {
         return Err(Error::parameter("rows", "at least one with a positive weight", "none"));
     }
-    let sums = &moments.totals.target_sums;
-    Ok(Array2::from_shape_fn((p, p), |(i, j)| {
-        let value = moments.gram.row(i.max(j))[i.min(j)];
-        (value - sums[i] * sums[j] / total) / total
-    }))
+    let means = moments.totals.means();
+    moments.move_to(&means, &means)?;
+    Ok(Array2::from_shape_fn((p, p), |(i, j)| moments.gram.row(i.max(j))[i.min(j)] / total))
 }
 
 words! {

@@ -15,7 +15,7 @@ use crate::linalg::{Tile, TileMut};
 use crate::parameter::Entry;
 use crate::persist::{Drawable, Header, Stored};
 use crate::random::{Role, Seed, Stream};
-use crate::rows::{Counted, RowBlock, RowSource, class_of};
+use crate::rows::{Counted, RowBlock, RowSource, check_finite, class_of};
 use crate::scalar::Real;
 use crate::solve::{last_state, packed, unpack};
 use ndarray::{Array2, ArrayView2, s};
@@ -418,6 +418,8 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> SviClassifierModel<M> {
                 *to = signal * Real::to_f64(from);
             }
         }
+        check_finite("latent means", means.view(), 0)?;
+        check_finite("latent variances", variances.view(), 0)?;
         Ok((means, variances))
     }
 

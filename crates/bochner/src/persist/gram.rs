@@ -1,5 +1,5 @@
 use super::container::{Array, Header, Stored, malformed};
-use crate::accumulate::{Gram, Moments, Totals};
+use crate::accumulate::{Gram, Origin, Products, Totals};
 use crate::error::Result;
 use crate::linalg::{Lower, Tile};
 use crate::scalar::{Real, Scalar};
@@ -160,7 +160,7 @@ impl<T: Scalar> Gram<T> {
     }
 
     fn document(&self, note: &impl Serialize) -> Result<(Header, Vec<Array<'_>>)> {
-        let (gram, cross, feature_sums, totals, rows) = self.parts();
+        let (Products { gram, cross, feature_sums }, totals, rows, origin) = self.parts();
         let (dim, outputs) = (self.dim(), self.outputs());
         let pending = rows.features.rows();
         let mut header = header::<T>(KIND, dim)?;
@@ -169,16 +169,22 @@ impl<T: Scalar> Gram<T> {
         header.insert("note", note)?;
         let wide =
             |rows: Tile<'_, T>| (0..rows.rows()).flat_map(|i| rows.row(i)).map(|v| v.widen()).collect::<Vec<T::Wide>>();
-        let arrays = vec![
+        let mut arrays = vec![
             array("collected", &[pending, dim], wide(rows.features)),
             array("collected_sides", &[pending, outputs + 1], wide(rows.sides)),
             array("cross", &[dim, outputs], cross.iter().copied().collect()),
             array("feature_sums", &[dim], feature_sums.to_vec()),
             triangles("gram", vec![gram]),
+            array("target_origin", &[outputs], totals.origin.clone()),
             array("target_squares", &[outputs], totals.target_squares.clone()),
             array("target_sums", &[outputs], totals.target_sums.clone()),
             array("weight_sums", &[2], vec![totals.weight_sum, totals.log_weight_sum]),
         ];
+        // Without one, the rows are the first of a stream and wait as they came.
+        if let Some((features, targets)) = origin.map(Origin::widened) {
+            arrays.push(array("origin_of_features", &[dim], features));
+            arrays.push(array("origin_of_targets", &[outputs], targets));
+        }
         Ok((header, arrays))
     }
 
@@ -198,24 +204,29 @@ impl<T: Scalar> Gram<T> {
         let cross = Array2::from_shape_vec((dim, outputs), wide(stored, "cross", dim.checked_mul(outputs))?)
             .map_err(|e| malformed(e.to_string()))?;
         let weight_sums: Vec<f64> = wide(stored, "weight_sums", Some(2))?;
-        let sums = Moments {
-            gram,
-            cross,
-            feature_sums: wide(stored, "feature_sums", Some(dim))?,
-            totals: Totals {
-                target_sums: wide(stored, "target_sums", Some(outputs))?,
-                target_squares: wide(stored, "target_squares", Some(outputs))?,
-                weight_sum: weight_sums[0],
-                log_weight_sum: weight_sums[1],
-                count: stored.header.part("count")?,
-            },
-            epsilon: <T::Real as num_traits::Float>::epsilon().to_f64(),
+        let sums = Products { gram, cross, feature_sums: wide(stored, "feature_sums", Some(dim))? };
+        // Files from before there were origins hold sums about 0.
+        let is_old = stored.tensor("target_origin").is_err();
+        let totals = Totals {
+            origin: if is_old { vec![0.0; outputs] } else { wide(stored, "target_origin", Some(outputs))? },
+            target_sums: wide(stored, "target_sums", Some(outputs))?,
+            target_squares: wide(stored, "target_squares", Some(outputs))?,
+            weight_sum: weight_sums[0],
+            log_weight_sum: weight_sums[1],
+            count: stored.header.part("count")?,
         };
         let narrow = |values: Vec<T::Wide>| values.into_iter().map(T::narrow).collect::<Vec<T>>();
-        Gram::from_parts(
-            sums,
-            &narrow(wide(stored, "collected", None)?),
-            &narrow(wide(stored, "collected_sides", None)?),
-        )
+        let origin = match stored.tensor("origin_of_features") {
+            Ok(_) => Some(Origin {
+                features: narrow(wide(stored, "origin_of_features", Some(dim))?),
+                targets: wide::<f64>(stored, "origin_of_targets", Some(outputs))?
+                    .into_iter()
+                    .map(T::Real::from_f64)
+                    .collect(),
+            }),
+            Err(_) => is_old.then(|| Origin::zeros(dim, outputs)),
+        };
+        let rows = (narrow(wide(stored, "collected", None)?), narrow(wide(stored, "collected_sides", None)?));
+        Gram::from_parts(sums, totals, (&rows.0, &rows.1), origin)
     }
 }

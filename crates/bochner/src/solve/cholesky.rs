@@ -29,7 +29,7 @@ pub fn cholesky(mut moments: Moments<f64>, penalty: f64, intercept: bool) -> Res
     check_non_negative("penalty", penalty)?;
     check_moments(&moments)?;
     let rounding = moments.rounding();
-    let means = if intercept { centre(&mut moments)? } else { Means::zeros(moments.dim(), moments.outputs()) };
+    let means = centre(&mut moments, intercept)?;
     let Moments { mut gram, cross, .. } = moments;
     gram.add_to_diagonal(penalty);
     let (factor, jitter, condition) = factorise_sums(gram, rounding)?;
@@ -78,7 +78,7 @@ pub(crate) fn factorise_sums<W: Scalar<Real = f64>>(
         let shift = if jitter == 0.0 { unit.max(rounding) } else { 10.0 * jitter };
         if !(shift <= most && shift.is_finite()) {
             // No eigenvalue is below -‖A‖₁, and neither what was added by now nor the penalty is above ‖A‖₁.
-            return Err(Error::NotPositiveDefinite { pivot, suggested_penalty: 4.0 * norm });
+            return Err(Error::not_positive_definite(pivot, 4.0 * norm));
         }
         matrix = returned;
         matrix.add_to_diagonal(shift - jitter);

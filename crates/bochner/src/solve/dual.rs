@@ -1,5 +1,5 @@
 use super::cholesky::factorise_sums;
-use super::{Solution, SolveReport, check_solution, overflow};
+use super::{Solution, SolveReport, check_solution};
 use crate::accumulate::Gathered;
 use crate::error::{Error, Result, check_dim, check_non_negative};
 use crate::linalg::{Lower, Tile, TileMut};
@@ -72,7 +72,7 @@ pub fn dual_path<R: Real>(
         let mut shifted = left.expect("taken once, at the end");
         shifted.add_to_diagonal(penalty);
         if !shifted.diagonal().all(f64::is_finite) {
-            return Err(overflow());
+            return Err(Error::overflow());
         }
         let (factor, jitter, condition) = factorise_sums(shifted, rounding)?;
         let mut beta = targets.clone();
@@ -103,13 +103,15 @@ pub(super) fn check_weight(weight: f64, row: usize) -> Result<f64> {
 /// Centres the columns, where asked for, and multiplies rows with the square roots of their weights; gives the means.
 fn prepare<R: Real>(values: &mut Array2<R>, weights: &[f64], total: f64, centre: bool) -> Vec<f64> {
     let mut means = vec![0.0; values.ncols()];
-    if centre {
-        for (row, weight) in values.rows().into_iter().zip(weights) {
-            for (mean, value) in means.iter_mut().zip(row) {
-                *mean += weight * Real::to_f64(*value);
+    if centre && let Some(first) = weights.iter().position(|weight| *weight > 0.0) {
+        // About the first row that counts: sums of large numbers would leave part of the mean behind.
+        let first = values.row(first).mapv(Real::to_f64);
+        for (row, weight) in values.rows().into_iter().zip(weights).filter(|(_, weight)| **weight > 0.0) {
+            for ((mean, value), first) in means.iter_mut().zip(row).zip(&first) {
+                *mean += weight * (Real::to_f64(*value) - first);
             }
         }
-        means.iter_mut().for_each(|mean| *mean /= total);
+        means.iter_mut().zip(&first).for_each(|(mean, first)| *mean = first + *mean / total);
     }
     let shift: Array1<R> = means.iter().map(|&mean| R::from_f64(mean)).collect();
     for (mut row, weight) in values.rows_mut().into_iter().zip(weights) {

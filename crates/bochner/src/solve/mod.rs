@@ -134,7 +134,8 @@ impl SolveReport {
 
 const ASKED: &str = "asked for";
 
-/// Means of features and targets under the weights.
+/// A point of features and targets that a model without a constant goes through: their means under the weights where an
+/// intercept is fitted, else 0.
 #[derive(Debug, Clone)]
 pub(crate) struct Means {
     features: Vec<f64>,
@@ -153,37 +154,25 @@ fn check_totals(totals: &Totals) -> Result<()> {
         return Err(Error::parameter("weights", "positive for at least one row", "only zeros"));
     }
     let finite = totals.target_squares.iter().chain([&totals.weight_sum]).all(|v| v.is_finite());
-    if finite { Ok(()) } else { Err(overflow()) }
+    if finite { Ok(()) } else { Err(Error::overflow()) }
 }
 
 /// Refuses moments no model can be fitted to.
 fn check_moments(moments: &Moments<f64>) -> Result<()> {
     check_totals(&moments.totals)?;
     let finite = moments.feature_sums.iter().chain(moments.cross.iter()).all(|v| v.is_finite());
-    if finite && moments.gram.diagonal().all(f64::is_finite) { Ok(()) } else { Err(overflow()) }
+    if finite && moments.gram.diagonal().all(f64::is_finite) { Ok(()) } else { Err(Error::overflow()) }
 }
 
-fn overflow() -> Error {
-    Error::parameter(
-        "features, targets and weights",
-        "small enough that their squares can be summed",
-        "an overflow to infinity",
-    )
-}
-
-/// Turns sums about 0 into sums about the means: a linear model with an unpenalised constant is one without, on centred
-/// features and targets.
-fn centre(moments: &mut Moments<f64>) -> Result<Means> {
-    let total = moments.totals.weight_sum;
-    let features: Vec<f64> = moments.feature_sums.iter().map(|s| s / total).collect();
-    let targets: Vec<f64> = moments.totals.target_sums.iter().map(|s| s / total).collect();
-    moments.gram.subtract_rank_one(total, &features)?;
-    for (mut row, &sum) in moments.cross.rows_mut().into_iter().zip(&moments.feature_sums) {
-        for (value, mean) in row.iter_mut().zip(&targets) {
-            *value -= sum * mean;
-        }
-    }
-    Ok(Means { features, targets })
+/// Moves sums to the means, or to 0 without an intercept: a linear model with an unpenalised constant is one without, on
+/// centred features and targets.
+fn centre(moments: &mut Moments<f64>, intercept: bool) -> Result<Means> {
+    let means = match intercept {
+        true => Means { features: moments.feature_means(), targets: moments.totals.means() },
+        false => Means::zeros(moments.dim(), moments.outputs()),
+    };
+    moments.move_to(&means.features, &means.targets)?;
+    Ok(means)
 }
 
 impl Means {

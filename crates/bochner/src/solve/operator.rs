@@ -1,6 +1,6 @@
 use super::rounding::{PIECE, Rounded, Rounding, Share};
-use super::{Means, Preconditioner, Solution, check_solution, check_totals, overflow};
-use crate::accumulate::{BLOCK, Collector, Gathered, Totals, add_adjoint_times};
+use super::{Means, Preconditioner, Solution, check_solution, check_totals};
+use crate::accumulate::{BLOCK, Collector, Gathered, Moves, Origin, Step, Totals, add_adjoint_times};
 use crate::context::Journal;
 use crate::error::{Error, Result, check_dim};
 use crate::feature::FeatureMap;
@@ -104,6 +104,9 @@ pub(crate) struct Normal<'a, R: Real, M> {
     kept: Option<Vec<Kept<R>>>,
     rounding: Option<Rounding>,
     pub(super) totals: Totals,
+    /// What the equations are about.
+    point: Means,
+    /// The same, less the origin of the collected rows.
     pub(super) means: Means,
     /// `FᵀWY`, centred.
     pub(super) rhs: Array2<f64>,
@@ -161,7 +164,8 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
         };
         let mut rounding = share.map(|share| Rounding::new(share, intercept));
         let block = if rounding.is_some() { small_block(part_rows::<R>(dim)) } else { BLOCK };
-        let mut collector = Collector::in_blocks(dim, outputs, block)?;
+        let moves = if intercept { Moves::Both } else { Moves::Targets };
+        let mut collector = Collector::in_blocks(dim, outputs, block)?.moving(moves);
         let mut totals = Totals::zeros(outputs);
         // Right-hand sides, then sums of the features.
         let mut products = vec![0.0; dim * (outputs + 1)];
@@ -201,25 +205,27 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
         collector.finish(&mut full)?;
         check_totals(&totals)?;
         if !diagonal.iter().chain(&products).all(|v| v.is_finite()) {
-            return Err(overflow());
+            return Err(Error::overflow());
         }
         let products = Array2::from_shape_vec((dim, outputs + 1), products).expect("a row per feature");
-        let (mut cross, sums) = (products.slice(s![.., ..outputs]).to_owned(), products.column(outputs));
+        let (mut cross, sums) = (products.slice(s![.., ..outputs]).to_owned(), products.column(outputs).to_vec());
+        let (origin, targets) = collector.origin().map_or_else(Default::default, Origin::widened);
+        totals.move_to(&targets);
         let total = totals.weight_sum;
-        let means = if intercept {
-            let means = Means {
-                features: sums.iter().map(|s| s / total).collect(),
-                targets: totals.target_sums.iter().map(|s| s / total).collect(),
-            };
-            for (i, mut row) in cross.rows_mut().into_iter().enumerate() {
-                row.iter_mut().zip(&means.targets).for_each(|(value, mean)| *value -= sums[i] * mean);
-                diagonal[i] = (diagonal[i] - sums[i] * means.features[i]).max(0.0);
+        let point = match intercept {
+            true => {
+                let means = origin.iter().zip(&sums).map(|(origin, sum)| origin + sum / total).collect();
+                Means { features: means, targets: totals.means() }
             }
-            means
-        } else {
-            Means::zeros(dim, outputs)
+            false => Means::zeros(dim, outputs),
         };
-        Ok(Normal { map, source, collector, kept, rounding, totals, means, rhs: cross, diagonal })
+        let step = Step::between((&origin, &targets), (&point.features, &point.targets));
+        step.change_cross(&mut cross, &sums, &totals);
+        for ((value, sum), step) in diagonal.iter_mut().zip(&sums).zip(&step.features) {
+            *value = (*value - step * (2.0 * sum - total * step)).max(0.0);
+        }
+        let means = Means { features: step.features, targets: step.targets };
+        Ok(Normal { map, source, collector, kept, rounding, totals, point, means, rhs: cross, diagonal })
     }
 
     /// Right-hand sides and diagonal.
@@ -229,7 +235,7 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
 
     /// Coefficients with the intercept that belongs to them.
     pub(crate) fn solution(&self, coefficients: Array2<f64>) -> Result<Solution> {
-        let intercept = self.means.intercept(&coefficients);
+        let intercept = self.point.intercept(&coefficients);
         check_solution(Solution { coefficients, intercept })
     }
 
@@ -248,7 +254,7 @@ impl<'a, R: Real, M: FeatureMap<Real = R, Output = R>> Normal<'a, R, M> {
             });
         }
         let (map, collector) = (self.map, &mut self.collector);
-        collector.read_again();
+        collector.restart();
         self.source.for_each_block(&mut |block| collector.push_rows(map, block, &mut |_, _| (), full))?;
         collector.finish(full)?;
         if collector.count() != self.totals.count {

@@ -25,7 +25,7 @@ impl Path {
     /// Nothing to fit.
     pub fn new(mut moments: Moments<f64>, intercept: bool) -> Result<Self> {
         check_moments(&moments)?;
-        let means = if intercept { centre(&mut moments)? } else { Means::zeros(moments.dim(), moments.outputs()) };
+        let means = centre(&mut moments, intercept)?;
         let Moments { gram, cross, .. } = moments;
         Path::of(gram, cross, means)
     }
@@ -109,7 +109,7 @@ pub(crate) fn path(
     }
     check_moments(&moments)?;
     let rounding = moments.rounding();
-    let means = if intercept { centre(&mut moments)? } else { Means::zeros(moments.dim(), moments.outputs()) };
+    let means = centre(&mut moments, intercept)?;
     let Moments { mut gram, cross, .. } = moments;
     let mut solutions = Vec::new();
     for (k, &penalty) in penalties.iter().enumerate() {

@@ -38,7 +38,7 @@ pub(crate) fn stein_path(
     check_moments(&moments)?;
     check_dim("number of target columns", outputs.len(), moments.outputs())?;
     let rounding = moments.rounding();
-    let means = if intercept { centre(&mut moments)? } else { Means::zeros(moments.dim(), moments.outputs()) };
+    let means = centre(&mut moments, intercept)?;
     let Moments { gram, cross, .. } = moments;
     let (dim, p) = cross.dim();
     let rotated = cross.dot(&outputs.vectors().t());
@@ -210,11 +210,8 @@ pub fn learn_outputs(mut moments: Moments<f64>, penalty: f64, intercept: bool, s
     crate::error::check_positive("penalty", penalty)?;
     check_count("steps", steps)?;
     check_moments(&moments)?;
-    let totals = moments.totals.clone();
-    let means = if intercept { centre(&mut moments)? } else { Means::zeros(moments.dim(), moments.outputs()) };
-    let size: f64 = (totals.target_squares.iter().zip(&totals.target_sums).zip(&means.targets))
-        .map(|((square, sum), mean)| square - sum * mean)
-        .sum();
+    let means = centre(&mut moments, intercept)?;
+    let size: f64 = moments.totals.target_squares.iter().sum();
     let Moments { gram, cross, .. } = moments;
     let p = cross.ncols();
     let path = Path::of(gram, cross, means)?;

@@ -2,8 +2,7 @@
 
 use super::path::path;
 use super::{
-    ConjugateGradients, Means, Operator, Solution, SolveReport, centre, check_moments, check_solution,
-    conjugate_gradients,
+    ConjugateGradients, Operator, Solution, SolveReport, centre, check_moments, check_solution, conjugate_gradients,
 };
 use crate::accumulate::{Moments, Totals};
 use crate::error::{Result, check_dim};
@@ -100,7 +99,7 @@ pub(crate) fn iterate_moments(
     epsilon: f64,
 ) -> Result<(Solution, SolveReport)> {
     check_moments(&moments)?;
-    let means = if intercept { centre(&mut moments)? } else { Means::zeros(moments.dim(), moments.outputs()) };
+    let means = centre(&mut moments, intercept)?;
     let mut stored = Stored::new(&moments.gram);
     let Moments { gram, cross, .. } = moments;
     drop(gram);
@@ -118,14 +117,14 @@ pub(crate) fn tied_path(
     room: u64,
 ) -> Result<Vec<(Solution, SolveReport)>> {
     check_moments(&moments)?;
-    let means = if intercept { centre(&mut moments)? } else { Means::zeros(moments.dim(), moments.outputs()) };
+    let means = centre(&mut moments, intercept)?;
     let Moments { gram, cross, totals, epsilon, .. } = moments;
     let normal = spread.normal(&gram)?;
     drop(gram);
     let rhs = spread.gather(cross.view());
-    let totals = Totals { target_sums: vec![0.0], target_squares: vec![0.0], ..totals };
-    let feature_sums = vec![0.0; normal.order()];
-    let moments = Moments { gram: normal, cross: rhs, feature_sums, totals, epsilon };
+    let totals = Totals { count: totals.count, weight_sum: totals.weight_sum, ..Totals::zeros(1) };
+    let (feature_sums, origin) = (vec![0.0; normal.order()], vec![0.0; normal.order()]);
+    let moments = Moments { gram: normal, cross: rhs, feature_sums, origin, totals, epsilon };
     path(moments, penalties, false, room)?
         .into_iter()
         .map(|(solution, report)| {

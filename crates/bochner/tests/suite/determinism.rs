@@ -14,7 +14,7 @@ use ndarray::{Array2, ArrayView2, Axis, ShapeBuilder, s};
 const ROWS: usize = 130;
 
 /// Every kind of map; a new one is a line here.
-fn maps() -> Vec<Spec> {
+pub(crate) fn maps() -> Vec<Spec> {
     let mut list: Vec<Spec> = Vec::new();
     for projection in [Directions::Gaussian, Directions::Orthogonal, Directions::Sorf] {
         for form in [Form::CosSin, Form::Offset, Form::Complex] {

@@ -521,10 +521,10 @@ fn every_target_has_the_level_that_it_would_have_alone() {
 
 #[test]
 fn what_rounding_adds_to_the_matrix_is_noise() {
-    // Equal rows in single precision: the Gram matrix has rank one, and errors far above a noise of 1e-9.
+    // Rows equal but for their sign, in single precision: the Gram matrix has rank one, and errors far above a noise of 1e-9.
     let (n, dim) = (900, 40);
     let value = |j: usize| (j as f32 * 0.37).cos();
-    let x = Array2::from_shape_fn((n, dim), |(_, j)| value(j));
+    let x = Array2::from_shape_fn((n, dim), |(i, j)| if i % 2 == 0 { value(j) } else { -value(j) });
     let y = Array2::from_shape_fn((n, 1), |(i, _)| (i % 2) as f32);
     let process = GpRegressor::new(columns::<f32>(dim), 1e-9).unwrap().with_normalized_targets(false);
     let model = process.fit(x.view(), y.view()).unwrap();

@@ -120,14 +120,14 @@ fn gram<R: Real>(x: ArrayView2<'_, R>, y: ArrayView2<'_, R>, w: Option<ArrayView
 #[test]
 fn merged_accumulators_equal_a_single_pass() {
     let (x, y, w) = data::<f64>(3000, 9, 2);
-    let whole = gram(x.view(), y.view(), Some(w.view())).finish();
+    let whole = gram(x.view(), y.view(), Some(w.view())).finish().about_zero().unwrap();
     for cut in [1, 1000, 1024, 1500, 2999] {
         let part = |r: std::ops::Range<usize>| {
             gram(x.slice(s![r.clone(), ..]), y.slice(s![r.clone(), ..]), Some(w.slice(s![r])))
         };
         let mut merged = part(0..cut);
         merged.merge(&part(cut..3000)).unwrap();
-        let merged = merged.finish();
+        let merged = merged.finish().about_zero().unwrap();
         assert_eq!((merged.totals.count, whole.totals.count), (3000, 3000));
         for i in 0..9 {
             for (a, b) in merged.gram.row(i).iter().zip(whole.gram.row(i)) {
@@ -166,7 +166,7 @@ fn single_precision_keeps_its_digits_over_many_rows() {
     let n = 40_000;
     let x = normals::<f32>(n, 6, 8).mapv(|v| 10.0 + v);
     let y = Array2::<f32>::ones((n, 1));
-    let sums = gram(x.view(), y.view(), None).finish();
+    let sums = gram(x.view(), y.view(), None).finish().about_zero().unwrap();
     for i in 0..6 {
         for j in 0..=i {
             let exact: f64 = (0..n).map(|k| f64::from(x[[k, i]]) * f64::from(x[[k, j]])).sum();
@@ -184,7 +184,7 @@ fn complex_features_give_hermitian_sums() {
     let y = normals::<f64>(500, 1, 5);
     let mut sums = Gram::<Complex<f64>>::new(5, 1).unwrap();
     sums.push(f.view(), y.view(), None).unwrap();
-    let sums = sums.finish();
+    let sums = sums.finish().about_zero().unwrap();
     for i in 0..5 {
         for j in 0..=i {
             let exact: Complex<f64> = (0..500).map(|k| f[[k, i]].conj() * f[[k, j]]).sum();

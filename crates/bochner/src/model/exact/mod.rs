@@ -110,7 +110,7 @@ fn kernel_triangle(kernel: &dyn Kernel, rows: ArrayView2<'_, f64>) -> Result<Low
         let mut window = ndarray::ArrayViewMut2::from_shape((end - start, end), &mut buffer[..(end - start) * end])
             .expect("as many numbers as the shape says");
         let (own, before) = (rows.slice(s![start..end, ..]), rows.slice(s![..end, ..]));
-        kernel_matrix_into(kernel, own, before, window.view_mut())?;
+        kernel_matrix_into(kernel, own, before, window.view_mut()).map_err(|error| error.rows_from(start))?;
         for (i, row) in window.rows().into_iter().enumerate() {
             let row = row.to_slice().expect("standard layout");
             lower.row_mut(start + i).copy_from_slice(&row[..=start + i]);
@@ -133,7 +133,7 @@ fn for_each_strip(
     for start in (0..new.nrows()).step_by(step) {
         let piece = new.slice(s![start..(start + step).min(new.nrows()), ..]);
         let mut matrix = Array2::zeros((piece.nrows(), rows.nrows()));
-        kernel_matrix_into(kernel, piece, rows, matrix.view_mut())?;
+        kernel_matrix_into(kernel, piece, rows, matrix.view_mut()).map_err(|error| error.rows_from(start))?;
         visit(start, matrix)?;
     }
     Ok(())
@@ -164,6 +164,7 @@ fn expand(
         matmul_nn(tile(&matrix), tile(coefficients), tile_mut(&mut product))?;
         let end = start + product.nrows();
         product += &ndarray::aview1(shift);
+        check_finite("predictions", product.view(), start)?;
         out.slice_mut(s![start..end, ..]).assign(&product);
         Ok(())
     })

@@ -48,6 +48,7 @@ fn posterior_variances(
         }
         Ok(())
     })?;
+    crate::rows::check_finite("variances", out.view(), 0)?;
     Ok(out)
 }
 
@@ -124,10 +125,12 @@ impl ExactGpRegressorModel {
         let mut z = data.targets.clone();
         let (mut means, mut scales) = (Vec::new(), Vec::new());
         for mut column in z.columns_mut() {
-            let mean = column.iter().zip(&data.weights).map(|(y, w)| y * w).sum::<f64>() / total;
+            // About the first one: targets that are all the same have exactly that mean.
+            let first = column[0];
+            let mean = first + column.iter().zip(&data.weights).map(|(y, w)| w * (y - first)).sum::<f64>() / total;
             column.mapv_inplace(|y| y - mean);
             let variance = column.iter().zip(&data.weights).map(|(y, w)| w * y * y).sum::<f64>() / total;
-            let scale = if *normalised && variance > 1e-14 * mean * mean { variance.sqrt() } else { 1.0 };
+            let scale = if *normalised && variance > 0.0 { variance.sqrt() } else { 1.0 };
             column.mapv_inplace(|y| y / scale);
             means.push(mean);
             scales.push(scale);
