@@ -9,6 +9,7 @@ mod context;
 mod determinism;
 mod draws;
 mod exact;
+mod forged_models;
 mod gaussian_process;
 mod golden_models;
 mod isotropy;
