@@ -145,9 +145,9 @@ pub struct DrawCost {
 }
 
 impl DrawCost {
-    /// What a file may ask for unless somebody allows more ([`Model::load_within`](crate::model::Model::load_within)): 4 GB in
+    /// What a file may ask for unless somebody allows more ([`Model::load_within`](crate::model::Model::load_within)): 2 GB in
     /// single precision, and some seconds.
-    pub const LIMIT: DrawCost = DrawCost { numbers: 1 << 30, operations: 1 << 35 };
+    pub const LIMIT: DrawCost = DrawCost { numbers: 1 << 29, operations: 1 << 34 };
 
     /// Operations of a random number.
     const NUMBER: u64 = 16;
