@@ -152,15 +152,18 @@ impl DrawCost {
     /// Operations of a random number.
     const NUMBER: u64 = 16;
 
+    /// Operations in the time of a number that is moved to any other place of a long list.
+    const SHUFFLED: u64 = 512;
+
     /// `rows` of `cols` random numbers that are kept.
     pub(crate) fn stored(rows: usize, cols: usize) -> Self {
         let numbers = (rows as u64).saturating_mul((cols as u64).saturating_add(4));
         DrawCost { numbers, operations: numbers.saturating_mul(Self::NUMBER) }
     }
 
-    /// A few numbers for each of so many features.
+    /// A few numbers for each of so many features or columns, which are shuffled or transformed together.
     pub(crate) fn listed(count: usize) -> Self {
-        Self::stored(count, 0)
+        DrawCost { operations: (count as u64).saturating_mul(Self::SHUFFLED), ..Self::stored(count, 0) }
     }
 
     /// Rows that are orthogonal in blocks.

@@ -141,6 +141,13 @@ fn slabs(rows: usize) -> impl Iterator<Item = Range<usize>> {
 /// Draws that tell no more about a map, and take as much time each as the first.
 const MOST_DRAWS: usize = 10_000;
 
+fn check_draws(draws: usize) -> Result<()> {
+    if draws <= MOST_DRAWS {
+        return Ok(());
+    }
+    Err(Error::parameter("draws", format!("at most {MOST_DRAWS}"), draws))
+}
+
 /// Draws maps, times them on `rows` and asks `error_of` about their features; `draw` makes a map of a seed, and what else
 /// `error_of` must know.
 fn measure<T>(
@@ -152,9 +159,8 @@ fn measure<T>(
     draw: impl Fn(u64) -> Result<(DynMap<f32>, T)>,
     error_of: impl Fn(Tile<'_, f32>, T) -> Result<f64>,
 ) -> Result<Measured> {
-    if !(1..=MOST_DRAWS).contains(&draws) {
-        return Err(Error::parameter("draws", format!("from 1 to {MOST_DRAWS}"), draws));
-    }
+    check_count("draws", draws)?;
+    check_draws(draws)?;
     let (mut errors, mut times) = (Vec::with_capacity(draws), Vec::with_capacity(draws));
     for number in 0..draws {
         let (map, more) = draw(seed.child(number as u64).number())?;
@@ -405,6 +411,7 @@ pub fn plan<T: PlanSample>(
 ) -> Result<Plan<T::Spec>> {
     check_positive("error", request.error)?;
     check_count("most_features", request.most_features)?;
+    check_draws(request.draws)?;
     let request = &Request { most_features: request.most_features.min(MOST_FEATURES), ..*request };
     let rows = sample.rows();
     let (single, total_rows) = (rows.mapv(|v| v as f32), request.total_rows.max(rows.nrows()));

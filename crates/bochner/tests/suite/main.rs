@@ -19,6 +19,7 @@ mod operator;
 mod optical;
 mod positive;
 mod ridge;
+mod sizes;
 mod sketches;
 mod sparsity;
 mod spherical;
