@@ -3,6 +3,7 @@
 # make docs    the pages of the Rust interface and the guide (docs/_build/html/index.html), warnings as errors
 # make lint    formatting and clippy
 # make fuzz    every reader, the model loader, checkpoints and arguments with cargo-fuzz, SECONDS=600 each
+# make sanitize   tests of tiles, products and transforms, where all unsafe code is, under AddressSanitizer
 # make check-long   tests that take minutes: moved seed ladders, large sizes
 PYTHON ?= python3
 VENV := .venv
@@ -10,8 +11,11 @@ BIN := $(VENV)/bin
 # What builds the wheel, and what the peers of the benchmarks need; the wheel's `test` extra lists what its tests need.
 PYTHON_TOOLS := "maturin>=1.9,<2" "numpy>=1.26" "scipy>=1.11" "scikit-learn>=1.6"
 
-.PHONY: test test-rust test-python wheel check-long types bench docs docs-rust docs-guide which-map lint fuzz clean
+.PHONY: test test-rust test-python wheel check-long sanitize types bench docs docs-rust docs-guide which-map lint fuzz clean
 .DELETE_ON_ERROR:
+
+# Nightly options of the compiler.
+UNLOCKED_CARGO := $(shell cargo +nightly --version >/dev/null 2>&1 && echo "cargo +nightly" || echo "env RUSTC_BOOTSTRAP=1 cargo")
 
 test: test-rust test-python
 
@@ -36,10 +40,18 @@ $(VENV)/.ready: Makefile
 	$(BIN)/python -m pip install --quiet "maturin>=1.9,<2"
 	touch $@
 
-check-long: types
+check-long: types sanitize
 	cargo test --release --workspace --exclude bochner-python -- --include-ignored
 	cargo test --release --package bochner --test on_data -- --include-ignored --nocapture
 	$(BIN)/python docs/which_map.py | diff docs/guide/which_map_tables.md -
+
+# AddressSanitizer sees what reaches beyond its memory. Nightly Rust where it is installed, otherwise the stable compiler with its
+# nightly options unlocked; in a folder of its own, since everything is compiled for it. Linux on x86-64 only.
+SANITIZED := x86_64-unknown-linux-gnu
+sanitize:
+	@if [ "$$(rustc -vV | sed -n 's/^host: //p')" != $(SANITIZED) ]; then echo "sanitize: skipped, needs $(SANITIZED)"; else \
+		RUSTFLAGS="-Zsanitizer=address" $(UNLOCKED_CARGO) test --package bochner --lib --target $(SANITIZED) \
+			--target-dir target/sanitize -- linalg:: projection:: ; fi
 
 # The stubs of parameters from the catalogue, the package against its annotations, and the extension against its stubs (whose
 # names python/tests/test_stubs.py lists).
@@ -75,11 +87,10 @@ FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/src/bin/*.rs)))
 # Needs `cargo install cargo-fuzz`. Nightly Rust where it is installed, otherwise the stable compiler with its nightly options
 # unlocked. Without a sanitiser: readers and loader have no unsafe code, and what is searched for are panics, overflows, hangs
 # and memory. What the fuzzer finds interesting goes to fuzz/found; the small files it starts from stay in fuzz/corpus.
-FUZZ_CARGO := $(shell cargo +nightly --version >/dev/null 2>&1 && echo "cargo +nightly" || echo "env RUSTC_BOOTSTRAP=1 cargo")
 fuzz:
 	for target in $(FUZZ_TARGETS); do \
 		mkdir -p fuzz/found/$$target fuzz/corpus/$$target && \
-		$(FUZZ_CARGO) fuzz run --sanitizer none $$target fuzz/found/$$target fuzz/corpus/$$target -- \
+		$(UNLOCKED_CARGO) fuzz run --sanitizer none $$target fuzz/found/$$target fuzz/corpus/$$target -- \
 			-max_total_time=$(SECONDS) -rss_limit_mb=4096 -timeout=20 -print_final_stats=1 || exit 1; \
 	done
 

@@ -118,12 +118,18 @@ struct Pools {
 /// Locked only while the interpreter lock is held, which a fork needs too: a child never finds it locked.
 static POOLS: Mutex<Pools> = Mutex::new(Pools { process: 0, by_size: BTreeMap::new() });
 
+/// More threads than any machine has processors are not started.
+const MOST_THREADS: i64 = 4096;
+
 /// A pool of `n_jobs` threads in scikit-learn's convention: `None` and -1 mean all processors, -2 all but one.
 fn pool(n_jobs: Option<i64>) -> PyResult<Arc<ThreadPool>> {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let size = match n_jobs {
         None => all,
         Some(0) => return Err(PyValueError::new_err("n_jobs must be a non-zero integer or None, got 0")),
+        Some(n) if n > MOST_THREADS => {
+            return Err(PyValueError::new_err(format!("n_jobs must be at most {MOST_THREADS}, got {n}")));
+        }
         Some(n) if n > 0 => n as usize,
         Some(n) => (all as i64).saturating_add(n).saturating_add(1).max(1) as usize,
     };

@@ -26,8 +26,9 @@ pub(crate) fn to_python(error: Error) -> PyErr {
         Error::NonFinite { .. } => NonFiniteError::new_err(message),
         Error::NotPositiveDefinite { .. } => NotPositiveDefiniteError::new_err(message),
         Error::NotConverged { .. } => NotConvergedError::new_err(message),
-        Error::Budget { .. } => PyMemoryError::new_err(message),
+        Error::Budget { .. } | Error::Memory { .. } => PyMemoryError::new_err(message),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
+        Error::Io(source) if source.kind() == std::io::ErrorKind::OutOfMemory => PyMemoryError::new_err(message),
         Error::Io(source) => PyOSError::new_err(source),
         // Parameter, Dimension, Unsupported, Format, and kinds of mistake added later.
         _ => PyValueError::new_err(message),

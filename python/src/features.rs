@@ -7,8 +7,7 @@ use crate::errors::{json, parse, to_python};
 use crate::kernels;
 use bochner::Result;
 use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, Spec};
-use bochner::linalg::zeroed;
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{ArrayView2, ArrayViewMut2};
 use numpy::Element;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -201,10 +200,9 @@ where
     M: FeatureMap<Real: Precision, Output: Element> + ?Sized,
 {
     let features = detached(py, n_jobs, None, |watch| {
-        let shape = (rows.nrows(), map.output_dim());
-        let mut out = Array2::from_shape_vec(shape, zeroed(shape.0 * shape.1)).expect("as many zeros as entries");
+        let mut out = map.room_for(rows.nrows())?;
         let fill = |rows: ArrayView2<'_, M::Real>, out: ArrayViewMut2<'_, M::Output>| map.transform_into(rows, out);
-        blockwise(rows, out.view_mut(), map.tile_rows(), shape.1, watch, fill)?;
+        blockwise(rows, out.view_mut(), map.tile_rows(), map.output_dim(), watch, fill)?;
         Ok(out)
     })?;
     Ok(to_numpy(py, features))

@@ -6,6 +6,7 @@ use crate::errors::{json, parse, to_python};
 use crate::features::{Drawn, Map};
 use bochner::feature::{Description, DynComplexMap, DynMap, FeatureMap};
 use bochner::kernel::AnyKernel;
+use bochner::memory::{filled, in_blocks};
 use bochner::model::exact::{ExactGpClassifierModel, ExactGpRegressorModel, KernelRidgeModel};
 use bochner::model::{
     ExactOperatorRidgeModel, GpClassifierModel, GpRegressorModel, KernelSvmModel, LocalGpModel, Model,
@@ -252,7 +253,7 @@ impl PyModel {
         answer: impl Fn(Seen<'_>) -> Result<Array2<f64>> + Send + Sync,
     ) -> PyResult<ArrayD<f64>> {
         in_precision!(*x, |rows: R| detached(py, n_jobs, None, |watch| {
-            let mut out = Array2::zeros((rows.nrows(), columns));
+            let mut out = filled("answers", (rows.nrows(), columns), 0.0, in_blocks)?;
             blockwise(rows, out.view_mut(), TILE_ROWS, work, watch, |rows, mut out| {
                 out.assign(&answer(rows.mapv(Real::to_f64).view())?);
                 Ok(())

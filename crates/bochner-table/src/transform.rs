@@ -23,7 +23,7 @@ use bochner::preprocess::{Preprocess, median_distance};
 use bochner::random::Seed;
 use bochner::rows::RowSource;
 use bochner::scalar::Real;
-use ndarray::{Array2, s};
+use ndarray::s;
 use std::path::Path;
 
 /// Rows transformed at once: their features stay in a few megabytes.
@@ -111,10 +111,13 @@ impl Transform {
     /// If features are not finite, if rows cannot be read or features not be written, or if the user asked to stop.
     pub fn write<R: Real>(&self, data: &Data, out: Option<&Path>, watch: &dyn Watch) -> Outcome<(usize, usize)> {
         let map = self.spec.build::<R>(data.schema().input_dim())?;
+        // The features of a piece, and the names of their columns, each with some letters of its own.
+        let mut features = map.room_for(PIECE)?;
+        let named = bochner::memory::bytes::<(String, [u64; 4])>(&[map.output_dim()]);
+        bochner::memory::need("names of columns", named, |_| "ask for fewer features".into())?;
         let names = (1..=map.output_dim()).map(|j| format!("f{j}")).collect();
         let mut sheet = Sheet::create(out, Layout { words: None, numbers: names, single: R::NAME == f32::NAME })?;
         let progress = watch.reading(data.input(), "transforming")?;
-        let mut features = Array2::from_elem((PIECE, map.output_dim()), R::ZERO);
         let mut first = 0;
         data.same_rows().for_each_block(&mut |block| {
             for start in (0..block.rows.nrows()).step_by(PIECE) {

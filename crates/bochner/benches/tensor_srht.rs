@@ -3,7 +3,6 @@
 mod timing;
 
 use bochner::feature::{ComplexToReal, FeatureMap, ProductSketch};
-use bochner::linalg::zeroed;
 use bochner::projection::{Sampling, Srht};
 use bochner::random::{Role, Seed, Stream};
 use bochner::scalar::Real;
@@ -27,7 +26,7 @@ fn report<R: Real>() {
     let mut rows = Array2::from_elem((ROWS, INPUTS), R::ZERO);
     Stream::new(Seed::new(1), Role::Direction, 0).normals_from(0, rows.as_slice_mut().expect("standard layout"));
     rows.mapv_inplace(|v| v * R::from_f64(1.0 / 32.0));
-    let mut out = zeroed::<R>(ROWS * OUTPUTS);
+    let mut out = vec![R::ZERO; ROWS * OUTPUTS];
     let filled = fill(&mut out, R::ONE);
     println!("{}: {ROWS} x {INPUTS} -> {OUTPUTS}, filling the output takes {:.1} ms", R::NAME, filled * 1e3);
     for sampling in [Sampling::Upsampled, Sampling::Stacked, Sampling::Tuple] {

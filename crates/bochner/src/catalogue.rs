@@ -119,7 +119,10 @@ mod tests {
     fn values_outside_of_their_domain_are_told_with_it() {
         let spec = Spec::named("fourier").unwrap();
         let told = |name: &str, value: Value| spec.with(name, value).unwrap_err().to_string();
-        assert_eq!(told("n_components", 0u64.into()), "n_components must be at least 1, got 0");
+        assert_eq!(
+            told("n_components", 0u64.into()),
+            "n_components must be a whole number from 1 to 1073741824, got 0"
+        );
         assert_eq!(told("kernel", "tanh".into()), "kernel must be one of gaussian, laplacian, matern, got tanh");
         let lost = told("degree", 3u64.into());
         assert!(lost.contains("Fourier features have no parameter degree; theirs are n_components, kernel"), "{lost}");

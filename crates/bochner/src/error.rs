@@ -7,6 +7,7 @@
 //! # Ok::<(), Error>(())
 //! ```
 
+use crate::words::bytes;
 use std::borrow::Cow;
 
 /// What went wrong, in one sentence that names what was given and what was expected.
@@ -80,6 +81,18 @@ pub enum Error {
         needed: u64,
         /// Bytes allowed.
         budget: u64,
+        /// What would fit.
+        remedy: String,
+    },
+    /// More memory than this process can have.
+    #[error("{what}: {} of memory are needed, and {} are free; {remedy}", bytes(*needed), bytes(*available))]
+    Memory {
+        /// What would be allocated.
+        what: Cow<'static, str>,
+        /// Bytes it needs; `u64::MAX` stands for more than can be counted.
+        needed: u64,
+        /// Bytes that are there.
+        available: u64,
         /// What would fit.
         remedy: String,
     },

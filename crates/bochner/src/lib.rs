@@ -107,6 +107,7 @@ mod interrupt;
 pub mod kernel;
 #[doc(hidden)] // tools of the other modules; `feature` has what the writer of a map needs of them
 pub mod linalg;
+pub mod memory;
 pub mod metrics;
 pub mod model;
 #[doc(hidden)]

@@ -306,6 +306,9 @@ impl Word {
     }
 }
 
+/// The most features that a row may have: 4 GB of them in single precision.
+pub(crate) const MOST_FEATURES: usize = 1 << 30;
+
 /// What a parameter may be. As JSON it is one word, or an object of one word and its bounds; `null` is no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -338,6 +341,8 @@ pub enum Domain {
 impl Domain {
     /// At least 1.
     pub const COUNT: Domain = Domain::Whole(1, u64::MAX);
+    /// How many features a row may have.
+    pub const FEATURES: Domain = Domain::Whole(1, MOST_FEATURES as u64);
     /// A positive finite number.
     pub const POSITIVE: Domain = Domain::Above(0.0, f64::INFINITY);
     /// A finite number that is not negative.

@@ -112,9 +112,12 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// A rate in thousands, millions or thousand millions: `1.25 GB/s`.
+/// A rate in thousands, millions and so on, to millions of millions of millions: `1.25 GB/s`.
 pub fn rate(per_second: f64, unit: &str) -> String {
     let (factor, prefix) = match per_second {
+        r if r >= 0.9995e18 => (1e18, "E"),
+        r if r >= 0.9995e15 => (1e15, "P"),
+        r if r >= 0.9995e12 => (1e12, "T"),
         r if r >= 0.9995e9 => (1e9, "G"),
         r if r >= 0.9995e6 => (1e6, "M"),
         r if r >= 0.9995e3 => (1e3, "k"),
@@ -130,6 +133,7 @@ mod tests {
     #[test]
     fn numbers_keep_their_significant_digits() {
         assert_eq!(significant(0.012345, 3), "0.0123");
+        assert_eq!((bytes(1_200_000_000_000), bytes(u64::MAX)), ("1.20 TB".into(), "18.4 EB".into()));
         assert_eq!(significant(9.996, 3), "10.0");
         assert_eq!(significant(1234.5, 2), "1200");
         assert_eq!(significant(-0.5, 2), "-0.50");

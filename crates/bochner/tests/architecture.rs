@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 /// Rooms in the order of the data's way. Rooms on one line stand side by side and do not know each other, but for the
 /// number types and the kernels compiled for them, which are one thing in two folders.
 const ORDER: &[&[&str]] = &[
+    &["words"],
     &["error"],
     &["parameter"],
-    &["words"],
+    &["memory"],
     &["interrupt"],
     &["parallel"],
     &["special"],

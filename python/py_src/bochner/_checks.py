@@ -31,6 +31,13 @@ def seed_of(random_state: RandomState) -> int:
     return int(check_random_state(random_state).randint(1 << 64, dtype=np.uint64))
 
 
+def count(name: str, value: Any, least: int = 1) -> int:
+    """A whole number of at least `least` that the core can count to."""
+    if not isinstance(value, numbers.Integral) or not least <= value < 1 << 63:
+        raise ValueError(f"{name} must be a whole number from {least} to 2**63 - 1, got {value!r}")
+    return int(value)
+
+
 def plain(name: str, value: Any) -> Any:
     """An argument as JSON can hold it."""
     if isinstance(value, (np.generic, np.ndarray)):

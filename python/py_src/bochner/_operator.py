@@ -14,7 +14,7 @@ from bochner import _bochner, _signatures
 from bochner._base import sample
 from bochner._bochner import Map
 from bochner._catalogue import documented
-from bochner._checks import plain, seed_of
+from bochner._checks import count, plain, seed_of
 from bochner._models import AccumulatingClassification, Deciding, Regression, Solved
 from bochner.kernels import OperatorKernel
 
@@ -39,9 +39,7 @@ def simplex_codes(n_classes: int) -> NDArray[np.float64]:
            [-0.5,  1. , -0.5],
            [-0.5, -0.5,  1. ]])
     """
-    if n_classes < 1:
-        raise ValueError(f"n_classes must be at least 1, got {n_classes}")
-    return _bochner.simplex_codes(n_classes)
+    return _bochner.simplex_codes(count("n_classes", n_classes))
 
 
 @documented
@@ -67,8 +65,7 @@ def lagged_rows(series: ArrayLike, n_lags: int = 1) -> tuple[NDArray[np.float64]
     array([[2., 1.],
            [3., 2.]])
     """
-    if n_lags < 1:
-        raise ValueError(f"n_lags must be at least 1, got {n_lags}")
+    n_lags = count("n_lags", n_lags)
     return _bochner.lagged_rows(check_array(series, dtype=np.float64, input_name="series"), n_lags)
 
 
@@ -199,8 +196,8 @@ class OperatorRidgeClassifier(
 
     def _corners(self) -> NDArray[np.float64]:
         """The codes, one row per class."""
-        count = len(self.classes_)
-        return np.eye(count) if self.coding == "one_hot" else simplex_codes(count)
+        classes = len(self.classes_)
+        return np.eye(classes) if self.coding == "one_hot" else simplex_codes(classes)
 
     def _codes(self, targets: NDArray[Any]) -> NDArray[Any]:
         return self._corners()[targets[:, 0].astype(int)]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from bochner import _bochner
 from bochner._base import sample
 from bochner._catalogue import documented
-from bochner._checks import RandomState, seed_of
+from bochner._checks import RandomState, count, seed_of
 from bochner.kernels import Gaussian, Kernel, rows_of
 
 __all__ = ["Choice", "Plan", "plan"]
@@ -132,7 +132,7 @@ def plan(
     rows = rows_of(X, "X")
     exact = (Gaussian() if kernel is None else kernel)._exact(rows.shape[1])
     seed = seed_of(random_state)
-    told = (float(error), rows.shape[0], int(max_features), int(n_draws), seed, n_jobs)
+    told = (float(error), rows.shape[0], count("max_features", max_features), count("n_draws", n_draws, 0), seed, n_jobs)
     found = json.loads(_bochner.plan(exact, sample(rows, seed, sample_rows), *told))
     verified = found["verified"]
     return Plan(

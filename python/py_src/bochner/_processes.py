@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from bochner import _signatures
 from bochner._bochner import Map, maximize_evidence, validate
-from bochner._checks import RandomState, explained, plain, seed_of
+from bochner._checks import RandomState, count, explained, plain, seed_of
 from bochner._models import (
     DENSE,
     KINDS,
@@ -82,7 +82,7 @@ class FeatureGPRegressor(_signatures.GpRegressorModel, FeatureModel, Accumulatin
         samples : ndarray of shape (n_samples_X, n_samples) or (n_samples_X, n_targets, n_samples)
             Values of the functions.
         """
-        samples = self._ask("sample", X, n_samples=n_samples, seed=seed_of(random_state))
+        samples = self._ask("sample", X, n_samples=count("n_samples", n_samples), seed=seed_of(random_state))
         return samples if self.target_shape_ else samples[:, 0]
 
     @property

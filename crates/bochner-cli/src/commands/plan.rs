@@ -107,7 +107,7 @@ impl Study for Args {
             draws: self.draws,
             seed: context.global.seed,
         };
-        let steps = sample.candidates()?.len() + self.draws;
+        let steps = sample.candidates()?.len().saturating_add(self.draws);
         let progress = context.steps(steps as u64);
         let plan = bochner::plan::plan(sample, &request, |what| {
             progress.at(what.to_owned().into()).and_then(|()| progress.done(1)).map_err(|_| bochner::Error::Interrupted)

@@ -5,6 +5,7 @@ use crate::linalg::{Tile, first_not_finite, zeroed};
 use crate::parallel::Parallel;
 use crate::rows::RowBlock;
 use crate::scalar::{Real, Scalar};
+use crate::words;
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, s};
 use std::ops::Range;
 
@@ -84,13 +85,15 @@ impl<T: Scalar> Collector<T> {
     /// Gathers blocks of another size.
     pub(crate) fn in_blocks(dim: usize, outputs: usize, block: usize) -> Result<Self> {
         check_count("number of features", dim)?;
-        let features = zeroed(block * dim);
+        let remedy = |free: u64| format!("{} features would fit", words::count(free as usize / block / size_of::<T>()));
+        let features = zeroed("a block of features", block.checked_mul(dim), remedy)?;
+        let width = outputs.checked_add(1).and_then(|width| width.checked_mul(block));
         Ok(Collector {
             dim,
             outputs,
             block,
             features,
-            sides: zeroed(block * (outputs + 1)),
+            sides: zeroed("a block of targets", width, |_| "fit fewer of them at a time".into())?,
             pending: 0,
             count: 0,
             moves: Moves::Nothing,

@@ -2,6 +2,7 @@ use super::collect::{Collector, Gathered, Moves, Origin};
 use crate::error::{Result, check_dim};
 use crate::feature::FeatureMap;
 use crate::linalg::{Lower, TileMut, Workspace};
+use crate::memory;
 use crate::parallel::Parallel;
 use crate::rows::RowBlock;
 use crate::scalar::{Real, Scalar};
@@ -245,7 +246,9 @@ impl<W: Scalar<Real = f64>> Products<W> {
     pub(super) fn zeros(dim: usize, outputs: usize) -> Result<Self> {
         Ok(Products {
             gram: Lower::zeros(dim)?,
-            cross: Array2::from_elem((dim, outputs), W::ZERO),
+            cross: memory::filled("products of features and targets", (dim, outputs), W::ZERO, |_| {
+                "fit fewer targets at a time".into()
+            })?,
             feature_sums: vec![W::ZERO; dim],
         })
     }

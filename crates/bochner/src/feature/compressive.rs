@@ -1,5 +1,6 @@
 use super::{Describe, Directions, DynComplexMap, DynMap, FeatureMap, FourierSpec, Projected, ScaledProjection};
 use crate::error::{Error, Result, check_count};
+use crate::feature::DrawCost;
 use crate::feature::spec::Candidate;
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, Compression, Compressive, Kernel};
@@ -69,7 +70,7 @@ description! {
     /// ```
     pub struct OrthoProjectionSpec {
         /// Budget of measurements per row; no more are made than rows have columns, and all of them only turn a row.
-        n_components: usize = 64, Domain::COUNT, Size;
+        n_components: usize = 64, Domain::FEATURES, Size;
         /// What the directions are made from: orthonormalised normals, orthonormalised signs, or coordinates of a randomised
         /// Hadamard transform, which is fast in high dimensions.
         orthoprojector: Orthoprojection = Orthoprojection::Gaussian, Domain::Word(Orthoprojection::CHOICES), Draw;
@@ -85,6 +86,14 @@ impl OrthoProjectionSpec {
 }
 
 impl Describe for OrthoProjectionSpec {
+    fn draw_cost(&self, input_dim: usize) -> DrawCost {
+        let outputs = self.n_components.min(input_dim);
+        match self.orthoprojector {
+            Orthoprojection::Srht => DrawCost::listed(input_dim),
+            _ => DrawCost::orthogonal(outputs, input_dim),
+        }
+    }
+
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
         with_projector!(self.orthoprojector, self.seed, input_dim, self.outputs(input_dim)?, |p, scale| {
             Ok(Arc::new(ScaledProjection::new(p, scale)?))
@@ -153,7 +162,7 @@ description! {
     /// ```
     pub struct CompressiveSpec {
         /// Budget of output columns; one fewer is used where they come in pairs and the budget is odd.
-        n_components: usize = 1024, Domain::COUNT, Size;
+        n_components: usize = 1024, Domain::FEATURES, Size;
         /// Budget of measurements per row; no more are made than rows have columns.
         compressed_dim: usize = 64, Domain::COUNT, Kernel;
         /// What the directions of the measurements are made from: orthonormalised normals, orthonormalised signs, or coordinates
@@ -243,6 +252,11 @@ impl Describe for CompressiveSpec {
     fn settle(&self, input_dim: usize) -> Result<Self> {
         let projection = self.fourier().directions(self.dim(input_dim)?)?;
         Ok(CompressiveSpec { projection, ..self.clone() })
+    }
+
+    fn draw_cost(&self, input_dim: usize) -> DrawCost {
+        let measured = self.compressed_dim.min(input_dim);
+        self.measurements().draw_cost(input_dim).and(self.fourier().draw_cost(measured))
     }
 
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {

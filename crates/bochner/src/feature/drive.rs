@@ -1,7 +1,8 @@
 //! The one driver: any layout in, any layout out, tiles in between.
 
 use crate::error::{Error, Result, check_dim};
-use crate::linalg::{Tile, TileMut, Workspace, first_not_finite, zeroed};
+use crate::linalg::{Tile, TileMut, Workspace, first_not_finite, zeroed_matrix};
+use crate::memory::{bytes, in_blocks, need};
 use crate::parallel::{self, Parallel};
 use crate::scalar::{Real, Scalar};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
@@ -31,6 +32,10 @@ pub(super) fn drive<R: Real, O: Scalar<Real = R>>(
     }
     // Tiles are a function of the row count alone, never of the number of threads.
     let tile = job.tile_rows.clamp(1, rows.nrows());
+    // Tiles, their copies and what maps keep meanwhile, on every thread.
+    let work = bytes::<O>(&[tile, job.input_dim.saturating_add(job.output_dim), 2]);
+    let threads = parallel::threads().min(rows.nrows().div_ceil(tile));
+    need("work space of a map", work.saturating_mul(threads as u64), |_| "ask for fewer features".into())?;
     let out_len = out.len();
     let mut tiles = rows.axis_chunks_iter(Axis(0), tile).zip(out.axis_chunks_iter_mut(Axis(0), tile)).enumerate();
     if rows.nrows() <= tile || out_len < PARALLEL_FROM || parallel::threads() == 1 {
@@ -118,6 +123,7 @@ fn check_features<R: Real>(
     }
 }
 
-pub(super) fn fresh<T: Scalar>(rows: usize, cols: usize) -> Array2<T> {
-    Array2::from_shape_vec((rows, cols), zeroed(rows * cols)).expect("as many numbers as the shape says")
+/// Room for the features of rows.
+pub(super) fn fresh<T: Scalar>(rows: usize, features: usize) -> Result<Array2<T>> {
+    zeroed_matrix("features", (rows, features), in_blocks)
 }

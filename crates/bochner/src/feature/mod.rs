@@ -108,7 +108,7 @@ pub use polynomial::{PolynomialSpec, SketchKind, Structure};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
 pub use positive::{Positive, PositiveSpec};
 pub use product_sketch::{Lift, MAX_DEGREE, ProductSketch};
-pub use spec::{Candidate, Describe, Prediction, Spec};
+pub use spec::{Candidate, Describe, DrawCost, Prediction, Spec};
 pub use spherical::{Bias, RadialDensity, RadialFit, SphericalSpec, UnitRows};
 pub use tensor_sketch::TensorSketch;
 pub use tree_sketch::TreeSketch;
@@ -206,12 +206,20 @@ pub trait FeatureMap: Debug + Send + Sync {
         drive::drive(&job, rows, out)
     }
 
+    /// Zeros in place of the features of so many rows, for [`transform_into`](Self::transform_into).
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory), with the number of rows that would fit.
+    fn room_for(&self, rows: usize) -> Result<Array2<Self::Output>> {
+        drive::fresh(rows, self.output_dim())
+    }
+
     /// Features of a block of rows in a fresh array.
     ///
     /// # Errors
-    /// As [`transform_into`](Self::transform_into).
+    /// As [`transform_into`](Self::transform_into), and more features than fit into memory.
     fn transform(&self, rows: ArrayView2<'_, Self::Real>) -> Result<Array2<Self::Output>> {
-        let mut out = drive::fresh(rows.nrows(), self.output_dim());
+        let mut out = self.room_for(rows.nrows())?;
         self.transform_into(rows, out.view_mut())?;
         Ok(out)
     }

@@ -4,6 +4,7 @@ use super::{
     TensorSketch, TreeSketch,
 };
 use crate::error::{Error, Result, check_count};
+use crate::feature::DrawCost;
 use crate::feature::spec::Candidate;
 use crate::kernel::AnyKernel;
 use crate::kernel::{self, Kernel};
@@ -64,6 +65,19 @@ impl SketchKind {
         }
     }
 
+    /// What it costs to draw `count` products of `degree` factors for rows of length `dim`.
+    pub(super) fn draw_cost(self, degree: u32, count: usize, dim: usize) -> DrawCost {
+        let factor = match self {
+            SketchKind::TensorSrht => DrawCost::listed(count.max(dim)),
+            SketchKind::Rademacher => DrawCost::stored(count.div_ceil(32), dim),
+            SketchKind::Gaussian => DrawCost::stored(count, dim),
+            SketchKind::TensorSketch => DrawCost::listed(dim),
+        };
+        // Spectra of a convolution are as long as the features.
+        let convolved = if self == SketchKind::TensorSketch { DrawCost::listed(count) } else { DrawCost::default() };
+        factor.times(degree.into()).and(convolved)
+    }
+
     /// How the draws depend on each other, for their variance.
     pub(super) fn law(self, srht: Sampling) -> Kind {
         match (self, srht) {
@@ -104,7 +118,7 @@ description! {
     /// ```
     pub struct PolynomialSpec {
         /// Budget of output columns; one fewer is used where they come in pairs and the budget is odd.
-        n_components: usize = 1024, Domain::COUNT, Size;
+        n_components: usize = 1024, Domain::FEATURES, Size;
         /// Exponent of `(gamma x.y + coef0)^degree`, at most 64.
         degree: u32 = 2, Domain::Whole(0, MAX_DEGREE as u64), Kernel;
         /// Factor of the inner product; 0 only beside a constant.
@@ -219,6 +233,19 @@ impl Describe for PolynomialSpec {
             list.push(Candidate::new("tree of TensorSRHT", spec));
         }
         Ok(list)
+    }
+
+    fn draw_cost(&self, input_dim: usize) -> DrawCost {
+        let (count, dim) = (self.n_components, input_dim.saturating_add(1));
+        match self.structure {
+            Structure::Flat => self.sketch.draw_cost(self.degree, count, dim),
+            // Products of a tree are projected again, as rows of their own.
+            Structure::Tree => self.sketch.draw_cost(self.degree.saturating_mul(2), count, dim.max(count)),
+            Structure::Compact => {
+                let wide = EXPANSION.saturating_mul(count);
+                self.sketch.draw_cost(self.degree, wide, dim).and(DrawCost::listed(wide))
+            }
+        }
     }
 
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {

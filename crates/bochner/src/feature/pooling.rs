@@ -20,9 +20,9 @@ pub fn compact_bilinear_pooling<M: FeatureMap + ?Sized>(
     if positions == 0 {
         return Err(Error::parameter("descriptors", "at least one position per image", 0));
     }
-    let mut pooled = Array2::from_elem((images, map.output_dim()), M::Output::ZERO);
+    let mut pooled = map.room_for(images)?;
     // One image at a time: memory is positions × D, whatever the number of images.
-    let mut features = Array2::from_elem((positions, map.output_dim()), M::Output::ZERO);
+    let mut features = map.room_for(positions)?;
     for (image, mut out) in descriptors.axis_iter(Axis(0)).zip(pooled.axis_iter_mut(Axis(0))) {
         map.transform_into(image, features.view_mut())?;
         for row in features.axis_iter(Axis(0)) {

@@ -1,6 +1,7 @@
 use super::{Describe, DynMap, FeatureMap, Frequencies};
 use crate::error::{Error, Result, check_count, check_positive};
 use crate::feature::spec::Candidate;
+use crate::feature::{Directions, DrawCost};
 use crate::kernel::AnyKernel;
 use crate::kernel::{Exponential, Kernel};
 use crate::linalg::{Factor, Tile, TileMut, Workspace, cos_sin, exp, exp_in_place, maximum};
@@ -191,7 +192,7 @@ description! {
     /// ```
     pub struct PositiveSpec {
         /// Budget of output columns; one fewer is used where they come in pairs and the budget is odd.
-        n_components: usize = 1024, Domain::COUNT, Size;
+        n_components: usize = 1024, Domain::FEATURES, Size;
         /// What rows are divided by.
         length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
         /// Whether directions are orthogonal in blocks: unbiased as well, and never a larger variance for positive features.
@@ -228,6 +229,11 @@ impl Describe for PositiveSpec {
         let named =
             |kind: Softmax| Candidate::new(kind.name(), PositiveSpec { length_scale, kind, ..PositiveSpec::default() });
         Ok([Softmax::Positive, Softmax::Hyperbolic, Softmax::Trigonometric].map(named).into())
+    }
+
+    fn draw_cost(&self, input_dim: usize) -> DrawCost {
+        let directions = if self.orthogonal { Directions::Orthogonal } else { Directions::Gaussian };
+        directions.draw_cost(self.n_components, input_dim)
     }
 
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {

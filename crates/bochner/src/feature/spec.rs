@@ -4,9 +4,11 @@ use super::{DynComplexMap, DynMap};
 use crate::error::{Error, Result};
 use crate::kernel::{AnyKernel, Kernel};
 use crate::linalg::{Tile, TileMut, Workspace};
-use crate::parameter::{Entry, Purpose, Value};
+use crate::memory::need;
+use crate::parameter::{Entry, MOST_FEATURES, Purpose, Value};
 use crate::projection::Parts;
 use crate::scalar::Real;
+use crate::words::count;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::any::{Any, TypeId};
@@ -74,6 +76,14 @@ pub trait Describe: Clone + Into<Spec> {
         scaled_pattern(&self.clone().into(), input_dim)
     }
 
+    /// What a draw for rows of length `input_dim` costs, about: it is refused before it begins where that is too much. The
+    /// default is that of stored normals.
+    #[doc(hidden)]
+    fn draw_cost(&self, input_dim: usize) -> DrawCost {
+        let spec: Spec = self.clone().into();
+        DrawCost::stored(spec.n_components(), input_dim)
+    }
+
     /// The exact kernel the map estimates.
     ///
     /// # Errors
@@ -122,6 +132,69 @@ pub trait Describe: Clone + Into<Spec> {
     /// A kernel that is the same for all rows.
     fn candidates(_kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
         Ok(Vec::new())
+    }
+}
+
+/// What it costs to draw a map, about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DrawCost {
+    /// Numbers that the map keeps.
+    pub numbers: u64,
+    /// Multiplications and additions of its draw.
+    pub operations: u64,
+}
+
+impl DrawCost {
+    /// What a file may ask for unless somebody allows more ([`Model::load_within`](crate::model::Model::load_within)): 2 GB in
+    /// single precision, and some seconds.
+    pub const LIMIT: DrawCost = DrawCost { numbers: 1 << 29, operations: 1 << 34 };
+
+    /// Operations of a random number.
+    const NUMBER: u64 = 16;
+
+    /// Operations in the time of a number that is moved to any other place of a long list.
+    const SHUFFLED: u64 = 512;
+
+    /// `rows` of `cols` random numbers that are kept.
+    pub(crate) fn stored(rows: usize, cols: usize) -> Self {
+        let numbers = (rows as u64).saturating_mul((cols as u64).saturating_add(4));
+        DrawCost { numbers, operations: numbers.saturating_mul(Self::NUMBER) }
+    }
+
+    /// A few numbers for each of so many features or columns, which are shuffled or transformed together.
+    pub(crate) fn listed(count: usize) -> Self {
+        DrawCost { operations: (count as u64).saturating_mul(Self::SHUFFLED), ..Self::stored(count, 0) }
+    }
+
+    /// Rows that are orthogonal in blocks.
+    pub(crate) fn orthogonal(rows: usize, cols: usize) -> Self {
+        let stored = Self::stored(rows, cols);
+        let products = stored.numbers.saturating_mul(rows.min(cols) as u64).saturating_mul(2);
+        // Directions are made in double precision before they are packed.
+        DrawCost { numbers: stored.numbers.saturating_mul(3), operations: stored.operations.saturating_add(products) }
+    }
+
+    /// Both, one after the other.
+    pub(crate) fn and(self, other: Self) -> Self {
+        DrawCost {
+            numbers: self.numbers.saturating_add(other.numbers),
+            operations: self.operations.saturating_add(other.operations),
+        }
+    }
+
+    /// The same so many times.
+    pub(crate) fn times(self, count: u64) -> Self {
+        DrawCost { numbers: self.numbers.saturating_mul(count), operations: self.operations.saturating_mul(count) }
+    }
+
+    /// Whether it is not more than another in anything.
+    pub(crate) fn is_within(&self, limit: &Self) -> bool {
+        self.numbers <= limit.numbers && self.operations <= limit.operations
+    }
+
+    /// Bytes of its numbers in precision `R`.
+    pub fn bytes<R: Real>(&self) -> u64 {
+        self.numbers.saturating_mul(size_of::<R>() as u64)
     }
 }
 
@@ -200,6 +273,7 @@ macro_rules! drawn {
         impl Spec {
             $(#[inline(never)]
             fn $name(&self, input_dim: usize) -> Result<$map> {
+                self.check_draw::<$real>(input_dim)?;
                 let map = self.$draw::<$real>(input_dim)?;
                 Ok(Arc::new(Drawn { spec: self.settle(input_dim)?, map }))
             })*
@@ -302,6 +376,8 @@ maps!(specs);
 
 impl Describe for Spec {
     fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
+        // What data decide may take time that grows with the columns.
+        self.check_draw::<f32>(sample.ncols())?;
         Ok(each!(self, spec => spec.resolve(sample)?.into()))
     }
     fn settle(&self, input_dim: usize) -> Result<Self> {
@@ -315,6 +391,9 @@ impl Describe for Spec {
     }
     fn probe(&self, input_dim: usize) -> Vec<f64> {
         each!(self, spec => spec.probe(input_dim))
+    }
+    fn draw_cost(&self, input_dim: usize) -> DrawCost {
+        each!(self, spec => spec.draw_cost(input_dim))
     }
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {
         each!(self, spec => spec.kernel())
@@ -340,6 +419,20 @@ impl Spec {
     /// [`Error::Parameter`].
     pub fn check(&self) -> Result<()> {
         each!(self, spec => spec.check_parameters())
+    }
+
+    /// Refuses a draw that no memory or nobody's time would be enough for.
+    fn check_draw<R: Real>(&self, input_dim: usize) -> Result<()> {
+        let columns = self.n_components();
+        if columns > MOST_FEATURES {
+            self.entry().parameter("n_components")?.check(&columns.into())?;
+        }
+        let needed = self.draw_cost(input_dim).bytes::<R>();
+        let what = format!("the draw of {} with {} columns", self.entry().title, count(columns));
+        need(what, needed, |free| {
+            let fit = u128::from(free) * columns as u128 / u128::from(needed.max(1));
+            format!("{} columns would fit", count(fit as usize))
+        })
     }
 
     /// The budget of columns.

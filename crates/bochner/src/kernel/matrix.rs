@@ -1,6 +1,8 @@
 use super::Kernel;
 use super::products::{Panel, map_products};
 use crate::error::{Error, Result, check_dim};
+use crate::linalg::zeroed_matrix;
+use crate::memory::in_blocks;
 use crate::parallel::Parallel;
 use crate::rows::check_finite;
 use crate::scalar::Real;
@@ -29,7 +31,7 @@ const CANCELLED: f64 = 1.0 / 1024.0;
 /// # Ok::<(), bochner::Error>(())
 /// ```
 pub fn kernel_matrix<R: Real>(kernel: &dyn Kernel, x: ArrayView2<'_, R>, y: ArrayView2<'_, R>) -> Result<Array2<R>> {
-    let mut out = Array2::from_elem((x.nrows(), y.nrows()), R::ZERO);
+    let mut out = zeroed_matrix("a kernel matrix", (x.nrows(), y.nrows()), in_blocks)?;
     kernel_matrix_into(kernel, x, y, out.view_mut())?;
     Ok(out)
 }

@@ -1,5 +1,6 @@
 use super::{AnyKernel, Gaussian, Kernel, Laplacian, Matern, OutputMatrix, distance_sq, kernel_matrix};
 use crate::error::{Error, Result, check_dim, check_non_negative, check_positive};
+use crate::memory::{bytes, in_blocks, need};
 use crate::parallel::Parallel;
 use crate::parameter::{Domain, Entry, Parameter, Sort, Value, Word, parameters};
 use crate::rows::check_finite;
@@ -328,6 +329,9 @@ impl OperatorKernel {
     pub fn matrix<R: Real>(&self, x: ArrayView2<'_, R>, z: ArrayView2<'_, R>) -> Result<Array4<R>> {
         check_dim("number of columns of the second rows", x.ncols(), z.ncols())?;
         let p = self.output_dim(x.ncols());
+        need("matrices of an operator-valued kernel", bytes::<R>(&[x.nrows(), z.nrows(), p, p]), |free| {
+            in_blocks(free / bytes::<R>(&[z.nrows(), p, p]).max(1))
+        })?;
         let mut out = Array4::from_elem((x.nrows(), z.nrows(), p, p), R::ZERO);
         match &self.kind {
             Kind::Decomposable { base, outputs } => {

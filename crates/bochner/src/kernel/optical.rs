@@ -1,5 +1,6 @@
 use super::{AnyKernel, Kernel, dot, powu};
 use crate::error::{Error, Result, check_dim, check_non_negative, check_positive};
+use crate::memory::{bytes, in_blocks, need};
 use crate::parameter::Domain;
 use crate::special::{Table, binomial_square_sum, gamma};
 use ndarray::{Array2, ArrayView2};
@@ -93,6 +94,7 @@ impl Optical {
             rows.rows().into_iter().map(|row| row.to_vec()).collect()
         };
         let (x, y) = (lines(x), lines(y));
+        need("a kernel matrix", bytes::<f64>(&[x.len(), y.len()]), |free| in_blocks(free / bytes::<f64>(&[y.len()])))?;
         Ok(Array2::from_shape_fn((x.len(), y.len()), |(i, j)| self.evaluate_complex(&x[i], &y[j])))
     }
 

@@ -62,14 +62,15 @@ impl<T: Scalar> Lower<T> {
     /// The zero matrix.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) when the memory cannot be had.
+    /// [`Error::Memory`](crate::Error::Memory) when the memory cannot be had.
     pub fn zeros(order: usize) -> Result<Self> {
         let panel = panel_rows(order);
-        let too_large = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
-        let len = stored(order, panel).ok_or_else(too_large)?;
-        // Tried before it is asked for, since a failed request ends the process.
-        Vec::<T>::new().try_reserve_exact(len).map_err(|_| too_large())?;
-        Ok(Lower { order, panel, values: zeroed(len) })
+        let remedy = |free: u64| {
+            let order = ((2 * free / size_of::<T>() as u64) as f64).sqrt() as usize;
+            format!("one of order {} would fit", crate::words::count(order))
+        };
+        let values = zeroed("the lower triangle of a matrix", stored(order, panel), remedy)?;
+        Ok(Lower { order, panel, values })
     }
 
     /// The lower triangle of a row-major square.

@@ -52,7 +52,9 @@ macro_rules! shape {
 
 fn check(len: usize, rows: usize, cols: usize, stride: usize) {
     assert!(stride >= cols, "rows of a tile overlap: stride {stride} is less than {cols} columns");
-    assert!(rows == 0 || len >= (rows - 1) * stride + cols, "a tile of {rows} x {cols} does not fit {len} numbers");
+    // Sums that wrap would let a window reach beyond its memory.
+    let last = rows.checked_sub(1).map_or(Some(0), |last| last.checked_mul(stride)?.checked_add(cols));
+    assert!(last.is_some_and(|last| last <= len), "a tile of {rows} x {cols} does not fit {len} numbers");
 }
 
 impl<'a, T> Tile<'a, T> {
@@ -77,6 +79,7 @@ impl<'a, T> Tile<'a, T> {
     /// Row `i`.
     #[inline]
     pub fn row(&self, i: usize) -> &'a [T] {
+        debug_assert!(i < self.rows, "row {i} of {}", self.rows);
         &self.data[i * self.stride..][..self.cols]
     }
 
@@ -265,6 +268,21 @@ mod tests {
         let (a, b) = tile.split_columns_at(3);
         assert_eq!((a.rows(), b.cols()), (0, 0));
         assert_eq!(Tile::<f32>::new(&[], 0, 3).columns(1..2).cols(), 1);
+    }
+
+    #[test]
+    fn windows_whose_size_wraps_are_refused() {
+        // (2^60) * 16 is 0 in 64 bits, and eight columns would seem to fit.
+        type Shape = (usize, usize, usize);
+        let shapes: [Shape; 4] =
+            [((1 << 60) + 1, 8, 16), (2, 1, usize::MAX), (usize::MAX, 8, 8), (3, 8, (usize::MAX / 2) + 1)];
+        for (rows, cols, stride) in shapes {
+            let writable = || TileMut::with_stride(&mut [0.0; 8], rows, cols, stride).rows();
+            assert!(std::panic::catch_unwind(writable).is_err(), "{rows} x {cols}, {stride} apart");
+            let readable = || Tile::with_stride(&[0.0; 8], rows, cols, stride).rows();
+            assert!(std::panic::catch_unwind(readable).is_err(), "{rows} x {cols}, {stride} apart");
+        }
+        assert_eq!(TileMut::with_stride(&mut [0.0; 8], 1, 8, usize::MAX).row(0).len(), 8);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Classification as regression on transformed labels, and probabilities from normal latents.
 
-use crate::error::{Result, check_count, check_positive};
+use crate::error::{Error, Result, check_positive};
 use crate::parallel::Parallel;
+use crate::parameter::{Domain, Value};
 use crate::random::{Role, Seed, Stream};
 use ndarray::{Array2, ArrayView2, Axis};
 
@@ -48,9 +49,20 @@ pub(crate) struct Sampling {
 }
 
 impl Sampling {
+    /// How many draws there may be: the error of a million of them is below 0.001, and every one takes time at every row.
+    pub(crate) const DRAWS: Domain = Domain::Whole(1, 1 << 20);
+
     pub(crate) fn new(samples: usize, seed: Seed) -> Result<Self> {
-        check_count("number of samples", samples)?;
-        Ok(Sampling { samples, seed: seed.number() })
+        let sampling = Sampling { samples, seed: seed.number() };
+        sampling.check().map(|()| sampling)
+    }
+
+    /// Refuses a number of draws outside its domain.
+    pub(crate) fn check(&self) -> Result<()> {
+        if Self::DRAWS.contains(&Value::from(self.samples)) {
+            return Ok(());
+        }
+        Err(Error::parameter("number of samples", Self::DRAWS.to_string(), self.samples))
     }
 
     /// Mean softmax of independent normal latents with these means and variances, one column per class.

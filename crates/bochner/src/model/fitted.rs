@@ -1,8 +1,9 @@
 use super::ridge::largest;
 use super::{KINDS, ModelEntry};
 use crate::error::{Result, check_dim};
-use crate::feature::Description;
+use crate::feature::{Description, DrawCost};
 use crate::persist::{Header, Label, Stored, malformed};
+use crate::rows::MOST_CLASSES;
 use ndarray::{Array2, ArrayView2};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -129,15 +130,36 @@ impl<F: Fitted> From<F> for Model {
 ///
 /// # Errors
 /// What the operating system says; files that are damaged, of another program or a later version; and those whose map this
-/// version would draw differently.
+/// version would draw differently, or whose draw would cost more than [`DrawCost::LIMIT`]: [`Model::load_within`] allows more.
 pub fn load(path: impl AsRef<Path>) -> Result<Model> {
-    Model::from_stored(Stored::load(path)?)
+    Model::load_within(path, DrawCost::LIMIT)
 }
 
 /// The place of what doors do to rows before a model sees them.
 const PREPROCESSING: &str = "preprocessing";
 
+/// Refuses answers that are no numbers: coefficients and features may be finite, and their products not.
+fn finite(what: &'static str, answers: Array2<f64>) -> Result<Array2<f64>> {
+    crate::rows::check_finite(what, answers.view(), 0)?;
+    Ok(answers)
+}
+
 impl Model {
+    /// Reads a model of any kind and precision from a file whose map costs at most `limit` to draw.
+    ///
+    /// ```no_run
+    /// use bochner::{Model, feature::DrawCost};
+    /// let limit = DrawCost { numbers: 1 << 34, operations: u64::MAX };
+    /// let model = Model::load_within("wide.bochner", limit)?;
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`load`].
+    pub fn load_within(path: impl AsRef<Path>, limit: DrawCost) -> Result<Self> {
+        Self::from_stored(Stored::load(path)?.within(limit))
+    }
+
     /// The model whose [`to_bytes`](Self::to_bytes) these are.
     ///
     /// # Errors
@@ -147,10 +169,15 @@ impl Model {
     }
 
     fn from_stored(stored: Stored) -> Result<Self> {
-        let fitted = (ModelEntry::named(&stored.header.kind)?.load)(&stored)?;
+        let kind = ModelEntry::named(&stored.header.kind)?;
+        stored.check_finite()?;
+        let fitted = (kind.load)(&stored)?;
         check_dim("length of a row", stored.header.input_dim, fitted.dims().0)?;
         let mut header = stored.header;
         match (&header.classes, fitted.class_count()) {
+            (None, Some(classes)) if classes > MOST_CLASSES => {
+                return Err(malformed(format!("has {classes} classes, expected at most {MOST_CLASSES}")));
+            }
             (None, classes) => header.classes = classes.map(numbers),
             (Some(names), Some(classes)) => check_names(header.kind.as_str(), classes, names)?,
             (Some(_), None) => return Err(malformed("names classes, and is no classifier")),
@@ -234,9 +261,9 @@ impl Model {
     /// Targets; for a classifier one value per class, the first of the largest of which wins.
     ///
     /// # Errors
-    /// Shapes that do not fit, and NaN or infinities in `rows`.
+    /// Shapes that do not fit, NaN or infinities in `rows`, and predictions that overflow.
     pub fn predict(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        self.fitted.values(rows)
+        finite("predictions", self.fitted.values(rows)?)
     }
 
     /// The number of the class of every row.
@@ -260,7 +287,7 @@ impl Model {
         for (mut column, noise) in variances.columns_mut().into_iter().zip(noise) {
             column.mapv_inplace(|v| (v.max(0.0) + noise).sqrt());
         }
-        Ok(variances)
+        finite("deviations", variances)
     }
 
     /// Standard deviations of the function behind the targets, without noise.
@@ -268,7 +295,7 @@ impl Model {
     /// # Errors
     /// As [`deviations`](Self::deviations).
     pub fn function_deviations(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        Ok(self.fitted.variances(rows)?.0.mapv(|v| v.max(0.0).sqrt()))
+        finite("deviations", self.fitted.variances(rows)?.0.mapv(|v| v.max(0.0).sqrt()))
     }
 
     /// Probabilities of the classes, one column each; rows add up to 1.
@@ -279,7 +306,7 @@ impl Model {
         if !self.fitted.is_probabilistic() {
             return Err(self.kind().without_probabilities());
         }
-        self.fitted.values(rows)
+        self.predict(rows)
     }
 
     /// Sentences about what was learned and how.

@@ -281,7 +281,7 @@ impl<M: FeatureMap> GpClassifierModel<M> {
         check_dim("number of rows of coefficients", map.output_dim(), coefficients.nrows())?;
         check_dim("number of factors", classes, factors.len())?;
         check_dim("number of signal variances", classes, parts.signals.len())?;
-        check_count("number of samples", parts.sampling.samples)?;
+        parts.sampling.check()?;
         factors.iter().try_for_each(|factor| check_dim("order of a factor", map.output_dim(), factor.order()))?;
         let linear = Linear::narrowed(&coefficients, &parts.means)?;
         Ok(GpClassifierModel { map, coefficients, linear, factors, parts })
@@ -375,7 +375,7 @@ description! {
         /// How posteriors are found. Variational inference has no use for `alpha`, takes real features, and has no sums.
         inference: Inference = Inference::Dirichlet, Domain::Word(Inference::CHOICES), Fit;
         /// Draws from the posteriors for probabilities; variational inference has 512.
-        n_draws: usize = 512, Domain::COUNT, Size;
+        n_draws: usize = 512, Sampling::DRAWS, Size;
         /// Passes of variational inference over the rows, in their order but shuffled once before the first.
         max_iter: usize = 20, Domain::COUNT, Size;
         /// Size of its steps, which shrink to nothing over the last third.

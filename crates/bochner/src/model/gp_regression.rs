@@ -12,6 +12,7 @@ use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::feature::{DynComplexMap, DynMap, FeatureMap};
 use crate::interrupt;
 use crate::linalg::{Cholesky, Lower, TileMut, Workspace};
+use crate::memory::{bytes, filled, need};
 use crate::parameter::{Domain, description, words};
 use crate::persist::{Drawable, Header, Stored};
 use crate::random::{Role, Seed, Stream};
@@ -271,7 +272,9 @@ impl<M: FeatureMap> GpRegressorModel<M> {
             return Err(Error::parameter("target", "below the number of targets", target));
         };
         let (n, dim) = (rows.nrows(), self.map.output_dim());
-        let mut images = Array2::from_elem((dim, n), Wide::<M>::ZERO);
+        let fewer = |_| "ask for the covariances of fewer rows".to_owned();
+        need("covariances", bytes::<f64>(&[n, n]).saturating_mul(2), fewer)?;
+        let mut images = filled("features", (dim, n), Wide::<M>::ZERO, fewer)?;
         for_each_image(&self.map, &[&self.factor], rows, &mut |start, _, image| {
             images.slice_mut(s![.., start..start + image.ncols()]).assign(&image);
             Ok(())
@@ -294,6 +297,8 @@ impl<M: FeatureMap> GpRegressorModel<M> {
     pub fn sample(&self, rows: ArrayView2<'_, M::Real>, samples: usize, seed: Seed) -> Result<Array3<M::Real>> {
         check_count("number of samples", samples)?;
         let (dim, outputs) = self.coefficients.dim();
+        let size = bytes::<M::Real>(&[rows.nrows(), outputs, samples]);
+        need("values of the samples", size, |_| "ask for fewer samples, or for those at fewer rows".into())?;
         let mut out = Array3::from_elem((rows.nrows(), outputs, samples), M::Real::ZERO);
         let parts = if Wide::<M>::IS_COMPLEX { 2 } else { 1 };
         let mut normals = vec![0.0; parts * dim];

@@ -522,7 +522,7 @@ description! {
     /// Parameters of Gaussian-process regression around many centroids.
     pub struct LocalGpSpec {
         /// Budget of features around each centroid. Time grows with its square and with the number of centroids.
-        n_components: usize = 256, Domain::COUNT, Size;
+        n_components: usize = 256, Domain::FEATURES, Size;
         /// Length scale of the kernel.
         length_scale: LengthScale = LengthScale::Same(1.0), Domain::LENGTH_SCALE, Kernel;
         /// Variance of the noise of the targets.

@@ -136,7 +136,12 @@ pub trait Predict {
     /// # Errors
     /// As [`predict_into`](Self::predict_into).
     fn predict(&self, rows: ArrayView2<'_, Self::Real>) -> Result<Array2<Self::Real>> {
-        let mut out = Array2::from_elem((rows.nrows(), self.output_dim()), Self::Real::from_f64(0.0));
+        let mut out = crate::memory::filled(
+            "predictions",
+            (rows.nrows(), self.output_dim()),
+            Self::Real::from_f64(0.0),
+            crate::memory::in_blocks,
+        )?;
         self.predict_into(rows, out.view_mut())?;
         Ok(out)
     }

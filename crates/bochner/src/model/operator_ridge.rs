@@ -592,7 +592,7 @@ description! {
         /// targets, a matrix learned together with the regression, or not at all.
         A: Value = Value::None, OUTPUTS, Kernel;
         /// Cosines and sines in all.
-        n_components: usize = 1024, Domain::COUNT, Size;
+        n_components: usize = 1024, Domain::FEATURES, Size;
         /// Penalty on the squared coefficients.
         alpha: f64 = 1.0, Domain::NON_NEGATIVE, Fit;
         /// How the equations are solved.
@@ -616,7 +616,7 @@ description! {
         /// What stands for a class.
         coding: Coding = Coding::Simplex, Domain::Word(Coding::CHOICES.split_at(1).1), Fit;
         /// Cosines and sines in all.
-        n_components: usize = 1024, Domain::COUNT, Size;
+        n_components: usize = 1024, Domain::FEATURES, Size;
         /// Penalty on the squared coefficients.
         alpha: f64 = 1.0, Domain::NON_NEGATIVE, Fit;
         /// How the equations are solved.

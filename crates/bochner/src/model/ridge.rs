@@ -8,6 +8,7 @@ use crate::error::{Error, Result, check_count, check_dim, check_non_negative};
 use crate::feature::{Description, DynMap, FeatureMap};
 use crate::interrupt;
 use crate::linalg::Lower;
+use crate::memory;
 use crate::parameter::{Domain, Entry, description, words};
 use crate::persist::{Drawable, Header, Stored, Tensor};
 use crate::rows::{Coded, Coding, Counted, RowSource};
@@ -201,9 +202,12 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
         let (dim, outputs) = (self.map.output_dim(), source.target_dim());
         let expected = source.len_hint().unwrap_or(0);
         let (mut features, mut targets) = (Vec::new(), Vec::new());
-        let memory = |_| Error::from(std::io::Error::from(std::io::ErrorKind::OutOfMemory));
-        features.try_reserve_exact(expected.saturating_mul(dim)).map_err(memory)?;
-        targets.try_reserve_exact(expected.saturating_mul(outputs)).map_err(memory)?;
+        let (needed, remedy) =
+            (memory::bytes::<R>(&[expected, dim + outputs]), || "take another solver than dual".into());
+        memory::need("features of all rows", needed, |_| remedy())?;
+        let refused = |_| memory::refused("features of all rows", needed, remedy());
+        features.try_reserve_exact(expected.saturating_mul(dim)).map_err(refused)?;
+        targets.try_reserve_exact(expected.saturating_mul(outputs)).map_err(refused)?;
         let (mut weights, mut weighted) = (Vec::new(), false);
         source.for_each_block(&mut |block| {
             let (first, n) = (weights.len(), block.rows.nrows());

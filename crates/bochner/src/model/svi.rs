@@ -367,7 +367,7 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> SviClassifierModel<M> {
         check_dim("number of rows of means", map.output_dim(), means.nrows())?;
         check_dim("number of variances", means.len(), logs.len())?;
         check_count("classes", means.ncols())?;
-        check_count("number of samples", parts.sampling.samples)?;
+        parts.sampling.check()?;
         check_positive("signal variance", parts.signal)?;
         if !means.iter().chain(&logs).all(|v| v.is_finite()) {
             let expected = "small enough for a search to stay finite";

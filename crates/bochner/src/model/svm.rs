@@ -8,6 +8,7 @@ use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::feature::{DynMap, FeatureMap};
 use crate::interrupt;
 use crate::linalg::{Tile, zeroed};
+use crate::memory::{bytes, in_blocks};
 use crate::parameter::{Domain, description};
 use crate::persist::{Drawable, Header, Stored, Tensor};
 use crate::random::Seed;
@@ -219,8 +220,8 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>> Svm<M> {
 
     fn all_features(&self, source: &mut dyn RowSource<R>, n: usize) -> Result<Vec<R>> {
         let stride = self.stride();
-        let len = n.checked_mul(stride).ok_or_else(|| std::io::Error::from(std::io::ErrorKind::OutOfMemory))?;
-        let mut features: Vec<R> = zeroed(len);
+        let mut features: Vec<R> =
+            zeroed("features of all rows", n.checked_mul(stride), |free| in_blocks(free / bytes::<R>(&[stride])))?;
         let mut first = 0;
         source.for_each_block(&mut |block| {
             let after = first + block.rows.nrows();

@@ -1,6 +1,6 @@
 use super::{Fingerprint, Label, WholeFile};
 use crate::error::{Error, Result};
-use crate::feature::{Describe, Description, DynComplexMap, DynMap, FeatureMap, OperatorFeatures, Spec};
+use crate::feature::{Describe, Description, DrawCost, DynComplexMap, DynMap, FeatureMap, OperatorFeatures, Spec};
 use crate::scalar::Real;
 use ndarray::{Array1, Array2};
 use safetensors::tensor::{Metadata, TensorInfo};
@@ -192,6 +192,8 @@ pub struct Stored {
     /// What the arrays are.
     pub header: Header,
     tensors: BTreeMap<String, Tensor>,
+    /// What the draw of its map may cost.
+    limit: DrawCost,
 }
 
 /// A map that a file can be read with.
@@ -219,7 +221,24 @@ pub(crate) fn malformed(detail: impl Into<String>) -> Error {
 impl Stored {
     /// A header without arrays.
     pub fn new(header: Header) -> Self {
-        Stored { header, tensors: BTreeMap::new() }
+        Stored { header, tensors: BTreeMap::new(), limit: DrawCost::LIMIT }
+    }
+
+    /// With another limit of what the draw of its map may cost.
+    pub(crate) fn within(self, limit: DrawCost) -> Self {
+        Stored { limit, ..self }
+    }
+
+    /// Refuses arrays with a NaN or an infinity: nobody has learned those.
+    pub(crate) fn check_finite(&self) -> Result<()> {
+        let is_finite = |tensor: &Tensor| match &tensor.values {
+            Values::F32(values) => values.iter().all(|v| v.is_finite()),
+            Values::F64(values) => values.iter().all(|v| v.is_finite()),
+        };
+        match self.tensors.iter().find(|(_, tensor)| !is_finite(tensor)) {
+            Some((name, _)) => Err(malformed(format!("array `{name}` has a NaN or an infinity"))),
+            None => Ok(()),
+        }
     }
 
     /// Adds an array, or replaces the one of that name.
@@ -277,8 +296,21 @@ impl Stored {
         self.header.part("note")
     }
 
-    /// Refuses features that the coefficients cannot belong to: drawing them might take any amount of memory.
+    /// Refuses parameters outside of their domains, features that the coefficients cannot belong to, and a draw that costs
+    /// more than it may: numbers in the header decide how much memory and time a draw takes.
     fn check_features(&self, spec: &Spec) -> Result<()> {
+        spec.check()?;
+        let input_dim = self.header.input_dim;
+        crate::error::check_count("length of a row", input_dim)?;
+        let cost = spec.draw_cost(input_dim).and(DrawCost::listed(input_dim));
+        if !cost.is_within(&self.limit) {
+            let DrawCost { numbers, operations } = cost;
+            return Err(malformed(format!(
+                "its map would take {numbers} numbers and {operations} operations to draw, and {} and {} are allowed; \
+                 Model::load_within allows more",
+                self.limit.numbers, self.limit.operations
+            )));
+        }
         let promised = match spec {
             // It makes no more measurements than rows have columns.
             Spec::OrthoProjection(spec) => spec.n_components.min(self.header.input_dim),
@@ -409,8 +441,11 @@ impl Stored {
             .ok_or_else(|| malformed("a safetensors container that bochner did not write"))?;
         let envelope: Envelope =
             serde_json::from_str(text).map_err(|e| malformed(format!("the header cannot be read: {e}")))?;
-        if envelope.format > FORMAT {
-            let found = envelope.format;
+        let found = envelope.format;
+        if found == 0 {
+            return Err(malformed(format!("format 0, which no version has written; this one reads 1 to {FORMAT}")));
+        }
+        if found > FORMAT {
             return Err(malformed(format!(
                 "format {found}, written by a later version; this one reads up to {FORMAT}"
             )));
@@ -430,7 +465,7 @@ impl Stored {
             };
             tensors.insert(name.to_owned(), Tensor::new(view.shape().to_vec(), values)?);
         }
-        Ok(Stored { header, tensors })
+        Ok(Stored { tensors, ..Stored::new(header) })
     }
 }
 

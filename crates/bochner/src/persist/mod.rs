@@ -12,7 +12,9 @@
 //!
 //! Files are written whole or not at all ([`WholeFile`]): into a temporary file beside the target, flushed to the disk, then
 //! renamed.
-//! Loading one runs no code and trusts no length.
+//! Loading one runs no code and trusts no length: parameters are held to their domains in the catalogue, arrays are finite, and
+//! a map whose draw would cost more than [`DrawCost::LIMIT`](crate::feature::DrawCost::LIMIT) is refused before it begins
+//! ([`Model::load_within`](crate::model::Model::load_within) allows more).
 
 mod classes;
 mod container;

@@ -15,6 +15,7 @@ use crate::kernel::{AnyKernel, kernel_matrix};
 use crate::linalg::gemm::matmul_nt;
 use crate::linalg::{Tile, TileMut};
 use crate::metrics::FrobeniusError;
+use crate::parameter::MOST_FEATURES;
 use crate::random::Seed;
 use ndarray::{Array2, ArrayView2, s};
 use std::ops::Range;
@@ -137,6 +138,16 @@ fn slabs(rows: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows).step_by(step).map(move |start| start..(start + step).min(rows))
 }
 
+/// Draws that tell no more about a map, and take as much time each as the first.
+const MOST_DRAWS: usize = 10_000;
+
+fn check_draws(draws: usize) -> Result<()> {
+    if draws <= MOST_DRAWS {
+        return Ok(());
+    }
+    Err(Error::parameter("draws", format!("at most {MOST_DRAWS}"), draws))
+}
+
 /// Draws maps, times them on `rows` and asks `error_of` about their features; `draw` makes a map of a seed, and what else
 /// `error_of` must know.
 fn measure<T>(
@@ -149,10 +160,11 @@ fn measure<T>(
     error_of: impl Fn(Tile<'_, f32>, T) -> Result<f64>,
 ) -> Result<Measured> {
     check_count("draws", draws)?;
+    check_draws(draws)?;
     let (mut errors, mut times) = (Vec::with_capacity(draws), Vec::with_capacity(draws));
     for number in 0..draws {
         let (map, more) = draw(seed.child(number as u64).number())?;
-        let mut features = Array2::zeros((rows.nrows(), map.output_dim()));
+        let mut features = map.room_for(rows.nrows())?;
         let start = Instant::now();
         map.transform_into(rows, features.view_mut())?;
         times.push(start.elapsed().as_secs_f64());
@@ -399,6 +411,8 @@ pub fn plan<T: PlanSample>(
 ) -> Result<Plan<T::Spec>> {
     check_positive("error", request.error)?;
     check_count("most_features", request.most_features)?;
+    check_draws(request.draws)?;
+    let request = &Request { most_features: request.most_features.min(MOST_FEATURES), ..*request };
     let rows = sample.rows();
     let (single, total_rows) = (rows.mapv(|v| v as f32), request.total_rows.max(rows.nrows()));
     let mut plan = Plan { choices: Vec::new(), shortfalls: Vec::new(), verified: None };
@@ -491,7 +505,7 @@ fn seconds_per_row(
 ) -> Result<f64> {
     let count = (TIMING_BYTES / (4 * map.output_dim())).clamp(1, rows.nrows());
     let rows = rows.slice(s![..count, ..]);
-    let mut out = Array2::zeros((count, map.output_dim()));
+    let mut out = map.room_for(count)?;
     map.transform_into(rows, out.view_mut())?;
     check_estimates(out.view(), parameters)?;
     let (start, mut best) = (Instant::now(), f64::INFINITY);

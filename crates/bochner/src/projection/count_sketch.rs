@@ -1,6 +1,7 @@
 use super::Projection;
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::linalg::{Tile, TileMut, Workspace};
+use crate::memory::{bytes, need};
 use crate::random::{Role, Seed, Stream, fourth_root};
 use crate::scalar::{Real, Scalar};
 use std::ops::Range;
@@ -49,6 +50,8 @@ impl<O: Scalar> CountSketch<O> {
         let Ok(bound) = u32::try_from(output_dim) else {
             return Err(Error::parameter("output_dim", "less than 2^32", output_dim));
         };
+        let needed = bytes::<(u32, O)>(&[input_dim]).saturating_mul(2);
+        need("hashes of a count sketch", needed, |_| "take rows with fewer columns".into())?;
         let mut draw = Stream::new(seed, Role::Hash, 0);
         let hashes = (0..input_dim).map(|_| draw.below(u64::from(bound)) as u32).collect();
         let mut draw = Stream::new(seed, Role::Sign, 0);

@@ -1,8 +1,8 @@
 use super::{Parts, Projection, Sink, panels};
 use crate::error::{Error, Result, check_count};
 use crate::linalg::gemm::{Packed, Panels, product};
-use crate::linalg::memory::zeros;
 use crate::linalg::{Tile, TileMut, Workspace, orthonormal_rows};
+use crate::memory::zeros;
 use crate::parallel::{self, Parallel};
 use crate::random::{Role, Seed, Stream, fill_normals};
 use crate::scalar::{Real, Scalar};

@@ -5,6 +5,7 @@ use crate::error::{Error, Result, check_count};
 use crate::linalg::hadamard::{self, row_after, row_of_pieces};
 use crate::linalg::vectors::{VectorKernel, Vectors};
 use crate::linalg::{Tile, TileMut, Workspace};
+use crate::memory::zeros;
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::{Real, Scalar};
 use num_complex::Complex;
@@ -74,16 +75,8 @@ impl<R: Real, O: Scalar<Real = R>> HadamardChain<R, O> {
             HadamardChain { input_dim, output_dim, padded_dim, signs: Arc::new(Vec::new()), kind: PhantomData };
         let blocks = output_dim.div_ceil(padded_dim);
         let words = chain.words_per_block();
-        let total = blocks.checked_mul(words).filter(|w| *w <= isize::MAX as usize / 8);
-        let total = total.ok_or_else(|| Error::parameter("output_dim", "small enough to address", output_dim))?;
-        let mut signs = Vec::new();
-        signs.try_reserve_exact(total).map_err(|_| Error::Budget {
-            what: "signs of a Hadamard chain",
-            needed: 8 * total as u64,
-            budget: 0,
-            remedy: "ask for fewer outputs".into(),
-        })?;
-        signs.resize(total, 0);
+        let mut signs: Vec<u64> =
+            zeros("signs of a Hadamard chain", blocks.checked_mul(words), "ask for fewer outputs")?;
         for (block, words) in signs.chunks_exact_mut(words).enumerate() {
             Stream::new(seed, Role::Sign, block as u64).fill_sign_bits(words);
         }

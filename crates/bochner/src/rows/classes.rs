@@ -1,6 +1,7 @@
 use super::{RowBlock, RowSource};
 use crate::error::{Error, Result, check_dim};
 use crate::interrupt;
+use crate::memory;
 use crate::scalar::Real;
 use ndarray::{Array2, s};
 
@@ -75,7 +76,9 @@ crate::parameter::words! {
 /// ```
 pub fn simplex_codes(classes: usize) -> Result<Array2<f64>> {
     crate::error::check_count("classes", classes)?;
-    let mut codes = Array2::zeros((classes, classes - 1));
+    let mut codes = memory::filled("codes of classes", (classes, classes - 1), 0.0, |_| {
+        "one against the rest needs no codes".into()
+    })?;
     // Row c has its own 1 in column c, shrunk by all columns before it; later rows share what keeps the sum 0.
     let mut scale = 1.0;
     for column in 0..classes - 1 {

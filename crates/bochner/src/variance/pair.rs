@@ -1,5 +1,7 @@
 use crate::error::Result;
 use crate::kernel::products::{Panel, map_products};
+use crate::linalg::zeroed_matrix;
+use crate::memory::in_blocks;
 use crate::scalar::Real;
 use ndarray::{Array2, ArrayView2};
 
@@ -118,7 +120,7 @@ pub(super) fn map_pairs_with<R: Real>(
     squares: bool,
     f: impl Fn(&PairStats) -> f64 + Sync,
 ) -> Result<Array2<f64>> {
-    let mut out = Array2::zeros((x.nrows(), y.nrows()));
+    let mut out = zeroed_matrix("a matrix of variances", (x.nrows(), y.nrows()), in_blocks)?;
     let one_dimension = x.ncols() == 1;
     map_products(x, y, squares && !one_dimension, out.view_mut(), |panel| {
         for j in 0..panel.dots.len() {

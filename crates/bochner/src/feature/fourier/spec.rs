@@ -1,5 +1,6 @@
 use super::{ComplexFourier, Fourier, Frequencies};
 use crate::error::{Error, Result, check_count, check_positive};
+use crate::feature::DrawCost;
 use crate::feature::spec::Candidate;
 use crate::feature::{ComplexToReal, Describe, DynComplexMap, DynMap, Prediction};
 use crate::kernel::AnyKernel;
@@ -71,6 +72,15 @@ impl Directions {
 
     /// Refuses to say how large the errors of Hadamard chains of very few columns are: in two dimensions they have four
     /// directions and in four 24, which no distribution stands for.
+    /// What it costs to draw `count` of them for rows of length `input_dim`.
+    pub(crate) fn draw_cost(self, count: usize, input_dim: usize) -> DrawCost {
+        match self {
+            Directions::Sorf => DrawCost::listed(count.max(input_dim)),
+            Directions::Orthogonal => DrawCost::orthogonal(count, input_dim),
+            Directions::Gaussian | Directions::Auto => DrawCost::stored(count, input_dim),
+        }
+    }
+
     pub(crate) fn check_chain(input_dim: usize) -> Result<()> {
         if input_dim > 4 {
             return Ok(());
@@ -100,7 +110,7 @@ description! {
     pub struct FourierSpec {
         /// Budget of output columns; one fewer is used where they come in pairs and the budget is odd. Complex columns for the
         /// complex form.
-        n_components: usize = 1024, Domain::COUNT, Size;
+        n_components: usize = 1024, Domain::FEATURES, Size;
         /// The kernel to estimate.
         kernel: FourierKernel = FourierKernel::Gaussian, Domain::Word(FourierKernel::CHOICES), Kernel;
         /// Distance over which the kernel falls off, one for all columns or one for each; `median` takes the median distance
@@ -321,6 +331,16 @@ impl Describe for FourierSpec {
 
     fn settle(&self, input_dim: usize) -> Result<Self> {
         Ok(FourierSpec { projection: self.directions(input_dim)?, ..self.clone() })
+    }
+
+    fn draw_cost(&self, input_dim: usize) -> DrawCost {
+        let count = self.n_components;
+        let of_features = DrawCost::listed(count);
+        of_features.and(match self.directions(input_dim) {
+            Ok(directions) => directions.draw_cost(self.frequencies().unwrap_or(count), input_dim),
+            // The draw says what is wrong.
+            Err(_) => DrawCost::default(),
+        })
     }
 
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {

@@ -10,9 +10,9 @@ use super::Input;
 use super::optimized::PairMeans;
 use super::pairwise::{Excess, Law, Question, SERIES_REACH, Scaled, Sums};
 use crate::error::{Error, Result};
+use crate::linalg::Tile;
 use crate::linalg::hadamard::{fwht_lanes, rows_to_lanes};
 use crate::linalg::vectors::{VectorKernel, Vectors};
-use crate::linalg::{Tile, zeroed};
 use crate::parallel::Parallel;
 use crate::random::{Role, Seed, Stream, fourth_root};
 use crate::scalar::Real;
@@ -192,7 +192,7 @@ impl<R: Real> Factors<R> {
             values: [lanes(fold), lanes(fold)],
         };
         let mut sums = vec![[[R::ZERO; 8]; KINDS]; self.rounds.len() * self.most * fold];
-        let (mut buffer, mut tile) = (vec![0.0; dim], zeroed::<R>(8 * dim));
+        let (mut buffer, mut tile) = (vec![0.0; dim], vec![R::ZERO; 8 * dim]);
         for start in (0..rows.nrows()).step_by(8) {
             let count = 8.min(rows.nrows() - start);
             let mut weights = [R::ZERO; 8];

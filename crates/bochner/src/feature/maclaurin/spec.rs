@@ -3,6 +3,7 @@ use super::pairwise::{Law, Question, pair_means};
 use super::random::DegreeMeasure;
 use super::{Allocation, Input, Length, Maclaurin, Part, Power, RealParts, one_pass};
 use crate::error::{Error, Result, check_count, check_dim};
+use crate::feature::DrawCost;
 use crate::feature::product_sketch::DynSketch;
 use crate::feature::spec::{Candidate, scaled_pattern};
 use crate::feature::{Describe, DynComplexMap, DynMap, Lift, MAX_DEGREE, Prediction, SketchKind};
@@ -164,7 +165,7 @@ description! {
     pub struct MaclaurinSpec {
         /// Budget of output columns, the constant among them. Random degrees of CtR maps may leave one of them unused, and
         /// kernels of degree 1 leave those that would break a complete block.
-        n_components: usize = 1024, Domain::COUNT, Size;
+        n_components: usize = 1024, Domain::FEATURES, Size;
         /// The kernel to estimate, or the coefficients of a power series in the inner product.
         kernel: MaclaurinKernel = MaclaurinKernel::Gaussian, MaclaurinKernel::DOMAIN, Kernel;
         /// What rows are divided by, one for all columns or one for each; `median` takes the median distance between rows.
@@ -700,6 +701,17 @@ impl Describe for MaclaurinSpec {
         let centre = self.resolved.as_ref().and_then(|resolved| resolved.centre.as_ref());
         row.iter_mut().zip(centre.into_iter().flatten()).for_each(|(value, centre)| *value += centre);
         row
+    }
+
+    fn draw_cost(&self, input_dim: usize) -> DrawCost {
+        let of_degree = |(i, &columns): (usize, &usize)| self.sketch.draw_cost(i as u32 + 1, columns, input_dim);
+        match &self.resolved {
+            Some(resolved) if !resolved.columns.is_empty() => {
+                resolved.columns.iter().enumerate().map(of_degree).fold(DrawCost::default(), DrawCost::and)
+            }
+            // Most columns have low degrees.
+            _ => self.sketch.draw_cost(2, self.n_components, input_dim),
+        }
     }
 
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {

@@ -204,6 +204,8 @@ pub fn choose_threshold(
 ) -> Result<(f64, f64)> {
     check_count("number of values in rows", rows.len())?;
     check_count("candidates", candidates)?;
+    // More candidates than values would be the same ones again.
+    let candidates = candidates.min(rows.len());
     crate::rows::check_finite("rows", rows, 0)?;
     let mut values: Vec<f64> = rows.iter().copied().collect();
     values.sort_by(f64::total_cmp);

@@ -1,5 +1,6 @@
 use super::{Camera, Encoding, OpticalFeatures, Simulator};
 use crate::error::{Error, Result, check_count, check_non_negative, check_positive};
+use crate::feature::DrawCost;
 use crate::feature::spec::{Candidate, unit_pattern};
 use crate::feature::{Describe, DynMap};
 use crate::kernel::AnyKernel;
@@ -74,7 +75,7 @@ description! {
     /// ```
     pub struct OpticalSpec {
         /// Number of output columns.
-        n_components: usize = 1024, Domain::COUNT, Size;
+        n_components: usize = 1024, Domain::FEATURES, Size;
         /// Any positive number; 2 is intensity.
         exponent: f64 = 2.0, Domain::POSITIVE, Kernel;
         /// Stored normal weights; the same weights made again for every block of rows (the same features, no memory); or Hadamard
@@ -283,6 +284,22 @@ impl Describe for OpticalSpec {
             row.iter_mut().enumerate().for_each(|(j, value)| *value = encoding.at(j, *value));
         }
         row
+    }
+
+    fn draw_cost(&self, input_dim: usize) -> DrawCost {
+        let (Ok(dim), Ok(projection)) = (self.device_dim(input_dim), self.projection(input_dim)) else {
+            // The draw says what is wrong.
+            return DrawCost::default();
+        };
+        match projection {
+            OpticalProjection::Structured => DrawCost::listed(self.n_components.max(dim)),
+            // Made again for every block of rows.
+            OpticalProjection::MatrixFree => {
+                let made = DrawCost::stored(self.n_components, dim).times(2);
+                DrawCost { numbers: DrawCost::listed(dim).numbers, ..made }
+            }
+            OpticalProjection::Dense | OpticalProjection::Auto => DrawCost::stored(self.n_components, dim).times(2),
+        }
     }
 
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {

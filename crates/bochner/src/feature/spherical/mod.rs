@@ -6,6 +6,7 @@ pub use radial::{Bias, RadialDensity, RadialFit};
 
 use super::{Describe, Directions, DynMap, FeatureMap, Fourier, Frequencies, Prediction};
 use crate::error::{Error, Result, check_count};
+use crate::feature::DrawCost;
 use crate::feature::MAX_DEGREE;
 use crate::feature::spec::Candidate;
 use crate::kernel::AnyKernel;
@@ -107,7 +108,7 @@ description! {
     /// ```
     pub struct SphericalSpec {
         /// Budget of output columns; one fewer is used if it is odd.
-        n_components: usize = 1024, Domain::COUNT, Size;
+        n_components: usize = 1024, Domain::FEATURES, Size;
         /// Exponent of `(1 - |x - y|^2/a^2)^degree`, at most 64.
         degree: u32 = 3, Domain::Whole(0, MAX_DEGREE as u64), Kernel;
         /// Width of the kernel, at least the root of 2. Near that it is a homogeneous polynomial, which such features cannot
@@ -229,6 +230,11 @@ impl Describe for SphericalSpec {
 
     fn settle(&self, input_dim: usize) -> Result<Self> {
         Ok(SphericalSpec { projection: self.projection.choose(input_dim, self.frequencies()?), ..self.clone() })
+    }
+
+    fn draw_cost(&self, input_dim: usize) -> DrawCost {
+        let count = self.n_components / 2;
+        self.projection.choose(input_dim, count.max(1)).draw_cost(count, input_dim).and(DrawCost::listed(count))
     }
 
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {

@@ -1,7 +1,7 @@
 use super::kernel::BLOCK_ROWS;
 use crate::error::Result;
-use crate::linalg::memory::zeros;
 use crate::linalg::{Tile, Workspace};
+use crate::memory::zeros;
 use crate::parallel::Parallel;
 use crate::scalar::Real;
 use std::ops::Range;
@@ -66,7 +66,7 @@ impl<R: Real, const P: usize> Packed<R, P> {
     /// The matrix another source would make panel by panel.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::Error::Budget) if it does not fit in memory.
+    /// [`Error::Memory`](crate::Error::Memory) if it does not fit in memory.
     pub fn new<S: Panels<R, P> + ?Sized>(source: &S) -> Result<Self> {
         let (depth, columns) = (source.depth(), source.columns());
         let panels = columns.div_ceil(R::PANEL);

@@ -61,7 +61,9 @@ impl<R: Real> Kept<R> {
                 rows.slice(s![..width, ..]),
                 buffer.view_mut(),
             )?;
-            let mut strip: Vec<R> = zeroed(own.len() * width);
+            let mut strip: Vec<R> = zeroed("a strip of the kernel matrix", own.len().checked_mul(width), |_| {
+                "give a memory budget".into()
+            })?;
             for ((to, from), a) in strip.chunks_mut(width).zip(buffer.rows()).zip(&roots[own]) {
                 for ((to, from), b) in to.iter_mut().zip(from).zip(roots) {
                     *to = R::from_f64(a * from * b);

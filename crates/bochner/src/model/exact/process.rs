@@ -4,6 +4,7 @@ use crate::error::{Error, Result, check_dim, check_positive};
 use crate::interrupt;
 use crate::kernel::{Kernel, kernel_matrix};
 use crate::linalg::{Cholesky, Lower, Tile, Workspace};
+use crate::memory::{bytes, filled, need};
 use crate::model::dirichlet::{Dirichlet, Sampling};
 use crate::model::evidence::column_lengths;
 use crate::model::kinds::{
@@ -202,7 +203,9 @@ impl ExactGpRegressorModel {
             return Err(Error::parameter("target", "below the number of targets", target));
         };
         let (n, m, signal) = (self.data.rows.nrows(), rows.nrows(), self.description.signal);
-        let mut images = Array2::zeros((n, m));
+        let fewer = |_| "ask for the covariances of fewer rows".to_owned();
+        need("covariances", bytes::<f64>(&[m, m]).saturating_mul(3), fewer)?;
+        let mut images = filled("kernel values", (n, m), 0.0, fewer)?;
         for_each_strip(&*self.description.kernel, rows, self.data.rows.view(), &mut |start, matrix| {
             images.slice_mut(s![.., start..start + matrix.nrows()]).assign(&matrix.t());
             Ok(())
@@ -409,7 +412,7 @@ description! {
         /// Factor of the kernel; none takes the variance of the transformed labels.
         signal: Option<f64> = None, Domain::Optional(&Domain::POSITIVE), Fit;
         /// Draws from the posteriors for probabilities.
-        n_draws: usize = 512, Domain::COUNT, Size;
+        n_draws: usize = 512, Sampling::DRAWS, Size;
     }
     besides {}
 }
@@ -532,21 +535,17 @@ impl Fitted for ExactGpClassifierModel {
 }
 
 impl Load for ExactGpClassifierModel {
-    /// Classes and samples are believed as far as rows of the file and common sense go: each takes memory.
+    /// Classes are believed as far as there are rows: each takes memory.
     fn load(stored: &Stored) -> Result<Self> {
         let header = &stored.header;
         let (rows, labels, weights) = data(stored, "labels")?;
-        let believed = |name: &str, most: usize| {
-            let found: usize = header.part(name)?;
-            if found > most {
-                return Err(malformed(format!("`{name}` is {found}, expected at most {most}")));
-            }
-            Ok(found)
-        };
-        let (classes, samples) = (believed("classes", rows.nrows().max(2))?, believed("samples", 1 << 20)?);
+        let (classes, most): (usize, usize) = (header.part("classes")?, rows.nrows().max(2));
+        if classes > most {
+            return Err(malformed(format!("`classes` is {classes}, expected at most {most}")));
+        }
         let process = ExactGpClassifier::new(kernel(stored)?, header.part("alpha")?)?
             .with_classes(classes)?
-            .with_samples(samples, Seed::new(header.part("seed")?))?
+            .with_samples(header.part("samples")?, Seed::new(header.part("seed")?))?
             .with_signal_variance(header.part::<Option<f64>>("signal")?)?;
         process.fit_stream(
             &mut InMemory::new(rows.view(), labels.view())?.with_weights(weights.view())?,

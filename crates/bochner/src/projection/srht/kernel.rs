@@ -177,7 +177,7 @@ impl<R: Real, const PARTS: usize> Factor<'_, R, PARTS> {
         let at = offset as usize + 8 * part + half * R::WIDTH;
         debug_assert!(at + R::WIDTH <= self.table.as_flattened().as_flattened().len());
         // SAFETY: offsets are 8 PARTS times an index that `with_indices` asserted to be less than `padded`, the length of
-        // the table, so the pack lies inside it.
+        // the table, so the pack lies inside it. `padded` is at most 2²⁶: no offset wraps in 32 bits.
         s.load(unsafe { &*self.table.as_ptr().cast::<R>().add(at).cast::<R::Pack>() })
     }
 }

@@ -6,6 +6,7 @@ use super::{Parts, Projection};
 use crate::error::{Error, Result, check_count};
 use crate::linalg::hadamard::LONGEST;
 use crate::linalg::{Tile, TileMut, Workspace};
+use crate::memory::{bytes, need};
 use crate::parameter::words;
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Scalar;
@@ -170,7 +171,12 @@ fn check(input_dim: usize, output_dim: usize) -> Result<usize> {
     if output_dim > MOST_OUTPUTS {
         return Err(Error::parameter("output_dim", "at most 2^28 for a Hadamard transform", output_dim));
     }
-    Ok(input_dim.next_power_of_two())
+    let padded = input_dim.next_power_of_two();
+    // Indices, offsets and the copies on their way; signs of every block.
+    let (words, blocks) = (padded.div_ceil(32), output_dim.div_ceil(padded));
+    let needed = bytes::<[u32; 4]>(&[output_dim.max(padded)]).saturating_add(bytes::<u64>(&[words, blocks]));
+    need("indices of a Hadamard transform", needed, |_| "ask for fewer outputs".into())?;
+    Ok(padded)
 }
 
 /// `count` tuples with entry `i` below `bounds[i]` (powers of two), as one list per entry.
