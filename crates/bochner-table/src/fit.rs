@@ -499,7 +499,7 @@ fn make_choice<R: Real>(
             search.spec = alike("fourier")?;
         }
     }
-    let choice = choose::choose(&search, pipeline, kind.task, &folds, &*progress)?;
+    let choice = choose::choose(&search, pipeline, &folds, &*progress)?;
     choose::refine(kind, constraints, constraints.penalty.filter(|_| own_parameter), pipeline, &folds, choice)
 }
 

@@ -434,7 +434,7 @@ class Accumulating(Model):
 
     def __getstate__(self) -> dict[str, Any]:
         """The model without the sums of `partial_fit`: a pickle predicts, and cannot be added to."""
-        state: dict[str, Any] = dict(super().__getstate__())
+        state: dict[str, Any] = super().__getstate__()
         if "sums_" in state:
             state["model_"] = self._model()
             for name in ("sums_", "added_", "solved_"):

@@ -227,7 +227,6 @@ pub(crate) fn steps(constraints: &Constraints) -> u64 {
 pub(crate) fn choose<R: Real>(
     constraints: &Constraints,
     pipeline: &Pipeline,
-    task: Task,
     folds: &[Fold<R>],
     progress: &dyn Progress,
 ) -> Outcome<Choice> {
@@ -238,7 +237,6 @@ pub(crate) fn choose<R: Real>(
     let mut search = Search {
         constraints,
         pipeline,
-        task,
         folds,
         progress,
         sample: train.rows.slice(s![..train.rows.nrows().min(2000), ..]).mapv(Real::to_f64),
@@ -385,7 +383,6 @@ impl std::ops::Deref for Tried {
 struct Search<'a, R: Real> {
     constraints: &'a Constraints,
     pipeline: &'a Pipeline,
-    task: Task,
     folds: &'a [Fold<R>],
     progress: &'a dyn Progress,
     /// Rows that descriptions are resolved with.
