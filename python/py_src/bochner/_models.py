@@ -379,13 +379,15 @@ class Accumulating(Model):
     ) -> Self:
         """Adds rows to the sums; the model is solved when it is asked for."""
         with changing(self, "partial_fit"):
+            known = self._known(classes)
             first = self._starts()
-            known = self._known(first, classes)
+            if first and any(value is None for value in known.values()):
+                raise ValueError("classes must be passed on the first call to partial_fit.")
             rows, targets = self._checked(X, y, first=first, **known, **self._checks(first))
             return self._push(rows, targets, self._weights(rows, sample_weight))
 
-    def _known(self, first: bool, classes: ArrayLike | None) -> dict[str, Any]:
-        """What is known of targets before they are seen."""
+    def _known(self, classes: ArrayLike | None) -> dict[str, Any]:
+        """What must be known of targets before they are seen."""
         return {}
 
     def _push(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
@@ -506,8 +508,5 @@ class AccumulatingClassification(Classification, Accumulating):
         """
         return self._add(X, y, sample_weight, classes)
 
-    def _known(self, first: bool, classes: ArrayLike | None) -> dict[str, Any]:
-        known = getattr(self, "classes_", None) if classes is None else classes
-        if first and known is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        return {"classes": known}
+    def _known(self, classes: ArrayLike | None) -> dict[str, Any]:
+        return {"classes": getattr(self, "classes_", None) if classes is None else classes}
