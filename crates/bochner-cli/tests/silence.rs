@@ -65,7 +65,10 @@ fn a_model_no_better_than_the_commonest_class_is_said_to_be() {
 fn few_rows_of_which_none_is_left_for_a_verdict_are_judged_by_those_of_the_choice() {
     let folder = Folder::with("few", "t.csv", unrelated(40));
     let (sentence, reasons) = doubt(&folder, &["t.csv", "--target", "y", "--drop", "class", "--budget", "2"]);
-    assert!(sentence.starts_with("The model is no better than always answering with the mean: the least loss"), "{sentence}");
+    assert!(
+        sentence.starts_with("The model is no better than always answering with the mean: the least loss"),
+        "{sentence}"
+    );
     assert!(reasons.contains("the columns may say nothing about y"), "{reasons}");
 }
 

@@ -191,7 +191,11 @@ mod tests {
         let count = |_: usize| _ = done.fetch_add(1, Ordering::Relaxed);
         up().within(|| (0..500).in_parallel().for_each(count));
         assert_eq!(done.swap(0, Ordering::Relaxed), 0);
-        let told = up().within(|| (0..500).in_parallel().try_for_each(|i| Ok(count(i))));
+        let counted = |i| {
+            count(i);
+            Ok(())
+        };
+        let told = up().within(|| (0..500).in_parallel().try_for_each(counted));
         assert!(matches!(told, Err(Error::Interrupted)) && done.swap(0, Ordering::Relaxed) == 0);
         assert_eq!(up().within(|| (0..500).in_parallel().map(|_| crate::interrupt::raised())), [true; 500]);
         // A flag that comes up in the middle: at most the tasks at hand are finished, one a thread.
