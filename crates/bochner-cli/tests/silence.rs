@@ -50,7 +50,7 @@ fn a_model_no_better_than_the_mean_is_said_to_be() {
     let (sentence, reasons) = doubt(&folder, &[&columns[..], &asked].concat());
     assert!(sentence.contains("the mean"), "{sentence}");
     assert!(reasons.contains("where every row is unlike all others"), "{reasons}");
-    assert!(reasons.contains("the penalty 1.00e9 was asked for"), "{reasons}");
+    assert!(reasons.contains("the penalty 1000000000 was asked for"), "{reasons}");
 }
 
 #[test]
