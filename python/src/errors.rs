@@ -19,6 +19,8 @@ create_exception!(
     "An iterative solver ran out of steps; the message gives the residual reached."
 );
 
+create_exception!(bochner._bochner, BusyError, PyRuntimeError, "Two threads at a time with what only one may change.");
+
 /// The exception for an error of the core; the message is the core's.
 pub(crate) fn to_python(error: Error) -> PyErr {
     let message = error.to_string();

@@ -24,7 +24,7 @@ mod _bochner {
     #[pymodule_export]
     use crate::catalogue::{catalogue, check};
     #[pymodule_export]
-    use crate::errors::{NonFiniteError, NotConvergedError, NotPositiveDefiniteError};
+    use crate::errors::{BusyError, NonFiniteError, NotConvergedError, NotPositiveDefiniteError};
     #[pymodule_export]
     use crate::features::Map;
     #[pymodule_export]

@@ -3,7 +3,7 @@
 use crate::arrays::{Rows, Vector, is_single};
 use crate::data::{Data, Modelled};
 use crate::detached::detached;
-use crate::errors::to_python;
+use crate::errors::{BusyError, to_python};
 use crate::fit::Request;
 use crate::models::PyModel;
 use bochner::model::{self, Model};
@@ -12,13 +12,17 @@ use bochner::{Context, Error, Result};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError, TryLockResult};
 
 /// Sums over rows; models are solved from them.
-#[pyclass(module = "bochner._bochner")]
+///
+/// Threads may read at one time. Nobody waits for another: rows that two threads add would be added in the order of chance,
+/// and bits with them.
+#[pyclass(frozen, module = "bochner._bochner")]
 pub(crate) struct Sums {
     /// What it was made with.
     arguments: Py<PyTuple>,
-    sums: Precise,
+    sums: RwLock<Precise>,
 }
 
 /// Sums in either precision.
@@ -40,6 +44,28 @@ macro_rules! precise {
 
 fn of_one_kind() -> PyErr {
     PyTypeError::new_err("sums, and rows that are added to them, must be of one dtype and kind")
+}
+
+/// What a lock guards, or why `call` cannot have it.
+fn granted<G>(call: &str, lock: TryLockResult<G>) -> PyResult<G> {
+    match lock {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(guard)) => Ok(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(BusyError::new_err(format!(
+            "{call} came while another thread works with the same sums of partial_fit; let threads take turns with a \
+             threading.Lock, or give each a model of its own"
+        ))),
+    }
+}
+
+impl Sums {
+    fn read(&self, call: &str) -> PyResult<RwLockReadGuard<'_, Precise>> {
+        granted(call, self.sums.try_read())
+    }
+
+    fn write(&self, call: &str) -> PyResult<RwLockWriteGuard<'_, Precise>> {
+        granted(call, self.sums.try_write())
+    }
 }
 
 /// Adds rows with their targets and weights.
@@ -86,14 +112,14 @@ impl Sums {
             })
         });
         let arguments = (kind, on, parameters, input_dim, outputs, dtype, classes, seed).into_pyobject(py)?.unbind();
-        Ok(Sums { arguments, sums: sums.map_err(to_python)? })
+        Ok(Sums { arguments, sums: RwLock::new(sums.map_err(to_python)?) })
     }
 
     /// Adds rows with their targets and weights. After an error the sums hold part of them and are of no use.
     #[pyo3(signature = (x, targets, weights, n_jobs=None, progress=None))]
     #[pyo3(text_signature = "($self, X, targets, weights, n_jobs=None, progress=None)")]
     fn push<'py>(
-        &mut self,
+        &self,
         py: Python<'py>,
         x: Rows<'py>,
         targets: Rows<'py>,
@@ -102,12 +128,13 @@ impl Sums {
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<()> {
         let (data, run) = ((&x, &targets, weights.as_ref()), (py, n_jobs, progress.as_ref()));
-        precise!(&mut self.sums, sums => push(sums, data, run))
+        precise!(&mut *self.write("adding rows")?, sums => push(sums, data, run))
     }
 
     /// Adds the rows of other sums over the same features.
-    fn merge(&mut self, other: &Self) -> PyResult<()> {
-        let merged = match (&mut self.sums, &other.sums) {
+    fn merge(&self, other: &Self) -> PyResult<()> {
+        let (mut own, other) = (self.write("merging sums")?, other.read("merging sums")?);
+        let merged = match (&mut *own, &*other) {
             (Precise::Single(own), Precise::Single(other)) => own.merge(other),
             (Precise::Double(own), Precise::Double(other)) => own.merge(other),
             _ => return Err(of_one_kind()),
@@ -120,8 +147,8 @@ impl Sums {
 
     /// Number of rows added.
     #[getter]
-    fn count(&self) -> u64 {
-        precise!(&self.sums, sums => sums.count())
+    fn count(&self) -> PyResult<u64> {
+        Ok(precise!(&*self.read("counting rows")?, sums => sums.count()))
     }
 
     /// The model of all rows so far, with these parameters; the sums stay.
@@ -130,17 +157,19 @@ impl Sums {
         type Made<'py> = (String, Bound<'py, PyAny>, String, usize, usize, String, Option<usize>, u64);
         let (kind, on, _, _, _, _, classes, seed): Made<'_> = self.arguments.bind(py).extract()?;
         let request = Request::new(&kind, &on, parameters, classes, seed)?;
-        Ok(detached(py, n_jobs, None, |_| precise!(&self.sums, sums => solved(sums, &request)))?.into())
+        let sums = self.read("solving for a model")?;
+        Ok(detached(py, n_jobs, None, |_| precise!(&*sums, sums => solved(sums, &request)))?.into())
     }
 
-    fn __copy__(&self, py: Python<'_>) -> Self {
-        Sums { arguments: self.arguments.clone_ref(py), sums: self.sums.clone() }
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        let sums = RwLock::new(self.read("copying")?.clone());
+        Ok(Sums { arguments: self.arguments.clone_ref(py), sums })
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let (py, own) = (slf.py(), slf.borrow());
-        let bytes = PyBytes::new(py, &precise!(&own.sums, sums => sums.to_bytes()).map_err(to_python)?);
-        let arguments = own.arguments.bind(py).add((bytes,))?;
+        let (py, own) = (slf.py(), slf.get());
+        let bytes = precise!(&*own.read("pickling")?, sums => sums.to_bytes()).map_err(to_python)?;
+        let arguments = own.arguments.bind(py).add((PyBytes::new(py, &bytes),))?;
         Ok((slf.get_type().into_any(), arguments))
     }
 }

@@ -113,7 +113,7 @@ def test_linear_attention_takes_any_features(sequences):
 def test_linear_attention_names_what_it_cannot_attend_to(sequences):
     q, k, v = sequences[:, 0]
     features = PositiveFeatures(64, random_state=0)
-    with pytest.raises(TypeError, match="features must be a feature transformer, got int"):
+    with pytest.raises(TypeError, match="features must be a transformer of bochner, got int"):
         linear_attention(q, k, v, 64)
     with pytest.raises(ValueError, match="same leading axes"):
         linear_attention(q, k[None], v, features)

@@ -1,6 +1,8 @@
 """Signals, forks, progress: what happens around the work."""
 
+import copy
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -13,7 +15,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from bochner import FeatureRidge, FourierFeatures
+from bochner import FeatureRidge, FeatureRidgeClassifier, FeatureSVC, FourierFeatures, _checks, exact
 
 
 def run(script):
@@ -202,3 +204,147 @@ def test_optional_packages_stay_outside_until_they_are_asked_for():
         """
     )
     assert loaded == "[]"
+
+
+def together(*calls):
+    """Runs calls in threads of their own; what each returned or raised."""
+    found = [None] * len(calls)
+
+    def run(place):
+        try:
+            found[place] = calls[place]()
+        except Exception as error:  # noqa: BLE001
+            found[place] = error
+
+    threads = [threading.Thread(target=run, args=(place,)) for place in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def at_work(model):
+    """Waits until a model is being fitted."""
+    for _ in range(2000):
+        if id(model) in _checks._CHANGING:
+            return
+        time.sleep(0.001)
+    raise AssertionError("nobody fits")
+
+
+LONG_FITS = {
+    "fit": (FeatureRidge(FourierFeatures(512, projection="gaussian", random_state=0)), "fit", {}),
+    "partial_fit": (FeatureRidge(FourierFeatures(512, projection="gaussian", random_state=0)), "partial_fit", {}),
+    "partial_fit of labels": (
+        FeatureRidgeClassifier(FourierFeatures(512, projection="gaussian", random_state=0)),
+        "partial_fit",
+        {"classes": [0, 1]},
+    ),
+    "machine": (FeatureSVC(FourierFeatures(256, projection="gaussian", random_state=0), tol=1e-3), "fit", {}),
+    "exact": (exact.KernelRidge(), "fit", {}),
+}
+
+
+@pytest.mark.parametrize("name", LONG_FITS)
+def test_two_threads_that_fit_one_model_are_told_what_to_do(rng, name):
+    """Once they were told "Already borrowed", lost rows, or got a model made of parts of both."""
+    model, method, details = LONG_FITS[name]
+    model = clone(model)
+    rows = rng.normal(size=(3000 if name == "exact" else 60_000, 4))
+    targets = (rows[:, 0] > 0).astype(int)
+
+    def first():
+        return getattr(model, method)(rows, targets, **details)
+
+    def second():
+        at_work(model)
+        return getattr(model, method)(rows[:100], targets[:100], **details)
+
+    won, lost = together(first, second)
+    assert won is model
+    assert isinstance(lost, RuntimeError)
+    message = str(lost)
+    assert f"{type(model).__name__}.{method} was called while another thread" in message
+    assert "threading.Lock" in message
+    alone = getattr(clone(model), method)(rows, targets, **details)
+    assert np.array_equal(model.predict(rows[:50]), alone.predict(rows[:50]))
+
+
+def test_rows_that_one_thread_adds_are_in_the_model_of_another(rng):
+    """Once a model that was solved for while rows were added could stay."""
+    rows = rng.normal(size=(20_000, 4))
+    model = FeatureRidge(FourierFeatures(256, random_state=0))
+    parts = np.array_split(np.arange(len(rows)), 20)
+    model.partial_fit(rows[parts[0]], rows[parts[0], 0])
+    done = threading.Event()
+
+    def add():
+        for part in parts[1:]:
+            while True:
+                try:
+                    model.partial_fit(rows[part], rows[part, 0])
+                    break
+                except RuntimeError as error:
+                    assert "threading.Lock" in str(error)  # noqa: PT017
+        done.set()
+
+    def ask():
+        asked = 0
+        while not done.is_set():
+            try:
+                model.predict(rows[:10])
+                asked += 1
+            except RuntimeError as error:
+                assert "threading.Lock" in str(error)  # noqa: PT017
+        return asked
+
+    added, asked = together(add, ask)
+    assert added is None
+    assert isinstance(asked, int)
+    expected = FeatureRidge(FourierFeatures(256, random_state=0))
+    for part in parts:
+        expected.partial_fit(rows[part], rows[part, 0])
+    assert model.sums_.count == len(rows)
+    assert np.array_equal(model.predict(rows[:50]), expected.predict(rows[:50]))
+
+
+@pytest.mark.parametrize("name", LONG_FITS)
+def test_a_model_that_another_thread_fits_can_be_copied_or_says_why_not(rng, name):
+    model, method, details = LONG_FITS[name]
+    model = clone(model)
+    rows = rng.normal(size=(3000 if name == "exact" else 60_000, 4))
+    targets = (rows[:, 0] > 0).astype(int)
+
+    def copies():
+        at_work(model)
+        found = []
+        while id(model) in _checks._CHANGING:
+            clone(model)
+            for copied in (copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))):
+                try:
+                    found.append(copied(model))
+                except RuntimeError as error:
+                    assert "threading.Lock" in str(error)  # noqa: PT017
+        return found
+
+    fitted, found = together(lambda: getattr(model, method)(rows, targets, **details), copies)
+    assert fitted is model
+    assert isinstance(found, list), found
+    for copied in found[:20]:
+        try:
+            copied.predict(rows[:5])
+        except NotFittedError:
+            pass
+        copied.set_params(**model.get_params(deep=False)).fit(rows[:50], targets[:50]).predict(rows[:5])
+
+
+def test_a_thread_that_has_ended_holds_nothing(rng):
+    model = exact.KernelRidge()
+    ended = threading.Thread(target=lambda: None)
+    ended.start()
+    ended.join()
+    _checks._CHANGING[id(model)] = ended
+    rows = rng.normal(size=(20, 2))
+    assert len(model.fit(rows, rows[:, 0]).predict(rows)) == 20
+    assert id(model) not in _checks._CHANGING

@@ -1,6 +1,7 @@
 //! The command line as a whole: global options, dispatch, exit codes.
 
 use crate::commands::Command;
+use crate::progress;
 use crate::values;
 use bochner_report::table::{Format, Table};
 use bochner_table::failure::{Failure, Outcome};
@@ -133,7 +134,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let _ = ctrlc::set_handler(handler);
     // On a thread of the pool: from outside of it, every parallel loop would wait for two threads to wake up, which takes
     // as long as reading a block of rows.
-    let outcome = Context::new(cli.global).and_then(|context| rayon::scope(|_| cli.command.run(&context)));
+    let outcome = Context::new(cli.global).and_then(|context| {
+        progress::speak_now_and_then(&context);
+        rayon::scope(|_| cli.command.run(&context))
+    });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -10,6 +10,7 @@ use bochner_report::table::{Cell, Table};
 use bochner_table::choose::Trial;
 use bochner_table::fit::Trained;
 use bochner_table::model::penalty_in_words;
+use bochner_table::score::loss_in_words;
 
 /// Points of a scatter plot: more would hide each other.
 const MOST_POINTS: usize = 500;
@@ -46,6 +47,8 @@ pub(crate) fn page(fitted: &Trained, context: &Context) -> Report {
         Some(figure) => format!("{} on {} rows that had no part in it.", figure.in_words(), words::count(scored)),
         None => "There were too few rows to hold some out.".into(),
     };
+    let doubt = fitted.doubt.as_ref().map_or(String::new(), |doubt| format!(" {}", doubt.in_words()));
+    let lede = format!("{lede}{doubt}");
     let targets: Vec<&str> = fitted.pipeline.schema.targets.iter().map(|c| c.name.as_str()).collect();
     let name =
         std::path::Path::new(&fitted.data).file_name().map_or(fitted.data.as_str().into(), |n| n.to_string_lossy());
@@ -118,13 +121,6 @@ fn field(fitted: &Trained) -> Option<String> {
     Some(quiver(axes, &panels))
 }
 
-fn loss_words(fitted: &Trained) -> &'static str {
-    match fitted.kind.task {
-        Task::Regression => "mean squared error over variance",
-        Task::Classification => "mean squared error of class codes over variance",
-    }
-}
-
 /// `Fourier` of `Fourier, orthogonal`: with more features the same kind may be drawn in another way.
 fn kind_of(map: &str) -> &str {
     map.split(',').next().unwrap_or(map)
@@ -164,7 +160,7 @@ fn trials(fitted: &Trained) -> Plot {
         title: "Loss on held-out rows".into(),
         subtitle: "With the best of nine penalties each.".into(),
         x: Axis::log("number of features").with_ticks(ticks.iter().map(|&t| t as f64).collect()),
-        y: Axis::linear(loss_words(fitted)).in_percent().within(0.0, f64::INFINITY),
+        y: Axis::linear(loss_in_words(fitted.kind.task)).in_percent().within(0.0, f64::INFINITY),
         series: series.collect(),
     }
 }
@@ -175,7 +171,7 @@ fn trial_table(fitted: &Trained) -> Table {
         .numbers("features", "features")
         .numbers("length_scale", "length scale")
         .numbers("penalty", "best penalty")
-        .numbers("loss", loss_words(fitted));
+        .numbers("loss", loss_in_words(fitted.kind.task));
     for t in &fitted.choice.trials {
         table.push(vec![
             Cell::text(t.map.clone()),

@@ -194,6 +194,8 @@ pub struct Table {
     rows: Vec<Vec<Cell>>,
     /// Rows above which a thin line is drawn.
     breaks: Vec<usize>,
+    /// The least widths of the columns as text.
+    least: Vec<usize>,
     /// What programs are told beside the rows, and people by the title; and what the rows are then called.
     facts: Option<(&'static str, Vec<(String, Value)>)>,
 }
@@ -245,6 +247,13 @@ impl Table {
         self.push(row.iter().zip(&self.columns).map(|(entry, column)| entry.cell(column.show)).collect());
     }
 
+    /// Columns of text that are at least so wide: for rows that are shown before others are known.
+    #[must_use]
+    pub fn with_widths(mut self, least: &[usize]) -> Self {
+        self.least = least.to_vec();
+        self
+    }
+
     /// Starts a new group of rows.
     pub fn start_group(&mut self) {
         if !self.rows.is_empty() {
@@ -256,6 +265,11 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     /// The table in the format asked for; text is colored where `color`.
     pub fn to(&self, format: Format, color: bool) -> String {
         match format {
@@ -265,12 +279,30 @@ impl Table {
         }
     }
 
+    /// What comes after the first `shown` rows of the table as text or CSV, headings included where there are none: for tables
+    /// that are shown as they grow.
+    pub fn to_after(&self, shown: usize, format: Format, color: bool) -> String {
+        match (format, shown) {
+            (Format::Text, _) => self.text_after(shown, color),
+            (_, 0) => self.to(format, color),
+            _ => {
+                let rest = Table { rows: self.rows.get(shown..).unwrap_or_default().to_vec(), ..self.clone() };
+                rest.to(format, color).split_once('\n').map_or(String::new(), |(_, rows)| rows.to_owned())
+            }
+        }
+    }
+
     /// Aligned text; headings bold and verdicts colored where `color`.
     pub fn to_text(&self, color: bool) -> String {
+        self.text_after(0, color)
+    }
+
+    fn text_after(&self, shown: usize, color: bool) -> String {
         let widths: Vec<usize> = (0..self.columns.len())
             .map(|j| {
                 let cells = self.rows.iter().map(|row| width(&row[j].text));
-                cells.chain([width(&self.columns[j].heading)]).max().unwrap_or(0)
+                let least = self.least.get(j).copied().unwrap_or(0);
+                cells.chain([width(&self.columns[j].heading), least]).max().unwrap_or(0)
             })
             .collect();
         let line = |cells: &mut dyn Iterator<Item = (&str, &str)>| {
@@ -289,12 +321,14 @@ impl Table {
         let rule = "─".repeat(widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1));
         let rule = format!("{}\n", paint(&rule, "2", color));
         let mut text = String::new();
-        if !self.title.is_empty() {
-            text.extend([paint(&self.title, "1", color).as_str(), "\n\n"]);
+        if shown == 0 {
+            if !self.title.is_empty() {
+                text.extend([paint(&self.title, "1", color).as_str(), "\n\n"]);
+            }
+            text.push_str(&line(&mut self.columns.iter().map(|c| (c.heading.as_str(), "1"))));
+            text.push_str(&rule);
         }
-        text.push_str(&line(&mut self.columns.iter().map(|c| (c.heading.as_str(), "1"))));
-        text.push_str(&rule);
-        for (i, row) in self.rows.iter().enumerate() {
+        for (i, row) in self.rows.iter().enumerate().skip(shown) {
             if self.breaks.contains(&i) {
                 text.push_str(&rule);
             }

@@ -9,6 +9,7 @@
 
 use crate::checkpoint::{Checkpoint, hash};
 use crate::choose::{self, Choice, Constraints, Folds};
+use crate::doubt::{Doubt, Evidence};
 use crate::failure::{Failure, Outcome, with_remedy};
 use crate::interrupt;
 use crate::job::Job;
@@ -136,6 +137,9 @@ pub struct Training {
     pub figures: Vec<Figure>,
     /// How many those were.
     pub scored_rows: usize,
+    /// That it is no better than guessing, where it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<Doubt>,
     /// Who fitted it.
     pub program: String,
 }
@@ -166,6 +170,8 @@ pub struct Trained {
     pub features: Option<usize>,
     /// Figures on rows that had no part in anything.
     pub figures: Vec<Figure>,
+    /// That it is no better than guessing, where it is not.
+    pub doubt: Option<Doubt>,
     /// Predictions beside the truth.
     pub compared: Compared,
     /// The rows compared, as the file has them.
@@ -409,6 +415,19 @@ fn train<R: Element>(
     let compared = Compared { task, truth, predicted: model.predict_prepared(rows.view())? };
     let names: Vec<String> = pipeline.schema.targets.iter().map(|c| c.name.clone()).collect();
     let figures = compared.figures(seed, &names);
+    let sample = Part::<f64>::of(&pipeline, &scan.sample, 0..scan.sample.numbers.len().min(1000))?;
+    let evidence = Evidence {
+        task,
+        schema: &pipeline.schema,
+        scan: &scan,
+        rows: sample.rows.view(),
+        choice: &choice,
+        compared: &compared,
+        figures: &figures,
+        penalty_asked: request.penalty.is_some(),
+        seed,
+    };
+    let doubt = evidence.doubt();
     let all_rows = with.is_some();
     let mut last = with.map_or(Ok(model), |with| TableModel::new(with, pipeline.clone()))?;
     let rows = if all_rows { scan.rows } else { scan.rows - split.scored };
@@ -417,6 +436,7 @@ fn train<R: Element>(
         penalty: Some(choice.penalty),
         figures: figures.clone(),
         scored_rows: split.scored,
+        doubt: doubt.clone(),
         program: concat!("bochner ", env!("CARGO_PKG_VERSION")).into(),
     };
     last.model.attach(TRAINING, &training)?;
@@ -431,6 +451,7 @@ fn train<R: Element>(
         pipeline,
         choice,
         figures,
+        doubt,
         compared,
         places,
         folds: split.folds,
@@ -479,7 +500,7 @@ fn make_choice<R: Real>(
             search.spec = alike("fourier")?;
         }
     }
-    let choice = choose::choose(&search, pipeline, kind.task, &folds, &*progress)?;
+    let choice = choose::choose(&search, pipeline, &folds, &*progress)?;
     choose::refine(kind, constraints, constraints.penalty.filter(|_| own_parameter), pipeline, &folds, choice)
 }
 

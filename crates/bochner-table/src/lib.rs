@@ -6,7 +6,7 @@
 //! | [`mod@write`] | tables on their way out: CSV, TSV, NPY, Parquet |
 //! | [`pipeline`] | from cells to rows: columns, steps, classes |
 //! | [`mod@fit`] | a file and a [`fit::Request`] in, a model and its verdict out |
-//! | [`choose`], [`score`] | parameters by held-out rows; how good a model is |
+//! | [`choose`], [`score`], [`doubt`] | parameters by held-out rows; how good a model is; why it may be no better than a guess |
 //! | [`model`] | a model with its pipeline, and its file |
 //! | [`map_request`], [`sample`] | a map or a kernel by names and settings; a prepared sample of a file's rows |
 //! | [`predict`], [`transform`] | new rows through a model; rows as random features |
@@ -35,6 +35,7 @@
 
 pub mod checkpoint;
 pub mod choose;
+pub mod doubt;
 pub mod failure;
 pub mod fit;
 pub mod interrupt;

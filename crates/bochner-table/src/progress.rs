@@ -25,6 +25,11 @@ pub trait Progress: Debug {
         interrupt::check()
     }
 
+    /// Does something that is to be seen, such as printing, where nothing else is in its way; says how that went.
+    fn apart(&self, show: &mut dyn FnMut() -> Outcome) -> Outcome {
+        show()
+    }
+
     /// Looks at how much of a file has been read; fails if the user asked to stop.
     fn read(&self) -> Outcome {
         interrupt::check()

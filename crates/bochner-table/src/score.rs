@@ -1,5 +1,9 @@
 //! How well a model does on rows it has not seen, and how sure that is.
 //!
+//! One measure of errors in numbers, wherever they are told: the mean squared error over the variance of the targets, both of the
+//! same rows. It is `1 - R²`; 1 is what always answering with the mean reaches. The loss of a choice is the same measure of the
+//! rows that judge it, and of the codes of classes where there are classes ([`loss_in_words`]).
+//!
 //! ```
 //! use bochner_table::score::smallest;
 //! assert_eq!(smallest(&[0.3, f64::NAN, 0.1, 0.1]), 2);
@@ -25,15 +29,53 @@ pub struct Figure {
     pub baseline: Option<f64>,
 }
 
+/// What the loss of a choice is, for people.
+pub fn loss_in_words(task: Task) -> &'static str {
+    match task {
+        Task::Regression => "mean squared error over variance (1 - R²)",
+        Task::Classification => "mean squared error of class codes over their variance",
+    }
+}
+
+/// What guessing without looking at the row answers, for people.
+pub fn guess_in_words(task: Task) -> &'static str {
+    match task {
+        Task::Regression => "the mean",
+        Task::Classification => "the commonest class",
+    }
+}
+
 impl Figure {
+    const ACCURACY: &'static str = "accuracy";
+    const R2: &'static str = "R²";
+
+    fn task(&self) -> Task {
+        if self.name == Self::ACCURACY { Task::Classification } else { Task::Regression }
+    }
+
+    /// Says that the model is no better than guessing, or not by two standard errors, if that is so.
+    pub fn doubt(&self) -> Option<String> {
+        let guess = match self.task() {
+            Task::Classification => self.baseline?,
+            Task::Regression => self.name.starts_with(Self::R2).then_some(0.0)?,
+        };
+        let better = self.value - guess;
+        let how = match better <= 0.0 {
+            true => "no better than",
+            false if better < 2.0 * self.standard_error => "not clearly better than",
+            false => return None,
+        };
+        let of = self.name.strip_prefix(Self::R2).unwrap_or_default();
+        Some(format!("The model is {how} always answering with {}{of}.", guess_in_words(self.task())))
+    }
     /// The figure with its error, and what guessing would reach.
     pub fn in_words(&self) -> String {
-        let share = self.name == "accuracy";
+        let share = self.task() == Task::Classification;
         let number = |v: f64, digits: usize| match share {
             true => format!("{:.1} %", 100.0 * v),
             false => words::significant(v, digits),
         };
-        let guess = if share { "the commonest class" } else { "the mean" };
+        let guess = guess_in_words(self.task());
         let baseline = self.baseline.map_or(String::new(), |b| format!(" (always {guess}: {})", number(b, 4)));
         format!("{} {} ± {}{baseline}", self.name, number(self.value, 4), number(self.standard_error, 2))
     }
@@ -85,7 +127,7 @@ impl Compared {
         self.truth.iter().for_each(|c| *counts.entry(*c as u64).or_default() += 1);
         let most = counts.values().max().copied().unwrap_or(0) as f64 / n;
         let standard_error = (shrunk * (1.0 - shrunk) / (n + 4.0)).sqrt();
-        Figure { name: "accuracy".into(), value: right / n, standard_error, baseline: Some(most) }
+        Figure { name: Figure::ACCURACY.into(), value: right / n, standard_error, baseline: Some(most) }
     }
 
     /// R², where the target is not constant, and the root mean squared error.
@@ -103,8 +145,9 @@ impl Compared {
             let standard_error = deviation(resampled.iter().map(error));
             Figure { name: format!("{what}{of}"), value, standard_error, baseline }
         };
-        let share = r2.is_finite().then(|| figure("R²", r2, |p| p.0, None));
-        let root = figure("root mean squared error", rmse, |p| p.1, Some(deviation(truth.iter().copied())));
+        let share = r2.is_finite().then(|| figure(Figure::R2, r2, |p| p.0, None));
+        let spread = Spread::of(truth.iter().copied()).variance().sqrt();
+        let root = figure("root mean squared error", rmse, |p| p.1, Some(spread));
         share.into_iter().chain([root])
     }
 }
@@ -115,27 +158,48 @@ fn errors(
     predicted: ArrayView1<'_, f64>,
     indices: &mut dyn Iterator<Item = usize>,
 ) -> (f64, f64) {
-    let (mut n, mut mean, mut squares, mut residual) = (0.0, 0.0, 0.0, 0.0);
+    let (mut spread, mut residual) = (Spread::default(), 0.0);
     for i in indices {
-        n += 1.0;
-        let step = truth[i] - mean;
-        mean += step / n;
-        squares += step * (truth[i] - mean);
+        spread.push(truth[i]);
         residual += (truth[i] - predicted[i]).powi(2);
     }
-    let r2 = if squares > 0.0 { 1.0 - residual / squares } else { f64::NAN };
-    (r2, (residual / n).sqrt())
+    let r2 = if spread.squares > 0.0 { 1.0 - residual / spread.squares } else { f64::NAN };
+    (r2, (residual / spread.count).sqrt())
 }
 
+/// The standard deviation of what some rows are a sample of.
 fn deviation(values: impl Iterator<Item = f64>) -> f64 {
-    let (mut n, mut mean, mut squares) = (0.0, 0.0, 0.0);
-    for v in values {
-        n += 1.0;
-        let step: f64 = v - mean;
-        mean += step / n;
-        squares += step * (v - mean);
+    let spread = Spread::of(values);
+    if spread.count > 1.0 { (spread.squares / (spread.count - 1.0)).sqrt() } else { 0.0 }
+}
+
+/// Numbers around their mean, one after the other.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Spread {
+    count: f64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Spread {
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Self {
+        values.fold(Spread::default(), |mut spread, value| {
+            spread.push(value);
+            spread
+        })
     }
-    if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 }
+
+    pub(crate) fn push(&mut self, value: f64) {
+        self.count += 1.0;
+        let step = value - self.mean;
+        self.mean += step / self.count;
+        self.squares += step * (value - self.mean);
+    }
+
+    /// The mean squared error of who always answers with the mean of these numbers.
+    pub(crate) fn variance(&self) -> f64 {
+        if self.count > 0.0 { self.squares / self.count } else { 0.0 }
+    }
 }
 
 #[cfg(test)]
@@ -149,6 +213,30 @@ mod tests {
         let figures = Compared { task: Task::Classification, truth, predicted }.figures(Seed::new(1), &[]);
         assert_eq!((figures[0].value, figures[0].baseline), (0.9, Some(0.7)));
         assert!((figures[0].standard_error - 0.03).abs() < 0.004, "{}", figures[0].standard_error);
+    }
+
+    /// Once it was: the error of the mean was divided by one row less than R² was, and 1 - (error / error of the mean)² another
+    /// number.
+    #[test]
+    fn r2_and_the_error_of_the_mean_are_one_measure() {
+        let truth = Array2::from_shape_fn((7, 1), |(i, _)| (i * i) as f64);
+        let predicted = truth.mapv(|v| v + if v > 20.0 { 3.0 } else { -1.0 });
+        let figures = Compared { task: Task::Regression, truth, predicted }.figures(Seed::new(1), &["y".to_owned()]);
+        let share = (figures[1].value / figures[1].baseline.unwrap()).powi(2);
+        assert!((figures[0].value - (1.0 - share)).abs() < 1e-14);
+    }
+
+    #[test]
+    fn guesses_are_doubted_and_what_beats_them_is_not() {
+        let figure = |name: &str, value, baseline| Figure { name: name.into(), value, standard_error: 0.02, baseline };
+        let said = |figure: Figure| figure.doubt().unwrap_or_default();
+        let mean = "The model is no better than always answering with the mean of u.";
+        assert_eq!(said(figure("R² of u", -0.1, None)), mean);
+        let class = "The model is not clearly better than always answering with the commonest class.";
+        assert_eq!(said(figure("accuracy", 0.73, Some(0.7))), class);
+        assert_eq!(said(figure("accuracy", 0.75, Some(0.7))), "");
+        assert_eq!(said(figure("R²", 0.05, None)), "");
+        assert_eq!(said(figure("root mean squared error", 3.0, Some(2.0))), "");
     }
 
     #[test]

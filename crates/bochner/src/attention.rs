@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::FeatureMap;
+use crate::interrupt;
 use crate::linalg::gemm::{Dense, matmul_nn, matmul_nt, product};
 use crate::linalg::{Tile, TileMut, Workspace, exp_in_place, maximum};
 use crate::parallel::Parallel;
@@ -65,6 +66,7 @@ pub fn softmax_attention<R: Real>(
     let factor = R::from_f64(1.0 / (d as f64).sqrt());
     let mut weights = vec![R::ZERO; EXACT_ROWS.min(q.nrows()) * k.nrows()];
     for (block, mut out) in out.axis_chunks_iter_mut(Axis(0), EXACT_ROWS).enumerate() {
+        interrupt::check()?;
         let (first, n) = (block * EXACT_ROWS, out.nrows());
         // No query of a causal block sees a key behind the block.
         let seen = if causal { first + n } else { k.nrows() };
@@ -312,6 +314,7 @@ pub fn linear_attention<R: Real>(
     let mut seen = Sums::none((width + 1) * m, width);
     let starts: Vec<usize> = (0..k.nrows()).step_by(tile).collect();
     for group in starts.chunks(GROUP) {
+        interrupt::check()?;
         let rows = |first: usize| first..(first + tile).min(k.nrows());
         let keys = group.iter().in_parallel().map_init(Workspace::new, |work, &first| {
             let range = rows(first);

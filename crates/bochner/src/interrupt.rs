@@ -83,6 +83,10 @@ impl Flag {
         self.stop.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.raised() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
     fn tell(&self, change: &dyn Fn(Option<Progress>) -> Option<Progress>) {
         if let Some(meter) = &self.meter {
             meter.set(change);
@@ -110,7 +114,7 @@ pub(crate) fn raised() -> bool {
 
 /// Fails if the job that runs in this thread is to stop.
 pub(crate) fn check() -> Result<()> {
-    if raised() { Err(Error::Interrupted) } else { Ok(()) }
+    FLAG.with_borrow(Flag::check)
 }
 
 /// Says how many rows the job that runs in this thread will take, before it takes the first of them.

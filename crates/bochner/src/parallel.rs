@@ -11,8 +11,13 @@
 //!
 //! What runs on the threads is one function of a number, compiled once: rayon's own iterators are compiled again for every
 //! loop and every map, which was a sixth of the code of this crate.
+//!
+//! Tasks belong to the job that started them: they run under its stop flag ([`interrupt`](crate::interrupt)), whichever
+//! thread takes them. Once the flag is raised no other task of a loop is begun; those of [`Tasks::map`] are, for whoever made
+//! the loop counts on every result.
 
 use crate::error::Result;
+use crate::interrupt::Flag;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -22,7 +27,11 @@ pub fn each(count: usize, task: &(dyn Fn(usize) + Sync)) {
     if count > 1 {
         use rayon::prelude::*;
         // Pieces small enough that whoever is done first finds another one.
-        return (0..count).into_par_iter().with_max_len((count / 64).max(1)).for_each(task);
+        let piece = (count / 64).max(1);
+        let flag = Flag::current();
+        return (0..count.div_ceil(piece)).into_par_iter().with_max_len(1).for_each(|index| {
+            flag.within(|| (index * piece..((index + 1) * piece).min(count)).for_each(task));
+        });
     }
     (0..count).for_each(task);
 }
@@ -30,7 +39,10 @@ pub fn each(count: usize, task: &(dyn Fn(usize) + Sync)) {
 /// Runs both, on two threads where there are two.
 pub fn join(first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send)) {
     #[cfg(feature = "rayon")]
-    rayon::join(first, second);
+    {
+        let flag = Flag::current();
+        rayon::join(first, || flag.within(second));
+    }
     #[cfg(not(feature = "rayon"))]
     (first(), second());
 }
@@ -75,18 +87,23 @@ fn unlocked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl<T: Send> Tasks<T> {
     /// Runs `task` on every item.
     pub fn for_each(self, task: impl Fn(T) + Sync) {
-        self.run(|| (), |(), _, item| task(item));
+        self.for_each_init(|| (), |(), item| task(item));
     }
 
     /// Runs `task` on every item, with something that one task hands on to the next: `init` makes as many as run at a time.
     pub fn for_each_init<S: Send>(self, init: impl Fn() -> S + Sync, task: impl Fn(&mut S, T) + Sync) {
-        self.run(init, |state, _, item| task(state, item));
+        let stop = Flag::current();
+        self.run(init, |state, _, item| {
+            if !stop.raised() {
+                task(state, item);
+            }
+        });
     }
 
     /// Runs `task` on every item until one fails.
     ///
     /// # Errors
-    /// That of the first item that fails, in their order and not in that of the threads.
+    /// That of the first item that fails, in their order and not in that of the threads; that the job is to stop.
     pub fn try_for_each(self, task: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
         self.try_for_each_init(|| (), |(), item| task(item))
     }
@@ -100,10 +117,10 @@ impl<T: Send> Tasks<T> {
         init: impl Fn() -> S + Sync,
         task: impl Fn(&mut S, T) -> Result<()> + Sync,
     ) -> Result<()> {
-        let (first, told) = (AtomicUsize::new(usize::MAX), Mutex::new(Ok(())));
+        let (first, told, stop) = (AtomicUsize::new(usize::MAX), Mutex::new(Ok(())), Flag::current());
         self.run(init, |state, i, item| {
             if i < first.load(Ordering::Relaxed)
-                && let Err(error) = task(state, item)
+                && let Err(error) = stop.check().and_then(|()| task(state, item))
             {
                 let mut told = unlocked(&told);
                 if i < first.fetch_min(i, Ordering::Relaxed) {
@@ -146,6 +163,8 @@ impl<T: Send> Tasks<T> {
 mod tests {
     use super::*;
     use crate::error::Error;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn every_item_is_seen_once_and_results_keep_their_order() {
@@ -162,6 +181,37 @@ mod tests {
             let told = (0..500).in_parallel().try_for_each(failing).unwrap_err().to_string();
             assert_eq!(told, Error::parameter("i", "another", 3).to_string());
         }
+    }
+
+    /// Once it was: a loop of many tasks ran to its end after Ctrl-C, and tasks in other threads looked at flags of other jobs.
+    #[test]
+    fn tasks_belong_to_the_job_that_started_them_and_stop_with_it() {
+        let up = || Flag { stop: Some(Arc::new(AtomicBool::new(true))), meter: None };
+        let done = AtomicUsize::new(0);
+        let count = |_: usize| _ = done.fetch_add(1, Ordering::Relaxed);
+        up().within(|| (0..500).in_parallel().for_each(count));
+        assert_eq!(done.swap(0, Ordering::Relaxed), 0);
+        let counted = |i| {
+            count(i);
+            Ok(())
+        };
+        let told = up().within(|| (0..500).in_parallel().try_for_each(counted));
+        assert!(matches!(told, Err(Error::Interrupted)) && done.swap(0, Ordering::Relaxed) == 0);
+        assert_eq!(up().within(|| (0..500).in_parallel().map(|_| crate::interrupt::raised())), [true; 500]);
+        // A flag that comes up in the middle: at most the tasks at hand are finished, one a thread.
+        let flag = Flag { stop: Some(Arc::default()), meter: None };
+        flag.within(|| {
+            (0..10_000).in_parallel().for_each(|i| {
+                count(i);
+                flag.stop.iter().for_each(|stop| stop.store(true, Ordering::Relaxed));
+            });
+        });
+        assert!((1..=threads()).contains(&done.into_inner()));
+        let seen = Mutex::new(0);
+        let mut look = || *unlocked(&seen) += usize::from(crate::interrupt::raised());
+        let mut other = || *unlocked(&seen) += usize::from(crate::interrupt::raised());
+        up().within(|| join(&mut look, &mut other));
+        assert_eq!(*unlocked(&seen), 2);
     }
 
     #[test]

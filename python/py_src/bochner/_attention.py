@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from bochner import _bochner
-from bochner._base import FeatureTransformer
+from bochner._base import FeatureTransformer, check_features
 from bochner._catalogue import documented
 
 
@@ -73,8 +73,7 @@ def linear_attention(
     >>> bool(np.abs(out - softmax_attention(q, k, v, causal=True)).max() < 0.3)
     True
     """
-    if not isinstance(features, FeatureTransformer):
-        raise TypeError(f"features must be a feature transformer, got {type(features).__name__}")
+    check_features(features)
     q, k, v = _sequences(q, k, v)
     if not hasattr(features, "map_"):
         sample = np.concatenate([a.reshape(-1, a.shape[-1])[:5000] for a in (q, k)]) / q.shape[-1] ** 0.25

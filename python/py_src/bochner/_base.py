@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bochner._bochner import Map
 from bochner._catalogue import Fitted, renamed
-from bochner._checks import check_rows, explained, forget, plain, same_dtype, seed_of
+from bochner._checks import changing, check_own, check_rows, explained, forget, plain, same_dtype, seed_of
 
 # Rows on which a description that depends on data is resolved.
 SAMPLE_ROWS = 5000
@@ -112,9 +112,10 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Draw the map for rows of this width; values matter where a parameter is to be found from data."""
-        forget(self)
-        rows = check_rows(self, X, reset=True, ensure_min_samples=self._rows_needed())
-        return self._adopt(self._draw(rows, seed_of(self.random_state)))
+        with changing(self, "fit"):
+            forget(self)
+            rows = check_rows(self, X, reset=True, ensure_min_samples=self._rows_needed())
+            return self._adopt(self._draw(rows, seed_of(self.random_state)))
 
     def _adopt(self, drawn: Map) -> Self:
         spec = json.loads(drawn.spec)
@@ -209,6 +210,18 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = [] if self._complex_output() else ["float64", "float32"]
         return tags
+
+
+def check_features(features: Any) -> FeatureTransformer:
+    """Features of which a map of the core is all there is to know."""
+    if not isinstance(features, FeatureTransformer):
+        raise TypeError(
+            f"features must be a transformer of bochner, got {type(features).__name__}; steps before it, and transformers "
+            "of other kinds, belong into a Pipeline in front of a model that learns from their columns"
+        )
+    instead = "put it into a Pipeline, in front of a linear model such as sklearn.linear_model.Ridge"
+    check_own("features", features, FeatureTransformer, ("fit", "transform", "fit_transform"), instead)
+    return features
 
 
 def chosen_rows(total: int, most: int, seed: int) -> NDArray[np.intp]:

@@ -256,3 +256,7 @@ class Fitted(Documented):
         "n_features_in_": ("int", "Columns of the rows seen in `fit`."),
         "feature_names_in_": ("ndarray of shape (n_features_in_,)", "Their names, where they had any."),
     }
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy: another thread may be fitting the estimator while it is pickled."""
+        return dict(super().__getstate__())  # type: ignore[misc]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import validate_data
 
-from bochner._bochner import NonFiniteError
+from bochner._bochner import BusyError, NonFiniteError
 
 RandomState = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
 
@@ -86,5 +87,43 @@ def same_dtype(X: Any, Y: Any) -> tuple[Any, Any]:
 
 def forget(estimator: BaseEstimator) -> None:
     """Makes an estimator unfitted, so that an interrupted fit does not leave half of an older one behind."""
-    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]:
+    for name in [name for name in list(vars(estimator)) if name.endswith("_") and not name.startswith("__")]:
         delattr(estimator, name)
+
+
+# The threads that are changing estimators, by the numbers of these. Nothing of it is in an estimator, which may be pickled
+# or copied at any time.
+_CHANGING: dict[int, threading.Thread] = {}
+
+
+@contextmanager
+def changing(estimator: BaseEstimator, call: str) -> Iterator[None]:
+    """Refuses a call that changes an estimator while another thread changes it: the result would be made of parts of both."""
+    own = threading.current_thread()
+    other = _CHANGING.setdefault(id(estimator), own)
+    # A thread that has ended, or was interrupted on its way in here, changes nothing any more.
+    if other is not own and other.is_alive():
+        name = type(estimator).__name__
+        raise BusyError(
+            f"{name}.{call} was called while another thread ({other.name}) fits the same {name}; let threads take turns "
+            "with a threading.Lock, or give each a clone of its own"
+        )
+    _CHANGING[id(estimator)] = own
+    try:
+        yield
+    finally:
+        _CHANGING.pop(id(estimator), None)
+
+
+def check_own(name: str, value: Any, base: type, unused: tuple[str, ...], instead: str) -> None:
+    """Refuses a subclass with a method of its own that whoever is given the value would not call.
+
+    The core is told what the class of this library describes: what Python adds to that, it cannot see.
+    """
+    for method in unused:
+        own = getattr(type(value), method, None)
+        if own is not getattr(base, method, None) and not getattr(own, "__module__", "").startswith("bochner."):
+            raise TypeError(
+                f"{name} must not have a method {method} of its own, which would not be called, but {type(value).__name__} "
+                f"has one; {instead}"
+            )

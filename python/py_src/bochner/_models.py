@@ -16,9 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from bochner import _bochner
-from bochner._base import FeatureTransformer
+from bochner._base import FeatureTransformer, check_features
 from bochner._catalogue import Fitted, entry
-from bochner._checks import check_rows, explained, forget, plain, seed_of
+from bochner._checks import changing, check_rows, explained, forget, plain, seed_of
 from bochner._features import FourierFeatures
 from bochner._progress import progress
 
@@ -90,10 +90,11 @@ class Model(Fitted, BaseEstimator):
 
     def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fits from scratch."""
-        rows, targets = self._checked(X, y, **self._checks())
-        weights = self._weights(rows, sample_weight)
-        self._prepare(rows, targets)
-        self.model_ = self._fitted(rows, targets, weights)
+        with changing(self, "fit"):
+            rows, targets = self._checked(X, y, **self._checks())
+            weights = self._weights(rows, sample_weight)
+            self._prepare(rows, targets)
+            self.model_ = self._fitted(rows, targets, weights)
         return self
 
     def _checks(self, first: bool = True) -> dict[str, Any]:
@@ -170,13 +171,7 @@ class FeatureModel(Model):
     random_state: Any
 
     def _draw(self, X: Any) -> FeatureTransformer:
-        features = FourierFeatures() if self.features is None else self.features
-        if not isinstance(features, FeatureTransformer):
-            raise TypeError(
-                f"features must be a transformer of bochner, got {type(features).__name__}; "
-                "steps before it belong into a Pipeline"
-            )
-        features = clone(features)
+        features = clone(FourierFeatures() if self.features is None else check_features(self.features))
         if X.shape[0] < features._rows_needed():
             raise ValueError(f"the features need {features._rows_needed()} rows or more, got n_samples={X.shape[0]}")
         with explained(self, ("X", X)):
@@ -377,23 +372,40 @@ class Accumulating(Model):
         What depends on data (a median length scale, searched hyperparameters) is found on the rows of the first call.
         After `fit`, and in a pickled copy, there are no sums to add to: it starts anew, with a warning.
         """
-        first = self._starts()
-        return self._add(*self._checked(X, y, first=first, **self._checks(first)), sample_weight)
+        return self._add(X, y, sample_weight)
 
-    def _add(self, rows: Any, targets: NDArray[Any], sample_weight: ArrayLike | None) -> Self:
+    def _add(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None = None
+    ) -> Self:
         """Adds rows to the sums; the model is solved when it is asked for."""
-        weights = self._weights(rows, sample_weight)
+        with changing(self, "partial_fit"):
+            known = self._known(classes)
+            first = self._starts()
+            if first and any(value is None for value in known.values()):
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+            rows, targets = self._checked(X, y, first=first, **known, **self._checks(first))
+            return self._push(rows, targets, self._weights(rows, sample_weight))
+
+    def _known(self, classes: ArrayLike | None) -> dict[str, Any]:
+        """What must be known of targets before they are seen."""
+        return {}
+
+    def _push(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> Self:
         if not hasattr(self, "sums_"):
             self._begin(rows, targets)
+            self.added_ = object()
             self.sums_ = self._empty()
         try:
             self._learn(self.sums_.push, rows, rows, targets, weights)
+            # What another thread has solved for meanwhile is a model of the rows before.
+            self.added_ = object()
+        except _bochner.BusyError:
+            # Nothing was added: another thread is solving for the model of the rows before.
+            raise
         except BaseException:
             # Part of the rows may have been added: better nothing than something between two states.
             forget(self)
             raise
-        if hasattr(self, "model_"):
-            del self.model_
         return self
 
     def _starts(self) -> bool:
@@ -405,7 +417,7 @@ class Accumulating(Model):
             warnings.warn(
                 f"{type(self).__name__}.fit keeps no sums to add rows to: partial_fit starts anew with these rows. "
                 "Call partial_fit from the first rows on to go on later.",
-                stacklevel=3,
+                stacklevel=4,
             )
             forget(self)
         return True
@@ -413,16 +425,22 @@ class Accumulating(Model):
     def _model(self) -> Any:
         """The fitted model, solved from the sums if rows were added since."""
         check_is_fitted(self)
-        if not hasattr(self, "model_"):
-            self.model_ = self.sums_.solve(self._plan(), n_jobs=self.n_jobs)
-        return self.model_
+        if not hasattr(self, "sums_"):
+            return self.model_
+        added = self.added_
+        of, model = getattr(self, "solved_", (None, None))
+        if of is not added:
+            model = self.sums_.solve(self._plan(), n_jobs=self.n_jobs)
+            self.solved_ = (added, model)
+        return model
 
     def __getstate__(self) -> dict[str, Any]:
         """The model without the sums of `partial_fit`: a pickle predicts, and cannot be added to."""
-        if hasattr(self, "sums_"):
-            self._model()
-        state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("sums_", None)
+        state: dict[str, Any] = super().__getstate__()
+        if "sums_" in state:
+            state["model_"] = self._model()
+            for name in ("sums_", "added_", "solved_"):
+                state.pop(name, None)
         return state
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -488,8 +506,7 @@ class AccumulatingClassification(Classification, Accumulating):
         What depends on data (a median length scale) is found on the rows of the first call. After `fit`, and in a
         pickled copy, there are no sums to add to: it starts anew, with a warning.
         """
-        known = getattr(self, "classes_", None) if classes is None else classes
-        first = self._starts()
-        if first and known is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        return self._add(*self._checked(X, y, first=first, classes=known, **self._checks(first)), sample_weight)
+        return self._add(X, y, sample_weight, classes)
+
+    def _known(self, classes: ArrayLike | None) -> dict[str, Any]:
+        return {"classes": getattr(self, "classes_", None) if classes is None else classes}

@@ -16,7 +16,7 @@ from bochner._bochner import Map
 from bochner._catalogue import documented
 from bochner._checks import count, plain, seed_of
 from bochner._models import AccumulatingClassification, Deciding, Regression, Solved
-from bochner.kernels import OperatorKernel
+from bochner.kernels import OperatorKernel, check_kernel
 
 
 @documented
@@ -82,7 +82,7 @@ class _OperatorRidge(Solved):
 
     def _kernel(self, X: Any, seed: int) -> Any:
         if isinstance(self.kernel, OperatorKernel):
-            return self.kernel._spec()
+            return check_kernel(self.kernel, OperatorKernel)._spec()
         length_scale = self.length_scale
         if isinstance(length_scale, str):
             spec = json.dumps({"map": "fourier", "seed": seed, "length_scale": length_scale})

@@ -13,7 +13,7 @@ from bochner import _bochner
 from bochner._base import sample
 from bochner._catalogue import documented
 from bochner._checks import RandomState, count, seed_of
-from bochner.kernels import Gaussian, Kernel, rows_of
+from bochner.kernels import Gaussian, Kernel, check_kernel, rows_of
 
 __all__ = ["Choice", "Plan", "plan"]
 
@@ -130,7 +130,7 @@ def plan(
     True
     """
     rows = rows_of(X, "X")
-    exact = (Gaussian() if kernel is None else kernel)._exact(rows.shape[1])
+    exact = (Gaussian() if kernel is None else check_kernel(kernel))._exact(rows.shape[1])
     seed = seed_of(random_state)
     told = (float(error), rows.shape[0], count("max_features", max_features), count("n_draws", n_draws, 0), seed, n_jobs)
     found = json.loads(_bochner.plan(exact, sample(rows, seed, sample_rows), *told))

@@ -88,9 +88,8 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
         fitted.kernel_["outputs"] = _covariance(fitted, table)
     template = delayed(fitted)
     parts = [delayed(_sums)(template, *part) for part in table.parts()]
-    fitted.sums_ = _tree(parts, _merged).compute()
-    fitted._model()
-    del fitted.sums_
+    sums = _tree(parts, _merged).compute()
+    fitted.model_ = sums.solve(fitted._plan(), n_jobs=fitted.n_jobs)
     for name in ("features", "random_state"):
         if hasattr(model, name):
             setattr(fitted, name, getattr(clone(model), name))

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from bochner import _signatures
 from bochner._checks import seed_of
 from bochner._models import DENSE, DOUBLE, Classification, Model, Probable, Process, Regression, learned
-from bochner.kernels import Decomposable, Gaussian, Kernel, OperatorKernel
+from bochner.kernels import Decomposable, Gaussian, OperatorKernel, check_kernel
 
 __all__ = ["GPClassifier", "GPRegressor", "KernelRidge", "KernelSVC", "OperatorRidge"]
 
@@ -32,9 +32,7 @@ class _Exact(Model):
         return self._fit(X, y)
 
     def _on(self) -> str:
-        kernel = Gaussian() if self.kernel is None else self.kernel
-        if not isinstance(kernel, Kernel):
-            raise TypeError(f"kernel must be one of bochner.kernels, got {type(kernel).__name__}")
+        kernel = Gaussian() if self.kernel is None else check_kernel(self.kernel)
         return json.dumps(kernel._spec(self.n_features_in_))
 
 
@@ -159,7 +157,5 @@ class OperatorRidge(_signatures.ExactOperatorRidgeModel, _Exact, Regression):
 
     def _on(self) -> str:
         outputs = self.target_shape_[0] if self.target_shape_ else 1
-        kernel = Decomposable(np.eye(outputs)) if self.kernel is None else self.kernel
-        if not isinstance(kernel, OperatorKernel):
-            raise TypeError(f"kernel must be an operator-valued kernel of bochner.kernels, got {type(kernel).__name__}")
+        kernel = Decomposable(np.eye(outputs)) if self.kernel is None else check_kernel(self.kernel, OperatorKernel)
         return json.dumps(kernel._spec())

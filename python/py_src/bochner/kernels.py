@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 
 from bochner import _bochner, _signatures
 from bochner._catalogue import CATALOGUE, Documented, camel, documented
-from bochner._checks import plain, same_dtype
+from bochner._checks import check_own, plain, same_dtype
 
 __all__ = [
     "Compressive",
@@ -80,6 +80,19 @@ class Kernel(_Described):
         x = rows_of(X, "X")
         y = x if Y is None else rows_of(Y, "Y")
         return self._exact(x.shape[1]).matrix(*same_dtype(x, y))
+
+
+K = TypeVar("K", bound="_Described")
+
+
+def check_kernel(kernel: Any, base: type[K] = Kernel) -> K:  # type: ignore[assignment]
+    """A kernel of which the core knows everything."""
+    if not isinstance(kernel, base):
+        what = "one" if base is Kernel else "an operator-valued kernel"
+        raise TypeError(f"kernel must be {what} of bochner.kernels, got {type(kernel).__name__}")
+    instead = "models of scikit-learn take such kernels (SVC, KernelRidge with kernel=\"precomputed\")"
+    check_own("kernel", kernel, base, ("__call__",), instead)
+    return kernel
 
 
 def rows_of(X: ArrayLike, name: str) -> Any:
@@ -209,7 +222,7 @@ class Decomposable(OperatorKernel):
         self._check()
 
     def _spec(self, columns: int | None = None) -> dict[str, Any]:
-        return {"kernel": self._name, "base": self.base._spec(), "matrix": [list(row) for row in self.A]}
+        return {"kernel": self._name, "base": check_kernel(self.base)._spec(), "matrix": [list(row) for row in self.A]}
 
 
 class CurlFree(_signatures.CurlFreeKernel, OperatorKernel):

@@ -10,10 +10,10 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 
 from bochner import _bochner
-from bochner._base import FeatureTransformer
+from bochner._base import FeatureTransformer, check_features
 from bochner._catalogue import documented
 from bochner._checks import same_dtype
-from bochner.kernels import Kernel, Polynomial, rows_of
+from bochner.kernels import Kernel, Polynomial, check_kernel, rows_of
 
 __all__ = ["gaussian_kl", "kid", "mean_negative_log_likelihood", "mmd2", "relative_frobenius_error"]
 
@@ -118,8 +118,7 @@ def mmd2(X: ArrayLike, Y: ArrayLike, kernel: Kernel) -> float:
     >>> mmd2([[0.0], [0.0]], [[0.0], [0.0]], Gaussian())
     0.0
     """
-    if not isinstance(kernel, Kernel):
-        raise TypeError(f"kernel must be one of bochner.kernels, got {type(kernel).__name__}")
+    check_kernel(kernel)
     x, y = same_dtype(rows_of(X, "X"), rows_of(Y, "Y"))
     return _bochner.mmd2(kernel._exact(x.shape[1]), x, y)
 
@@ -149,7 +148,7 @@ def kid(X: ArrayLike, Y: ArrayLike, features: FeatureTransformer | None = None) 
     x, y = same_dtype(rows_of(X, "X"), rows_of(Y, "Y"))
     if features is None:
         return mmd2(x, y, Polynomial(3, 1.0 / x.shape[1], 1.0))
-    drawn = clone(features).fit(x)
+    drawn = clone(check_features(features)).fit(x)
     return _bochner.mmd2(drawn.map_, x, y, n_jobs=drawn.n_jobs)
 
 

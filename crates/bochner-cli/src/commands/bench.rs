@@ -1,9 +1,10 @@
 use crate::cli::Context;
 use crate::output_args::FormatArgs;
-use bochner_papers::bench::{Bench, Benchmark, Peers, add_lines, all, empty_table};
-use bochner_report::table::{Cell, Table};
+use bochner_papers::bench::{Bench, Benchmark, Line, Peers, add_line, all, empty_table};
+use bochner_report::table::{Cell, Format, Table};
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::progress::Watch;
+use std::cell::RefCell;
 use std::path::PathBuf;
 
 /// Time the kernels of this build against references on this machine
@@ -49,15 +50,28 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let peers = args.peers.as_deref().map(|python| Peers::new(python, &args.scripts, context.threads())).transpose()?;
     let full = args.full || args.bars;
     let progress = context.steps(chosen.len() as u64);
-    let mut table = empty_table();
+    let format = Format::from(args.format);
+    let table = RefCell::new(empty_table());
+    // Whoever reads JSON waits for its last bracket; others see every line as soon as it is measured.
+    let at_once = format != Format::Json;
     for benchmark in chosen {
         progress.at(benchmark.name.into())?;
-        let bench = Bench { progress: &*progress, peers: peers.as_ref(), full, bars: args.bars };
-        add_lines(&mut table, benchmark.name, &benchmark.run(&bench)?);
+        table.borrow_mut().start_group();
+        let told = |line: Line| {
+            let mut table = table.borrow_mut();
+            let shown = table.len();
+            add_line(&mut table, benchmark.name, &line);
+            let text = table.to_after(shown, format, context.colour);
+            if at_once { progress.apart(&mut || context.print(&text)) } else { Ok(()) }
+        };
+        let bench = Bench { told: &told, progress: &*progress, peers: peers.as_ref(), full, bars: args.bars };
+        benchmark.run(&bench)?;
         progress.done(1)?;
     }
     drop(progress);
-    context.table(&table, args.format)?;
+    if !at_once {
+        context.table(&table.borrow(), args.format)?;
+    }
     if !args.format.for_programs() {
         let threads = context.threads();
         let sizes = if full { "full sizes" } else { "small sizes; the bars are stated for --full" };

@@ -220,6 +220,10 @@ fn summary(fitted: &Trained, context: &Context) -> String {
             false => "The model in the file was fitted without them.".to_owned(),
         });
     }
+    if let Some(doubt) = &fitted.doubt {
+        lines.extend([String::new(), context.bold(&doubt.sentence)]);
+        lines.extend(doubt.reasons.iter().map(|reason| format!("  {reason}")));
+    }
     lines.push(String::new());
     lines.join("\n")
 }
@@ -242,6 +246,7 @@ fn to_json(fitted: &Trained, out: &std::path::Path, bytes: usize) -> serde_json:
         "held_out_rows": fitted.folds.judges(),
         "scored_rows": fitted.compared.truth.nrows(),
         "figures": fitted.figures,
+        "doubt": fitted.doubt,
         "fitted_to_all_rows": fitted.all_rows,
         "file": out.display().to_string(),
         "bytes": bytes,

@@ -85,5 +85,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
             if i == 0 { format!(", on {} held-out rows", words::count(training.scored_rows)) } else { String::new() };
         add(if i == 0 { "scored" } else { "" }, format!("{}{on}", figure.in_words()));
     }
+    if let Some(doubt) = &training.doubt {
+        lines.push(format!("  {:<14}{}", "", doubt.in_words()));
+    }
     context.print(&format!("{}\n", lines.join("\n")))
 }

@@ -5,6 +5,7 @@ use crate::source::Text;
 use bochner::catalogue::Word;
 use bochner::random::Seed;
 use bochner::words;
+use bochner_table::doubt::Doubt;
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::model::{self, TableModel};
 use bochner_table::predict::{self, NewCells, Predicted, Use};
@@ -107,15 +108,17 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let Some(compared) = compared else { return Ok(()) };
     let names: Vec<String> = data.schema().targets.iter().map(|c| c.name.clone()).collect();
     let figures = compared.figures(Seed::new(context.global.seed), &names);
+    let doubt = Doubt::of(&figures);
     if args.json {
         let value = json!({
             "data": data.input().name, "model": args.model.display().to_string(), "task": model.task(),
-            "rows": rows, "figures": figures, "file": args.out.as_ref().map(|path| path.display().to_string()),
+            "rows": rows, "figures": figures, "doubt": doubt, "file": args.out.as_ref().map(|path| path.display().to_string()),
         });
         return context.print(&format!("{value:#}\n"));
     }
     let lines: Vec<String> = figures.iter().map(|figure| format!("  {}", context.bold(&figure.in_words()))).collect();
-    context.print(&format!("On {} rows:\n{}\n", words::count(rows), lines.join("\n")))
+    let doubt = doubt.map_or(String::new(), |doubt| format!("{}\n", doubt.in_words()));
+    context.print(&format!("On {} rows:\n{}\n{doubt}", words::count(rows), lines.join("\n")))
 }
 
 /// Refuses the data before the model, which is easily written.

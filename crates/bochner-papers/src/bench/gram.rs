@@ -3,9 +3,8 @@
 use super::*;
 use bochner::accumulate::Gram;
 
-pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+pub(super) fn run(bench: &Bench<'_>) -> Outcome {
     let (rows, columns) = bench.size((60_000, 4096), (8192, 1024));
-    let mut lines = Vec::new();
     for precision in ["f32", "f64"] {
         bench.at(format!("Gram matrix, {precision}"))?;
         let ours = match precision {
@@ -16,13 +15,13 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
         let flops = rows as f64 * columns as f64 * columns as f64;
         let case = format!("{} x {} {precision}", count(rows), count(columns));
         let peer = bench.peer(&format!("numpy's x.T @ x, {precision}"), "gram", &[&rows, &columns, &precision])?;
-        lines.extend(beside(
+        bench.lines(beside(
             &peer,
             Line::alone(&case, Cell::text(words::rate(flops / ours, "flop/s"))),
             |name, theirs| Line::speed(&case, flops / ours, name, flops / theirs, "flop/s", Bar::AtLeast(0.85)),
-        ));
+        ))?;
     }
-    Ok(lines)
+    Ok(())
 }
 
 /// Seconds of accumulating a matrix in blocks of 1,024 rows; blocks repeat, so that memory holds the Gram matrix only.

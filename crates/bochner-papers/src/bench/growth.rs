@@ -50,7 +50,7 @@ pub(super) fn map(features: usize) -> Outcome<DynMap<f32>> {
     Ok(spec.build::<f32>(DIM)?)
 }
 
-pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+pub(super) fn run(bench: &Bench<'_>) -> Outcome {
     let n = bench.size(200_000, 40_000);
     let mut figures = Vec::new();
     for rows in [n / 4, n, 2 * n] {
@@ -59,10 +59,9 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
         let time = once(|| ridge.fit_stream(&mut Drawn { rows }, &mut Context::default()))?;
         figures.push((time, peak_memory()));
     }
-    let [_, (once, memory), (twice, more)] = figures[..] else { return Ok(Vec::new()) };
+    let [_, (once, memory), (twice, more)] = figures[..] else { return Ok(()) };
     let case = format!("ridge, D = 2,048, {} and {} rows", count(n), count(2 * n));
-    let mut lines = vec![Line::time(format!("{case}: time"), twice, "half the rows", once, Bar::AtMost(2.2))];
     // The factorisation's share of the time does not grow, so that the ratio may stay below 2.
-    lines.extend(Line::memory(&case, more, "half the rows", memory, 1.05));
-    Ok(lines)
+    bench.line(Line::time(format!("{case}: time"), twice, "half the rows", once, Bar::AtMost(2.2)))?;
+    bench.lines(Line::memory(&case, more, "half the rows", memory, 1.05))
 }

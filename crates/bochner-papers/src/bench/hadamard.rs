@@ -4,10 +4,9 @@ use super::reference::{copy, peak_adds};
 use super::*;
 use bochner::linalg::hadamard::{fwht, fwht_block};
 
-pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+pub(super) fn run(bench: &Bench<'_>) -> Outcome {
     bench.at("additions per second of one core")?;
     let peak = peak_adds();
-    let mut lines = Vec::new();
     for &log in bench.size(&[8, 10, 12, 14, 16, 20][..], &[10, 12, 16][..]) {
         bench.at(format!("Walsh–Hadamard, 2^{log}"))?;
         let n = 1 << log;
@@ -22,7 +21,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
         // The bar is stated for rows that stay in the first or second cache.
         let bar = if [10, 12].contains(&log) { Bar::AtLeast(0.6) } else { Bar::None };
         let case = format!("an aligned row of 2^{log} f32, one thread");
-        lines.push(Line::speed(case, adds, "peak additions", peak, "add/s", bar));
+        bench.line(Line::speed(case, adds, "peak additions", peak, "add/s", bar))?;
     }
     bench.at("Walsh–Hadamard, a batch")?;
     let (n, d) = (10_000, 1024);
@@ -32,6 +31,6 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let mut target = vec![0.0f32; n * d];
     let copied = copy(&source, &mut target);
     let time = attempt(0.5, || fwht_block(batch.view_mut()))?;
-    lines.push(Line::time("10,000 x 1,024 f32 in place", time, "copying the batch", copied, Bar::AtMost(1.5)));
-    Ok(lines)
+    bench.line(Line::time("10,000 x 1,024 f32 in place", time, "copying the batch", copied, Bar::AtMost(1.5)))?;
+    Ok(())
 }

@@ -42,17 +42,16 @@ impl RowSource<f32> for Labeled {
     }
 }
 
-pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
-    let mut lines = Vec::new();
-    ridge(bench, &mut lines)?;
-    conjugate_gradients(bench, &mut lines)?;
-    processes(bench, &mut lines)?;
-    growth(bench, &mut lines)?;
-    exact(bench, &mut lines)?;
-    Ok(lines)
+pub(super) fn run(bench: &Bench<'_>) -> Outcome {
+    ridge(bench)?;
+    conjugate_gradients(bench)?;
+    processes(bench)?;
+    growth(bench)?;
+    exact(bench)?;
+    Ok(())
 }
 
-fn ridge(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
+fn ridge(bench: &Bench<'_>) -> Outcome {
     let (rows, features) = bench.size((60_000, 8192), (8192, 1024));
     let case = format!("ridge classifier, {} x {} f32, 10 outputs", count(rows), count(features));
     bench.at(&case)?;
@@ -64,14 +63,14 @@ fn ridge(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
     let allowed = 4.0 * (features * features) as f64 + 300e6;
     let memory = Line::memory(&case, peak_memory(), "Gram in f32 + 300 MB", Some(allowed), 1.0);
     let peer = bench.peer("numpy and scipy", "ridge", &[&rows, &features])?;
-    lines.extend(beside(&peer, Line::alone(&case, Cell::duration(ours)), |name, theirs| {
+    bench.lines(beside(&peer, Line::alone(&case, Cell::duration(ours)), |name, theirs| {
         Line::time(&case, ours, name, theirs, Bar::AtMost(1.25))
-    }));
-    lines.extend(memory);
+    }))?;
+    bench.lines(memory)?;
     Ok(())
 }
 
-fn conjugate_gradients(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
+fn conjugate_gradients(bench: &Bench<'_>) -> Outcome {
     let (rows, features) = bench.size((60_000, 100_000), (8192, 10_000));
     let case = format!("conjugate gradients, {} x {} f32, 10 outputs", count(rows), count(features));
     bench.at(&case)?;
@@ -109,13 +108,19 @@ fn conjugate_gradients(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
     let mut steps: Vec<f64> = ends.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
     steps.sort_by(f64::total_cmp);
     if let Some(step) = steps.get(steps.len() / 2) {
-        lines.push(Line::time(format!("{case}: one step"), *step, "one pass of features", generate, Bar::AtMost(2.5)));
+        bench.line(Line::time(
+            format!("{case}: one step"),
+            *step,
+            "one pass of features",
+            generate,
+            Bar::AtMost(2.5),
+        ))?;
     }
-    lines.extend(Line::memory(&case, peak_memory(), "20 GB", Some(20e9), 1.0));
+    bench.lines(Line::memory(&case, peak_memory(), "20 GB", Some(20e9), 1.0))?;
     Ok(())
 }
 
-fn processes(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
+fn processes(bench: &Bench<'_>) -> Outcome {
     let (rows, features) = bench.size((60_000, 2048), (8192, 512));
     let case = format!("Gaussian-process classification, 10 classes, {} x {} f32", count(rows), count(features));
     bench.at(&case)?;
@@ -125,11 +130,11 @@ fn processes(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
     regression.fit_stream(&mut Drawn { rows: 1024 }, &mut Context::default())?;
     let single = once(|| regression.fit_stream(&mut Drawn { rows }, &mut Context::default()))?;
     let many = once(|| classification.fit_stream(&mut Labeled(Drawn { rows }), &mut Context::default()))?;
-    lines.push(Line::time(case, many, "regression of the same size", single, Bar::AtMost(3.5)));
+    bench.line(Line::time(case, many, "regression of the same size", single, Bar::AtMost(3.5)))?;
     Ok(())
 }
 
-fn growth(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
+fn growth(bench: &Bench<'_>) -> Outcome {
     let (few, many) = bench.size((100_000, 1_000_000), (10_000, 100_000));
     let process = GpRegressor::new(map(512)?, 0.1)?;
     let mut figures = Vec::new();
@@ -141,12 +146,12 @@ fn growth(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
     }
     let [(short, memory), (long, more)] = figures[..] else { return Ok(()) };
     let case = format!("Gaussian-process regression, D = 512, {} rows", count(many));
-    lines.push(Line::time(format!("{case}: time"), long, "ten times a tenth", 10.0 * short, Bar::AtMost(1.1)));
-    lines.extend(Line::memory(&case, more, "a tenth", memory, 1.05));
+    bench.line(Line::time(format!("{case}: time"), long, "ten times a tenth", 10.0 * short, Bar::AtMost(1.1)))?;
+    bench.lines(Line::memory(&case, more, "a tenth", memory, 1.05))?;
     Ok(())
 }
 
-fn exact(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
+fn exact(bench: &Bench<'_>) -> Outcome {
     let rows = bench.size(60_000, 4096);
     let case = format!("exact kernel ridge by conjugate gradients, {} rows", count(rows));
     bench.at(&case)?;
@@ -164,7 +169,7 @@ fn exact(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
     let mut context = Context::default().with_memory_budget(9_000_000_000)?;
     forget_peak();
     let seconds = once(|| ridge.fit_stream(&mut InMemory::new(x.view(), y.view())?, &mut context))?;
-    lines.push(Line::alone(format!("{case}: time"), Cell::duration(seconds)));
-    lines.extend(Line::memory(&case, peak_memory(), "20 GB", Some(20e9), 1.0));
+    bench.line(Line::alone(format!("{case}: time"), Cell::duration(seconds)))?;
+    bench.lines(Line::memory(&case, peak_memory(), "20 GB", Some(20e9), 1.0))?;
     Ok(())
 }

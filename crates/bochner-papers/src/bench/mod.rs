@@ -50,7 +50,7 @@ pub struct Benchmark {
 }
 
 /// The benchmarks by name.
-const RUNNERS: [(&str, fn(&Bench<'_>) -> Outcome<Vec<Line>>); 13] = [
+const RUNNERS: [(&str, fn(&Bench<'_>) -> Outcome); 13] = [
     ("hadamard", hadamard::run),
     ("gram", gram::run),
     ("normals", normals::run),
@@ -75,18 +75,19 @@ pub fn all() -> &'static [Benchmark] {
 }
 
 impl Benchmark {
-    pub fn run(&self, bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+    /// Measures line by line, and tells each.
+    pub fn run(&self, bench: &Bench<'_>) -> Outcome {
         let known = RUNNERS.iter().find(|(name, _)| *name == self.name);
         let (_, run) = known.ok_or_else(|| Failure::Failed(format!("nothing runs {}", self.name)))?;
-        let mut lines = run(bench)?;
-        lines.retain(|line| !bench.bars || line.bar != Bar::None);
-        Ok(lines)
+        run(bench)
     }
 }
 
 /// What a benchmark may use.
-#[derive(Debug)]
+#[expect(missing_debug_implementations, reason = "a function cannot be shown")]
 pub struct Bench<'a> {
+    /// Hears of every line as soon as it is measured.
+    pub told: &'a dyn Fn(Line) -> Outcome,
     pub progress: &'a dyn Progress,
     pub peers: Option<&'a Peers>,
     /// Full sizes, or small ones that take seconds.
@@ -99,6 +100,16 @@ impl Bench<'_> {
     /// The full size or the small one.
     fn size<T>(&self, full: T, small: T) -> T {
         if self.full { full } else { small }
+    }
+
+    /// Tells a line that was measured.
+    fn line(&self, line: Line) -> Outcome {
+        self.lines([line])
+    }
+
+    /// Tells lines that were measured together.
+    fn lines(&self, lines: impl IntoIterator<Item = Line>) -> Outcome {
+        lines.into_iter().filter(|line| !self.bars || line.bar != Bar::None).try_for_each(|line| (self.told)(line))
     }
 
     /// Tells what is done now.
@@ -180,8 +191,10 @@ impl Line {
     }
 }
 
+/// The table of all lines, wide enough for most of them before they are known.
 pub fn empty_table() -> Table {
     Table::new("")
+        .with_widths(&[10, 46, 11, 26, 11, 6, 7, 6])
         .words("benchmark", "benchmark")
         .words("case", "case")
         .numbers("ours", "bochner")
@@ -192,22 +205,19 @@ pub fn empty_table() -> Table {
         .words("met", "")
 }
 
-pub fn add_lines(table: &mut Table, name: &str, lines: &[Line]) {
-    table.start_group();
-    for line in lines {
-        let (verdict, tone) = match line.verdict() {
-            Some(true) => ("met", Tone::Good),
-            Some(false) => ("missed", Tone::Bad),
-            None => ("", Tone::Plain),
-        };
-        let bar = match line.bar {
-            Bar::AtLeast(bar) => Cell::text(format!("≥ {bar}")),
-            Bar::AtMost(bar) => Cell::text(format!("≤ {bar}")),
-            Bar::None => Cell::missing(""),
-        };
-        let met = Cell::text(verdict).toned(tone);
-        table.add(&[&name, &line.case, &line.ours, &line.reference, &line.theirs, &line.ratio, &bar, &met]);
-    }
+pub fn add_line(table: &mut Table, name: &str, line: &Line) {
+    let (verdict, tone) = match line.verdict() {
+        Some(true) => ("met", Tone::Good),
+        Some(false) => ("missed", Tone::Bad),
+        None => ("", Tone::Plain),
+    };
+    let bar = match line.bar {
+        Bar::AtLeast(bar) => Cell::text(format!("≥ {bar}")),
+        Bar::AtMost(bar) => Cell::text(format!("≤ {bar}")),
+        Bar::None => Cell::missing(""),
+    };
+    let met = Cell::text(verdict).toned(tone);
+    table.add(&[&name, &line.case, &line.ours, &line.reference, &line.theirs, &line.ratio, &bar, &met]);
 }
 
 #[cfg(test)]

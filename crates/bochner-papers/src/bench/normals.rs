@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+pub(super) fn run(bench: &Bench<'_>) -> Outcome {
     let count = bench.size(100_000_000, 16_000_000);
     // A row of a tile per stream, as projections draw their directions.
     let (columns, rows) = (1000, 100);
@@ -17,9 +17,9 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     });
     let rate = count as f64 / time;
     let case = format!("{} f32 normals", bochner::words::count(count));
-    let mut lines = vec![Line::speed(&case, rate, "300 million a second", 300e6, "/s", Bar::AtLeast(1.0))];
+    bench.line(Line::speed(&case, rate, "300 million a second", 300e6, "/s", Bar::AtLeast(1.0)))?;
     for (name, seconds) in bench.peer("numpy's normals", "normals", &[&count])? {
-        lines.push(Line::speed(&case, rate, &name, count as f64 / seconds, "/s", Bar::None));
+        bench.line(Line::speed(&case, rate, &name, count as f64 / seconds, "/s", Bar::None))?;
     }
-    Ok(lines)
+    Ok(())
 }

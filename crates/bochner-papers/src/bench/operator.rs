@@ -15,14 +15,13 @@ fn gradient(rows: &Array2<f64>) -> Array2<f64> {
     })
 }
 
-pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
-    let mut lines = vec![against_exact(bench)?];
-    lines.extend(growth(bench)?);
-    lines.extend(against_scalar(bench)?);
-    Ok(lines)
+pub(super) fn run(bench: &Bench<'_>) -> Outcome {
+    against_exact(bench)?;
+    growth(bench)?;
+    against_scalar(bench)
 }
 
-fn against_exact(bench: &Bench<'_>) -> Outcome<Line> {
+fn against_exact(bench: &Bench<'_>) -> Outcome {
     let (n, d) = (bench.size(2000, 500), 5);
     let rows = normals::<f64>(n, d, 1);
     let targets = gradient(&rows);
@@ -33,10 +32,10 @@ fn against_exact(bench: &Bench<'_>) -> Outcome<Line> {
     bench.at("exact curl-free regression")?;
     let theirs = once(|| ExactOperatorRidge::new(kernel, 1e-2)?.fit(rows.view(), targets.view()))?;
     let case = format!("curl-free, {} rows, d = 5, D = 500", count(n));
-    Ok(Line::speed(case, 1.0 / ours, "exact regression", 1.0 / theirs, "fits/s", Bar::AtLeast(20.0)))
+    bench.line(Line::speed(case, 1.0 / ours, "exact regression", 1.0 / theirs, "fits/s", Bar::AtLeast(20.0)))
 }
 
-fn growth(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+fn growth(bench: &Bench<'_>) -> Outcome {
     let (few, many) = (1000usize, bench.size(100_000, 10_000));
     let spec = OperatorSpec { n_components: 1000, ..OperatorSpec::new(OperatorKernel::curl_free(2.0)?) };
     let all = normals::<f64>(many, 5, 2);
@@ -48,15 +47,15 @@ fn growth(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
         let time = once(|| OperatorRidge::new(spec.build::<f64>(5)?, 1e-2)?.fit(rows, targets))?;
         times.push((n as f64, time, peak_memory()));
     }
-    let [_, first, last] = times[..] else { return Ok(Vec::new()) };
+    let [_, first, last] = times[..] else { return Ok(()) };
     let slope = (last.1 / first.1).ln() / (last.0 / first.0).ln();
     let case = format!("curl-free, D = 500, {} and {} rows", count(few), count(many));
     let line = Line::time(format!("{case}: log-log slope"), last.1, "fewer rows", first.1, Bar::AtMost(1.1));
     let memory = Line::memory(&case, last.2, "fewer rows", first.2, 1.05);
-    Ok([Line { ratio: Some(slope), ..line }].into_iter().chain(memory).collect())
+    bench.lines([Line { ratio: Some(slope), ..line }].into_iter().chain(memory))
 }
 
-fn against_scalar(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+fn against_scalar(bench: &Bench<'_>) -> Outcome {
     let (n, d, p) = (bench.size(12_000, 3000), 784, 10);
     let n_components = bench.size(2000, 500);
     let (rows, targets) = (normals::<f32>(n, d, 3), normals::<f32>(n, p, 4));
@@ -75,13 +74,12 @@ fn against_scalar(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     bench.at("scalar ridge regression")?;
     let ridge = Ridge::new(spec(identity.clone())?.fourier()?.build::<f32>(d)?, 1.0)?;
     let theirs = attempt(2.0, || ridge.fit(rows.view(), targets.view()))?;
-    let mut lines = Vec::new();
     for (name, outputs) in [("A = I", identity), ("ten eigenvalues", OutputMatrix::new(related.view())?)] {
         bench.at(format!("decomposable kernel, {name}"))?;
         let ridge = OperatorRidge::new(spec(outputs)?.build::<f32>(d)?, 1.0)?;
         let ours = attempt(2.0, || ridge.fit(rows.view(), targets.view()))?;
         let case = format!("decomposable ({name}), {} x {d}, {p} outputs, {} columns", count(n), count(n_components));
-        lines.push(Line::time(case, ours, "scalar ridge", theirs, Bar::AtMost(1.5)));
+        bench.line(Line::time(case, ours, "scalar ridge", theirs, Bar::AtMost(1.5)))?;
     }
-    Ok(lines)
+    Ok(())
 }

@@ -39,16 +39,15 @@ pub(crate) fn published() -> Published {
     serde_json::from_str(PUBLISHED).expect("the embedded figures are read by a test")
 }
 
-pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+pub(super) fn run(bench: &Bench<'_>) -> Outcome {
     let published = published();
-    let mut lines = Vec::new();
-    structured(bench, &published.device, &mut lines)?;
-    dense(bench, &mut lines)?;
-    matrix_free(bench, &mut lines)?;
+    structured(bench, &published.device)?;
+    dense(bench)?;
+    matrix_free(bench)?;
     if !bench.bars {
-        study(bench, &published, &mut lines)?;
+        study(bench, &published)?;
     }
-    Ok(lines)
+    Ok(())
 }
 
 /// The map of exponent 2 with as many features as there are columns.
@@ -68,7 +67,7 @@ fn case(how: &str, n: usize, d: usize, features: usize) -> String {
 }
 
 /// A million outputs from weights that would take 800 GB: ten minutes, most of them for 2·10¹¹ normals.
-pub(super) fn memory(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+pub(super) fn memory(bench: &Bench<'_>) -> Outcome {
     let (n, d, features) = (64, 100_000, bench.size(1_000_000, 10_000));
     let case = case("matrix-free", n, d, features);
     bench.at(&case)?;
@@ -79,10 +78,10 @@ pub(super) fn memory(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
         map.transform_into(normals(n, d, 1).view(), Array2::zeros((n, features)).view_mut())?;
     }
     let time = Line::alone(&case, Cell::duration(start.elapsed().as_secs_f64()));
-    Ok(Line::memory(&case, peak_memory(), "one gigabyte", Some(1e9), 1.0).into_iter().chain([time]).collect())
+    bench.lines(Line::memory(&case, peak_memory(), "one gigabyte", Some(1e9), 1.0).into_iter().chain([time]))
 }
 
-fn structured(bench: &Bench<'_>, device: &Device, lines: &mut Vec<Line>) -> Outcome {
+fn structured(bench: &Bench<'_>, device: &Device) -> Outcome {
     let (n, d) = (bench.size(3000, 300), 1 << 16);
     let case = case("structured", n, d, d);
     bench.at(&case)?;
@@ -97,33 +96,33 @@ fn structured(bench: &Bench<'_>, device: &Device, lines: &mut Vec<Line>) -> Outc
         time(&map(OpticalProjection::Dense, d, columns)?, &normals(slice, d, 1), &mut Array2::zeros((slice, columns)))?;
     let product = part * (n as f64 / slice as f64) * (d as f64 / columns as f64);
     let rate = |time: f64| n as f64 / time;
-    lines.push(Line::time(&case, ours, "filling the output", filled, Bar::AtMost(8.0)));
+    bench.line(Line::time(&case, ours, "filling the output", filled, Bar::AtMost(8.0)))?;
     let reference = format!("dense complex product, from {} rows and {} columns", count(slice), count(columns));
-    lines.push(Line::speed(&case, rate(ours), &reference, rate(product), "row/s", Bar::AtLeast(800.0)));
-    lines.push(Line::speed(&case, rate(ours), &device.machine, device.rows_per_second, "row/s", Bar::None));
+    bench.line(Line::speed(&case, rate(ours), &reference, rate(product), "row/s", Bar::AtLeast(800.0)))?;
+    bench.line(Line::speed(&case, rate(ours), &device.machine, device.rows_per_second, "row/s", Bar::None))?;
     Ok(())
 }
 
-fn dense(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
+fn dense(bench: &Bench<'_>) -> Outcome {
     let (n, d) = (1000, bench.size(4096, 1024));
     let case = case("dense", n, d, d);
     bench.at(&case)?;
     let ours = time(&map(OpticalProjection::Dense, d, d)?, &normals(n, d, 1), &mut Array2::zeros((n, d)))?;
     let peer = bench.peer("numpy's complex64 product", "complex_product", &[&n, &d])?;
-    lines.extend(beside(&peer, Line::alone(&case, Cell::duration(ours)), |name, theirs| {
+    bench.lines(beside(&peer, Line::alone(&case, Cell::duration(ours)), |name, theirs| {
         Line::speed(&case, n as f64 / ours, name, n as f64 / theirs, "row/s", Bar::AtLeast(0.8))
-    }));
+    }))?;
     Ok(())
 }
 
-fn matrix_free(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Outcome {
+fn matrix_free(bench: &Bench<'_>) -> Outcome {
     let (n, d) = (1000, bench.size(16_384, 2048));
     let (rows, mut out) = (normals(n, d, 1), Array2::zeros((n, d)));
     bench.at(case("matrix-free", n, d, d))?;
     let ours = time(&map(OpticalProjection::MatrixFree, d, d)?, &rows, &mut out)?;
     bench.at(case("stored", n, d, d))?;
     let stored = time(&map(OpticalProjection::Dense, d, d)?, &rows, &mut out)?;
-    lines.push(Line::time(case("matrix-free", n, d, d), ours, "stored weights", stored, Bar::AtMost(1.5)));
+    bench.line(Line::time(case("matrix-free", n, d, d), ours, "stored weights", stored, Bar::AtMost(1.5)))?;
     Ok(())
 }
 
@@ -176,10 +175,10 @@ pub(crate) fn take(
 }
 
 /// (n, D) x (D, D) for growing D, as in the figure of the paper.
-fn study(bench: &Bench<'_>, published: &Published, lines: &mut Vec<Line>) -> Outcome {
+fn study(bench: &Bench<'_>, published: &Published) -> Outcome {
     let energy = Energy::find();
     if energy.is_none() {
-        lines.push(Line::alone("energy", Cell::text(NO_COUNTER)));
+        bench.line(Line::alone("energy", Cell::text(NO_COUNTER)))?;
     }
     let dims = bench.size(&[1024, 4096, 20_000, 50_000, 1 << 18, 1 << 20][..], &[1024, 4096, 1 << 16][..]);
     // Products beyond this take minutes on a few cores.
@@ -191,19 +190,19 @@ fn study(bench: &Bench<'_>, published: &Published, lines: &mut Vec<Line>) -> Out
             bench.at(format!("{name}, D = {}", count(d)))?;
             let Some(ours) = take(projection, n, d, most_flops, energy.as_ref())? else { continue };
             let case = format!("{name}, ({0} x {1}) x ({1} x {1})", count(n), count(d));
-            lines.push(match d <= device.largest_dim {
+            bench.line(match d <= device.largest_dim {
                 true => Line::time(&case, ours.seconds, &device.machine, nominal, Bar::None),
                 false => Line::alone(&case, Cell::duration(ours.seconds)),
-            });
+            })?;
             let points = || published.points.iter().filter(|p| p.rows == n && p.dim == d);
-            lines.extend(points().map(|p| Line::time(&case, ours.seconds, &p.machine, p.seconds, Bar::None)));
-            lines.extend(
+            bench.lines(points().map(|p| Line::time(&case, ours.seconds, &p.machine, p.seconds, Bar::None)))?;
+            bench.lines(
                 ours.memory.map(|b| Line::alone(format!("{case}: peak memory"), Cell::text(words::rate(b, "B")))),
-            );
+            )?;
             if let Some(joules) = ours.joules {
                 let theirs = points().map(|p| (&p.machine, p.joules));
                 for (machine, theirs) in [(&device.machine, nominal * device.watts)].into_iter().chain(theirs) {
-                    lines.push(Line::speed(format!("{case}: energy"), joules, machine, theirs, "J", Bar::None));
+                    bench.line(Line::speed(format!("{case}: energy"), joules, machine, theirs, "J", Bar::None))?;
                 }
             }
         }

@@ -7,19 +7,18 @@ use bochner::projection::{DenseGaussian, Projection};
 const DIM: usize = 784;
 const WIDTH: usize = 4096;
 
-pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+pub(super) fn run(bench: &Bench<'_>) -> Outcome {
     let n = bench.size(10_000, 2048);
     let times = bench.peer("numpy and scikit-learn", "projection", &[&n, &DIM, &WIDTH])?;
     let flops = 2.0 * (n * DIM * WIDTH) as f64;
-    let mut lines = Vec::new();
     for (precision, ours) in [("f32", project::<f32>(bench, n)?), ("f64", project::<f64>(bench, n)?)] {
         let case = format!("dense projection {} x {DIM} to {} {precision}", count(n), count(WIDTH));
-        lines.push(match times.get(precision) {
+        bench.line(match times.get(precision) {
             Some(theirs) => {
                 Line::speed(case, flops / ours, "numpy's matmul", flops / theirs, "flop/s", Bar::AtLeast(0.85))
             }
             None => Line::alone(case, Cell::text(words::rate(flops / ours, "flop/s"))),
-        });
+        })?;
     }
     let features = 10_000;
     let rows = normals::<f32>(n, DIM, 1);
@@ -30,14 +29,14 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
         let map = spec.build::<f32>(DIM)?;
         let ours = attempt(0.5, || map.transform_into(rows.view(), out.view_mut()))?;
         let case = format!("{name} {} x {DIM} to {} f32", count(n), count(features));
-        lines.push(match times.get("RBFSampler").map(|theirs| n as f64 / theirs) {
+        bench.line(match times.get("RBFSampler").map(|theirs| n as f64 / theirs) {
             Some(theirs) => {
                 Line::speed(case, n as f64 / ours, "scikit-learn's RBFSampler", theirs, "row/s", Bar::AtLeast(bar))
             }
             None => Line::alone(case, Cell::duration(ours)),
-        });
+        })?;
     }
-    Ok(lines)
+    Ok(())
 }
 
 /// Seconds of projecting rows tile by tile, as maps do.

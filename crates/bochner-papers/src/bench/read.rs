@@ -10,20 +10,19 @@ use std::path::Path;
 
 const COLUMNS: usize = 20;
 
-pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+pub(super) fn run(bench: &Bench<'_>) -> Outcome {
     let folder = Scratch::new("read")?;
     let csv = folder.path("numbers.csv");
     bench.at("writing a CSV file")?;
     // A row takes about 200 bytes.
     write_csv(&csv, bench.size(5_000_000, 250_000))?;
-    let mut lines = Vec::new();
     // Bytes and our rate, the rate beside that of the raw bytes.
-    let mut against_raw = |path: &Path, name: &str, bar, seconds: &dyn Fn(&Path) -> Outcome<f64>| -> Outcome<_> {
+    let against_raw = |path: &Path, name: &str, bar, seconds: &dyn Fn(&Path) -> Outcome<f64>| -> Outcome<_> {
         bench.at(format!("reading the file {name}"))?;
         let bytes = std::fs::metadata(path)?.len() as f64;
         let (raw, ours) = (read_raw(path)?, seconds(path)?);
         let case = name.replace("SIZE", &format!("{:.2} GB", bytes / 1e9));
-        lines.push(Line::speed(&case, bytes / ours, "raw bytes", bytes / raw, "B/s", bar));
+        bench.line(Line::speed(&case, bytes / ours, "raw bytes", bytes / raw, "B/s", bar))?;
         Ok((case, bytes, bytes / ours))
     };
     let (case, bytes, rate) =
@@ -38,8 +37,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     against_raw(&idx, "IDX u8 to f32, SIZE", Bar::AtLeast(0.8), &read_all::<f32>)?;
     let peer = bench.peer("pandas.read_csv", "read_csv", &[&csv.display()])?;
     let theirs = peer.iter().map(|(name, s)| Line::speed(&case, rate, name, bytes / s, "B/s", Bar::AtLeast(3.0)));
-    lines.splice(1..1, theirs);
-    Ok(lines)
+    bench.lines(theirs)
 }
 
 /// Seconds of reading a file with one reused buffer, which begins with a page: elsewhere it may take six times as long.

@@ -12,13 +12,12 @@ const MEASUREMENTS: usize = 100;
 const BLOCK: usize = 6000;
 const CLASSES: usize = 10;
 
-pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
-    let mut lines = construction(bench)?;
-    lines.extend(machine(bench)?);
-    Ok(lines)
+pub(super) fn run(bench: &Bench<'_>) -> Outcome {
+    construction(bench)?;
+    machine(bench)
 }
 
-fn construction(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+fn construction(bench: &Bench<'_>) -> Outcome {
     let n = bench.size(60_000, BLOCK);
     let rows = normals::<f32>(n, DIM, 1);
     let (n_components, length_scale) = (FEATURES, 28.0);
@@ -28,7 +27,6 @@ fn construction(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let dense = transform(&dense.build(DIM)?, rows.view())?;
     let arguments: [&dyn Display; 5] = [&n, &DIM, &MEASUREMENTS, &FEATURES, &BLOCK];
     let peer = bench.peer("scikit-learn's projection and RBFSampler", "compressive", &arguments)?;
-    let mut lines = Vec::new();
     // The bar is one for the technique: the paper's dense matrices in both steps, and fast ones in one of them or in both.
     for (name, orthoprojector, projection) in [
         ("independent frequencies", Orthoprojection::Gaussian, Directions::Gaussian),
@@ -47,12 +45,19 @@ fn construction(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
         let ours = transform(&spec.build(DIM)?, rows.view())?;
         let case = format!("compressive {} x {DIM}, m = {MEASUREMENTS}, M = {} f32, {name}", count(n), count(FEATURES));
         let rate = |seconds: f64| n as f64 / seconds;
-        lines.push(Line::speed(&case, rate(ours), "dense Fourier features", rate(dense), "row/s", Bar::AtLeast(5.0)));
+        bench.line(Line::speed(
+            &case,
+            rate(ours),
+            "dense Fourier features",
+            rate(dense),
+            "row/s",
+            Bar::AtLeast(5.0),
+        ))?;
         for (reference, theirs) in &peer {
-            lines.push(Line::speed(&case, rate(ours), reference, rate(*theirs), "row/s", Bar::AtLeast(3.0)));
+            bench.line(Line::speed(&case, rate(ours), reference, rate(*theirs), "row/s", Bar::AtLeast(3.0)))?;
         }
     }
-    Ok(lines)
+    Ok(())
 }
 
 /// Seconds of the features of all rows, block by block into one buffer.
@@ -64,7 +69,7 @@ fn transform(map: &DynMap<f32>, rows: ArrayView2<'_, f32>) -> Outcome<f64> {
     })
 }
 
-fn machine(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
+fn machine(bench: &Bench<'_>) -> Outcome {
     const INPUTS: usize = 20;
     let (n, features) = bench.size((60_000, 1000), (10_000, 500));
     // Clouds around ten centers that overlap.
@@ -86,7 +91,7 @@ fn machine(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let epochs = reports.iter().map(|r| r.epochs).max().unwrap_or(0);
     let case = format!("SVM {} x {}, {CLASSES} classes, gap 1e-3, {epochs} passes", count(n), count(features));
     if bench.peers.is_none() {
-        return Ok(vec![Line::alone(case, Cell::duration(ours))]);
+        return bench.line(Line::alone(case, Cell::duration(ours)));
     }
     let folder = Scratch::new("svm")?;
     let raw = folder.path("features.f32");
@@ -95,5 +100,5 @@ fn machine(bench: &Bench<'_>) -> Outcome<Vec<Line>> {
     let arguments: [&dyn Display; 4] = [&raw.display(), &n, &features, &objective];
     let times = bench.peer("scikit-learn's LinearSVC", "linear_svc", &arguments)?;
     let (theirs, reference) = (times["LinearSVC(dual=True)"], "LinearSVC(dual=True) at the same objective");
-    Ok(vec![Line::speed(case, 1.0 / ours, reference, 1.0 / theirs, "fit/s", Bar::AtLeast(2.0))])
+    bench.line(Line::speed(case, 1.0 / ours, reference, 1.0 / theirs, "fit/s", Bar::AtLeast(2.0)))
 }

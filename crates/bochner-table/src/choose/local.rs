@@ -1,8 +1,9 @@
 //! Length scale and penalty of a local process: those of a ridge regression are only where the search begins.
 
-use super::{Choice, Constraints, Fold, RATE, Trial, are_too_few, mean_losses, most_centroids, spread};
+use super::{Choice, Constraints, Fold, RATE, Trial, are_too_few, mean_losses, most_centroids, unit_of_losses};
 use crate::failure::Outcome;
-use crate::score::smallest;
+use crate::score::{loss_in_words, smallest};
+use bochner::catalogue::Task;
 use bochner::feature::{Description, MaclaurinSpec, Spec};
 use bochner::model::LocalGp;
 use bochner::preprocess::LengthScale;
@@ -25,7 +26,11 @@ const SHARE: f64 = 0.3;
 ///
 /// Around a centre a series of few features is good to a few length scales: a local process may want others than features
 /// that are as good everywhere (on `yacht` penalties of the ridge regression made its errors three times as large).
-pub(super) fn local<R: Real>(constraints: &Constraints, folds: &[Fold<R>], mut choice: Choice) -> Outcome<Choice> {
+pub(super) fn local<'a, R: Real>(
+    constraints: &Constraints,
+    folds: &'a [Fold<R>],
+    mut choice: Choice,
+) -> Outcome<Choice> {
     let features = constraints.features.unwrap_or(FEATURES);
     let base = match choice.description.spec()? {
         Spec::Fourier(spec) => spec.length_scale.clone(),
@@ -49,6 +54,8 @@ pub(super) fn local<R: Real>(constraints: &Constraints, folds: &[Fold<R>], mut c
         let (new, truth) = (some(&fold.held_out.rows), some(&fold.held_out.targets));
         process.validate(&penalties, (rows.view(), targets.view()), (new.view(), truth.view()))
     };
+    let judges = |fold: &'a Fold<R>| fold.held_out.targets.slice(s![..fold.held_out.targets.nrows().min(ROWS), ..]);
+    let unit = unit_of_losses(0, &folds.iter().map(judges).collect::<Vec<_>>());
     let attempt = |factor: f64| -> Result<Trial> {
         let length_scale = match base {
             LengthScale::Same(scale) => Some(factor * scale),
@@ -58,7 +65,7 @@ pub(super) fn local<R: Real>(constraints: &Constraints, folds: &[Fold<R>], mut c
         let losses = mean_losses(folds, |fold| losses(&process, fold))?;
         // The first of equals: the larger penalty, the smoother function.
         let best = smallest(&losses);
-        let (penalty, loss) = (penalties[best], losses[best] / spread(&folds[0].train.targets));
+        let (penalty, loss) = (penalties[best], losses[best] / unit);
         Ok(Trial { map: "local".into(), features, length_scale, penalty, loss })
     };
     let mut factor = 1.0;
@@ -69,7 +76,8 @@ pub(super) fn local<R: Real>(constraints: &Constraints, folds: &[Fold<R>], mut c
             factor = *best_factor;
             choice.penalty = best.penalty;
             choice.note = Some(format!(
-                "mean squared error over variance {}, the best of {} with local processes",
+                "{} {}, the best of {} with local processes",
+                loss_in_words(Task::Regression),
                 words::significant(best.loss, 3),
                 words::count(trials.len() * penalties.len())
             ));

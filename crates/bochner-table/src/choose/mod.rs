@@ -18,7 +18,7 @@ use crate::job::{Job, fitted_kinds};
 use crate::map_request::OperatorRequest;
 use crate::pipeline::{Part, Pipeline};
 use crate::progress::Progress;
-use crate::score::smallest;
+use crate::score::{Spread, smallest};
 use bochner::accumulate::Gram;
 use bochner::catalogue::{Needs, Task, Value};
 use bochner::feature::{Describe, Description, FeatureMap, Spec};
@@ -69,7 +69,7 @@ pub struct Trial {
     pub length_scale: Option<f64>,
     /// The best of those tried.
     pub penalty: f64,
-    /// Mean squared error over the variance of the targets, or of the codes of classes.
+    /// What [`loss_in_words`](crate::score::loss_in_words) says, of the rows that judge.
     pub loss: f64,
 }
 
@@ -227,7 +227,6 @@ pub(crate) fn steps(constraints: &Constraints) -> u64 {
 pub(crate) fn choose<R: Real>(
     constraints: &Constraints,
     pipeline: &Pipeline,
-    task: Task,
     folds: &[Fold<R>],
     progress: &dyn Progress,
 ) -> Outcome<Choice> {
@@ -238,7 +237,6 @@ pub(crate) fn choose<R: Real>(
     let mut search = Search {
         constraints,
         pipeline,
-        task,
         folds,
         progress,
         sample: train.rows.slice(s![..train.rows.nrows().min(2000), ..]).mapv(Real::to_f64),
@@ -385,7 +383,6 @@ impl std::ops::Deref for Tried {
 struct Search<'a, R: Real> {
     constraints: &'a Constraints,
     pipeline: &'a Pipeline,
-    task: Task,
     folds: &'a [Fold<R>],
     progress: &'a dyn Progress,
     /// Rows that descriptions are resolved with.
@@ -532,7 +529,8 @@ impl<R: Real> Search<'_, R> {
                     penalties.truncate(penalties.len() / 2);
                 }
                 losses => {
-                    let unit = unit_of_losses(self.pipeline, self.task, train);
+                    let judges: Vec<_> = self.folds.iter().map(|fold| fold.held_out.targets.view()).collect();
+                    let unit = unit_of_losses(self.pipeline.labels.len(), &judges);
                     let losses: Vec<f64> = losses?.into_iter().map(|loss| loss / unit).collect();
                     // Of equals the smoothest.
                     let best = smallest(&losses);
@@ -704,27 +702,20 @@ pub(crate) fn most_centroids(features: usize, rows: usize, seconds: f64) -> usiz
     ((seconds * RATE / each.max(1.0)) as usize).clamp(1, 2000)
 }
 
-/// The mean squared error of who always answers with the mean, of targets or of the codes ±1 of classes.
-fn unit_of_losses<R: Real>(pipeline: &Pipeline, task: Task, part: &Part<R>) -> f64 {
-    if task == Task::Regression {
-        return spread(&part.targets);
-    }
-    let classes = pipeline.labels.len();
-    let mut counts = vec![0usize; classes];
-    part.targets.iter().for_each(|class| counts[Real::to_f64(*class) as usize] += 1);
-    let variance = |count: &usize| {
-        let share = *count as f64 / part.targets.nrows().max(1) as f64;
-        4.0 * share * (1.0 - share)
+/// The mean squared error of who always answers with the mean of the rows that judge: of their targets or, where there are
+/// classes, of the codes ±1 of these.
+fn unit_of_losses<R: Real>(classes: usize, judges: &[ArrayView2<'_, R>]) -> f64 {
+    let variance = |column: usize, code: &dyn Fn(f64) -> f64| {
+        let values = judges.iter().flat_map(|targets| targets.column(column).into_iter());
+        Spread::of(values.map(|value| code(Real::to_f64(*value)))).variance()
     };
-    let mean = counts.iter().map(variance).sum::<f64>() / classes as f64;
+    let columns = judges.first().map_or(0, |targets| targets.ncols());
+    let variances: Vec<f64> = match classes {
+        0 => (0..columns).map(|column| variance(column, &|value| value)).collect(),
+        _ => (0..classes).map(|class| variance(0, &|value| if value == class as f64 { 1.0 } else { -1.0 })).collect(),
+    };
+    let mean = variances.iter().sum::<f64>() / variances.len().max(1) as f64;
     if mean > 0.0 { mean } else { 1.0 }
-}
-
-/// Mean variance of the columns.
-fn spread<R: Real>(targets: &Array2<R>) -> f64 {
-    let values = targets.mapv(Real::to_f64);
-    let variance = values.var_axis(ndarray::Axis(0), 0.0).mean().unwrap_or(1.0);
-    if variance > 0.0 { variance } else { 1.0 }
 }
 
 #[cfg(test)]
@@ -754,6 +745,19 @@ mod tests {
         assert_eq!(one.0, ten.0);
         // Measured on two cores: 2 s and 5 s.
         assert!((2.0..4.0).contains(&(ten.1 / one.1)), "{one:?} {ten:?}");
+    }
+
+    /// Once it was: the loss on some rows was divided by the variance of others, and contradicted the R² of the verdict.
+    #[test]
+    fn a_loss_is_a_share_of_the_variance_of_the_rows_that_judge() {
+        let targets = ndarray::array![[0.0, 5.0], [2.0, 5.0], [4.0, 5.0], [6.0, 5.0]];
+        let (first, rest) = targets.view().split_at(ndarray::Axis(0), 1);
+        // Of 0, 2, 4, 6 the variance is 5, that of the constant column is 0.
+        assert_eq!(unit_of_losses(0, &[first, rest]), 2.5);
+        let classes = ndarray::array![[0.0], [1.0], [1.0], [1.0]];
+        // Codes of a class that a quarter of the rows have, and of another one that the others have: 4 · 1/4 · 3/4 each.
+        assert_eq!(unit_of_losses(2, &[classes.view()]), 0.75);
+        assert_eq!(unit_of_losses(0, &[ndarray::array![[3.0], [3.0]].view()]), 1.0);
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Column {
     }
 
     /// Number of input columns this column becomes.
-    pub(super) fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         match &self.kind {
             Kind::Number { .. } => 1,
             Kind::Words { values } => values.len(),

@@ -1,6 +1,7 @@
 //! The one driver: any layout in, any layout out, tiles in between.
 
 use crate::error::{Error, Result, check_dim};
+use crate::interrupt;
 use crate::linalg::{Tile, TileMut, Workspace, first_not_finite, zeroed_matrix};
 use crate::memory::{bytes, in_blocks, need};
 use crate::parallel::{self, Parallel};
@@ -40,7 +41,10 @@ pub(super) fn drive<R: Real, O: Scalar<Real = R>>(
     let mut tiles = rows.axis_chunks_iter(Axis(0), tile).zip(out.axis_chunks_iter_mut(Axis(0), tile)).enumerate();
     if rows.nrows() <= tile || out_len < PARALLEL_FROM || parallel::threads() == 1 {
         let mut work = if rows.nrows() <= tile { Workspace::of_the_only_tile() } else { Workspace::new() };
-        return tiles.try_for_each(|(i, (rows, out))| job.run(i * tile, rows, out, &mut work));
+        return tiles.try_for_each(|(i, (rows, out))| {
+            interrupt::check()?;
+            job.run(i * tile, rows, out, &mut work)
+        });
     }
     tiles.in_parallel().try_for_each_init(Workspace::new, |work, (i, (rows, out))| job.run(i * tile, rows, out, work))
 }

@@ -2,6 +2,7 @@
 
 use super::{DynComplexMap, DynMap};
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::kernel::{AnyKernel, Kernel};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::memory::need;
@@ -47,7 +48,7 @@ pub trait Describe: Clone + Into<Spec> {
     /// Parameters out of range, named.
     fn build<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
         let spec: Spec = self.clone().into();
-        in_precision::<R, _, _, _>(|| spec.single(input_dim), || spec.double(input_dim))
+        whole(in_precision::<R, _, _, _>(|| spec.single(input_dim), || spec.double(input_dim)))
     }
 
     /// Draws the map with complex output.
@@ -56,7 +57,7 @@ pub trait Describe: Clone + Into<Spec> {
     /// As [`build`](Self::build), and for maps that have no complex form.
     fn build_complex<R: Real>(&self, input_dim: usize) -> Result<DynComplexMap<R>> {
         let spec: Spec = self.clone().into();
-        in_precision::<R, _, _, _>(|| spec.complex_single(input_dim), || spec.complex_double(input_dim))
+        whole(in_precision::<R, _, _, _>(|| spec.complex_single(input_dim), || spec.complex_double(input_dim)))
     }
 
     /// The map alone, which knows no description: what an implementer writes.
@@ -196,6 +197,12 @@ impl DrawCost {
     pub fn bytes<R: Real>(&self) -> u64 {
         self.numbers.saturating_mul(size_of::<R>() as u64)
     }
+}
+
+/// A map, unless its drawing was stopped: somebody may keep it for later.
+fn whole<M>(map: Result<M>) -> Result<M> {
+    interrupt::check()?;
+    map
 }
 
 /// A map that estimates a kernel, under the name tables show.

@@ -337,9 +337,11 @@ impl OperatorKernel {
             Kind::Decomposable { base, outputs } => {
                 let (x, z) = (x.mapv(Real::to_f64), z.mapv(Real::to_f64));
                 let k = kernel_matrix(base, x.view(), z.view())?;
-                for ((i, j), k) in k.indexed_iter() {
-                    out.slice_mut(ndarray::s![i, j, .., ..]).assign(&outputs.matrix().mapv(|a| R::from_f64(k * a)));
-                }
+                k.axis_iter(Axis(0)).zip(out.axis_iter_mut(Axis(0))).in_parallel().for_each(|(k, mut out)| {
+                    for (k, mut block) in k.iter().zip(out.axis_iter_mut(Axis(0))) {
+                        block.zip_mut_with(&outputs.matrix(), |to, a| *to = R::from_f64(k * a));
+                    }
+                });
             }
             Kind::Field(field) => {
                 check_finite("x", x, 0)?;

@@ -200,7 +200,6 @@ impl<T: Scalar> Cholesky<T> {
     }
 
     fn strips(&self, mut x: TileMut<'_, T>, solve: impl Fn(&mut TileMut<'_, T>) + Sync) -> Result<()> {
-        let stop = Flag::current();
         let n = self.order();
         check_dim("number of rows of the right-hand side", n, x.rows())?;
         let mut strips = Vec::new();
@@ -211,9 +210,6 @@ impl<T: Scalar> Cholesky<T> {
             x = rest;
         }
         strips.in_parallel().for_each_init(Vec::new, |buffer, mut strip| {
-            if stop.raised() {
-                return;
-            }
             // Strips are widened to whole vector registers: faer rounds a single column differently.
             let width = strip.cols().next_multiple_of(8);
             buffer.clear();
@@ -282,7 +278,7 @@ fn factorize<T: Scalar>(matrix: &mut Lower<T>) -> std::result::Result<(), usize>
         if j > 0 {
             let row = Window::from(&known);
             parallel::join(&mut || T::product(pivot.reborrow(), true, -1.0, row, row.adjoint()), &mut || {
-                on_each(below, &stop, &|panel| {
+                on_each(below, &|panel| {
                     let (known, window) = split(panel, j * t, width);
                     T::product(window, true, -1.0, Window::from(&known), row.adjoint());
                 });
@@ -298,7 +294,7 @@ fn factorize<T: Scalar>(matrix: &mut Lower<T>) -> std::result::Result<(), usize>
             return Err(j * t + index);
         }
         let pivot = Window::from(&pivot);
-        on_each(below, &stop, &|panel| T::solve_right(pivot, split(panel, j * t, width).1));
+        on_each(below, &|panel| T::solve_right(pivot, split(panel, j * t, width).1));
         interrupt::advance(width);
     }
     Ok(())
@@ -331,7 +327,7 @@ fn restore<T: Scalar>(panels: &mut [TileMut<'_, T>], t: usize, failed: usize) {
             }
         };
         undo(pivot, &factor, row);
-        on_each(below, &stop, &|panel| {
+        on_each(below, &|panel| {
             let (known, window) = split(panel, j * t, width);
             let mut own = Vec::new();
             copy_out(&window, &mut own);
@@ -341,12 +337,8 @@ fn restore<T: Scalar>(panels: &mut [TileMut<'_, T>], t: usize, failed: usize) {
 }
 
 /// Runs `job` on every panel until it is to stop.
-fn on_each<T: Scalar>(panels: &mut [TileMut<'_, T>], stop: &Flag, job: &(dyn Fn(TileMut<'_, T>) + Sync)) {
-    panels.iter_mut().in_parallel().for_each(|panel| {
-        if !stop.raised() {
-            job(panel.reborrow());
-        }
-    });
+fn on_each<T: Scalar>(panels: &mut [TileMut<'_, T>], job: &(dyn Fn(TileMut<'_, T>) + Sync)) {
+    panels.iter_mut().in_parallel().for_each(|panel| job(panel.reborrow()));
 }
 
 fn copy_out<T: Copy>(window: &TileMut<'_, T>, buffer: &mut Vec<T>) {

@@ -6,7 +6,6 @@ use super::pages::zeroed;
 use super::tile::{Tile, TileMut};
 use super::workspace::Workspace;
 use crate::error::{Result, check_dim};
-use crate::interrupt::Flag;
 use crate::parallel::Parallel;
 use crate::scalar::{Real, Scalar};
 use std::ops::Range;
@@ -244,11 +243,8 @@ impl<T: Scalar> Lower<T> {
                 tasks.push((window, rows.clone(), q * t..q * t + width));
             }
         }
-        let stop = Flag::current();
         tasks.in_parallel().for_each_init(Vec::new, |scratch, (window, rows, columns)| {
-            if !stop.raised() {
-                add(rows, columns, window, scratch);
-            }
+            add(rows, columns, window, scratch);
         });
     }
 

@@ -13,6 +13,7 @@ use crate::feature::{DynComplexMap, DynMap, FeatureMap};
 use crate::interrupt;
 use crate::linalg::{Cholesky, Lower, TileMut, Workspace};
 use crate::memory::{bytes, filled, need};
+use crate::parallel::Parallel;
 use crate::parameter::{Domain, description, words};
 use crate::persist::{Drawable, Header, Stored};
 use crate::random::{Role, Seed, Stream};
@@ -284,7 +285,11 @@ impl<M: FeatureMap> GpRegressorModel<M> {
         let block = crate::linalg::Tile::new(images.as_slice().expect("standard layout"), dim, n);
         gram.add_gram(block, &mut Workspace::new());
         let size = self.parts.signal * scale * scale;
-        Ok(Array2::from_shape_fn((n, n), |(i, j)| size * gram.row(i.max(j))[i.min(j)].re()))
+        let mut out = Array2::zeros((n, n));
+        out.rows_mut().into_iter().enumerate().in_parallel().for_each(|(i, mut out)| {
+            out.indexed_iter_mut().for_each(|(j, to)| *to = size * gram.row(i.max(j))[i.min(j)].re());
+        });
+        Ok(out)
     }
 
     /// Functions drawn from the posterior, evaluated at `rows`: axes are rows, targets, samples.

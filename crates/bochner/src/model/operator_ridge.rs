@@ -11,6 +11,7 @@ use crate::feature::{Description, Directions, DynMap, FeatureMap, OperatorFeatur
 use crate::interrupt;
 use crate::kernel::{AnyKernel, OperatorKernel, OutputMatrix};
 use crate::linalg::Lower;
+use crate::parallel::Parallel;
 use crate::parameter::{Domain, Value, Word, description, words};
 use crate::persist::{Header, Stored};
 use crate::rows::{Coded, Coding, Counted, RowSource, simplex_codes};
@@ -19,7 +20,7 @@ use crate::solve::{
     self, ConjugateGradients, Journalled, LearnedOutputs, Normal, Preconditioner, Solution, SolveReport,
     StochasticGradient,
 };
-use ndarray::{Array2, Array3, ArrayView2, ArrayViewMut2, s};
+use ndarray::{Array2, Array3, ArrayView2, ArrayViewMut2, Axis, s};
 use serde::{Deserialize, Serialize};
 
 /// Which solver [`OperatorRidge`] uses.
@@ -365,19 +366,26 @@ impl<R: Real> OperatorRidgeModel<R> {
         let (m, d) = frequencies.dim();
         let p = self.features.output_dim();
         let coefficients = self.ridge.coefficients().mapv(Real::to_f64);
-        let features = self.features.map().transform(rows)?.mapv(Real::to_f64);
         let mut out = Array3::zeros((rows.nrows(), p, d));
-        let mut weights = Array2::zeros((m, p));
-        for (row, mut out) in features.rows().into_iter().zip(out.outer_iter_mut()) {
-            for j in 0..m {
-                // The derivative of cosines are sines with a minus, that of sines are cosines.
-                let (cos, sin) = (row[j], row[m + j]);
-                for a in 0..p {
-                    weights[[j, a]] = cos * coefficients[[m + j, a]] - sin * coefficients[[j, a]];
+        let (map, tile) = (self.features.map(), self.features.map().tile_rows());
+        let tiles = rows.axis_chunks_iter(Axis(0), tile).zip(out.axis_chunks_iter_mut(Axis(0), tile)).enumerate();
+        tiles.in_parallel().try_for_each_init(
+            || Array2::zeros((m, p)),
+            |weights, (index, (rows, mut out))| {
+                let features = map.transform(rows).map_err(|error| error.rows_from(index * tile))?;
+                for (row, mut out) in features.rows().into_iter().zip(out.outer_iter_mut()) {
+                    for j in 0..m {
+                        // The derivative of cosines are sines with a minus, that of sines are cosines.
+                        let (cos, sin) = (Real::to_f64(row[j]), Real::to_f64(row[m + j]));
+                        for a in 0..p {
+                            weights[[j, a]] = cos * coefficients[[m + j, a]] - sin * coefficients[[j, a]];
+                        }
+                    }
+                    out.assign(&weights.t().dot(&frequencies));
                 }
-            }
-            out.assign(&weights.t().dot(&frequencies));
-        }
+                Ok(())
+            },
+        )?;
         Ok(out)
     }
 }

@@ -1,4 +1,5 @@
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::parallel::Parallel;
 use crate::random::{Role, Seed, Stream};
 use crate::rows::check_finite;
@@ -38,8 +39,12 @@ pub fn median_distance<R: Real>(rows: ArrayView2<'_, R>, seed: Seed, max_rows: u
     let (_, exponent) = libm::frexp(numbers.iter().fold(0.0, |a: f64, &b| a.max(b.abs())));
     let numbers: Vec<f64> = numbers.iter().map(|&v| libm::scalbn(v, -exponent)).collect();
     let row = |i: usize| &numbers[i * d..][..d];
-    let distances = |i: usize| (0..i).map(|j| squared_distance(row(i), row(j))).collect::<Vec<_>>();
+    let distances = |i: usize| {
+        let others = if interrupt::raised() { 0 } else { i };
+        (0..others).map(|j| squared_distance(row(i), row(j))).collect::<Vec<_>>()
+    };
     let mut squared = (1..chosen.nrows()).in_parallel().map(distances).concat();
+    interrupt::check()?;
     let mut median = middle(&mut squared);
     if median == 0.0 {
         squared.retain(|&square| square > 0.0);

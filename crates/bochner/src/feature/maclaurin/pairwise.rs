@@ -5,6 +5,7 @@ use super::Input;
 use super::optimized::{Cost, Curve, PairMeans};
 use super::spec::Series;
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::linalg::gemm::{Packed, pack_transposed, product};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::parallel::Parallel;
@@ -376,6 +377,7 @@ pub(super) fn sums<T: Real, R: Real>(
     };
     let mut total = Sums::new(most);
     for first in (0..m).step_by(CHUNK) {
+        interrupt::check()?;
         let columns = first..(first + CHUNK).min(m);
         let packed =
             |x: &[R], depth: usize| pack_transposed(Tile::new(&x[columns.start * depth..], columns.len(), depth));

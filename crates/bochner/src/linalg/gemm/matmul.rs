@@ -1,6 +1,7 @@
 use super::pack::Dense;
 use super::{Packed, Panels, product, ranges};
 use crate::error::{Result, check_dim};
+use crate::interrupt;
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::parallel::Parallel;
 use crate::scalar::Real;
@@ -50,6 +51,7 @@ fn by_rows<R: Real>(a: Tile<'_, R>, b: Dense<'_, R>, mut out: TileMut<'_, R>) ->
         tasks.in_parallel().for_each_init(Workspace::new, |work, (rows, out)| {
             product(a.rows_in(rows), &packed, 0..packed.columns(), [out], work);
         });
+        interrupt::check()?;
     }
     Ok(())
 }

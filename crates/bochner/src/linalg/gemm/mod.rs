@@ -27,6 +27,7 @@ pub use pack::{Packed, Panels};
 pub(crate) use rounded::{RoundedGram, column_sizes};
 pub(crate) use rounded_rows::RoundedRows;
 
+use crate::interrupt;
 use crate::linalg::vectors::Instructions;
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::scalar::Real;
@@ -123,6 +124,10 @@ pub(crate) fn product_on<R: Real, S: Panels<R, P> + ?Sized, const P: usize>(
         }
     }
     for chunk in ranges(panels, most) {
+        // A thousand rows and weights that are made on the way take seconds.
+        if interrupt::raised() {
+            break;
+        }
         for group in ranges(0..n, group) {
             for (pass, depths) in ranges(0..depth, step).enumerate() {
                 let size = depths.len() * width;

@@ -13,6 +13,7 @@ use crate::model::kinds::{
 use crate::model::request::{Asked, Describing, FitAny, Needs};
 use crate::model::ridge::largest;
 use crate::model::{Fit, Fitted, Predict, known};
+use crate::parallel::Parallel;
 use crate::parameter::{Domain, description};
 use crate::persist::{Header, Stored, Tensor, malformed};
 use crate::random::Seed;
@@ -214,10 +215,13 @@ impl ExactGpRegressorModel {
         let mut explained = Lower::zeros(m)?;
         explained.add_gram(Tile::new(images.as_slice().expect("standard layout"), n, m), &mut Workspace::new());
         let prior = kernel_matrix(&*self.description.kernel, rows, rows)?;
-        let entry = |(i, j): (usize, usize)| {
-            scale * scale * signal * (prior[[i, j]] - signal * explained.row(i.max(j))[i.min(j)])
-        };
-        Ok(Array2::from_shape_fn((m, m), entry))
+        let mut out = prior;
+        out.rows_mut().into_iter().enumerate().in_parallel().for_each(|(i, mut out)| {
+            for (j, entry) in out.indexed_iter_mut() {
+                *entry = scale * scale * signal * (*entry - signal * explained.row(i.max(j))[i.min(j)]);
+            }
+        });
+        Ok(out)
     }
 }
 
