@@ -27,7 +27,7 @@ pub use pages::zeroed;
 pub(crate) use pages::zeroed_bytes;
 pub(crate) use power::Moduli;
 pub use power::Power;
-pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};
+pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin, sin_offset};
 
 pub use eigen::Eigen;
 pub use lower::Lower;

@@ -17,6 +17,7 @@ mod model_files;
 mod operator;
 mod optical;
 mod positive;
+mod pullback;
 mod ridge;
 mod sketches;
 mod sparsity;
