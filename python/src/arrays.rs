@@ -56,7 +56,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Rows<'py> {
 }
 
 /// The array itself, or a copy where its memory is not laid out in whole numbers (fields of packed records).
-fn readable<'py, T: Element, D: Dimension>(array: &Bound<'py, PyArray<T, D>>) -> PyResult<PyReadonlyArray<'py, T, D>> {
+pub(crate) fn readable<'py, T: Element, D: Dimension>(
+    array: &Bound<'py, PyArray<T, D>>,
+) -> PyResult<PyReadonlyArray<'py, T, D>> {
     let whole = array.is_aligned() && array.strides().iter().all(|stride| stride % size_of::<T>() as isize == 0);
     let array = if whole { array.clone() } else { array.call_method0("copy")?.cast_into()? };
     Ok(array.try_readonly()?)

@@ -1,14 +1,15 @@
 //! The one map class: a description, and the map drawn from it in the precision of the data.
 
-use crate::arrays::{Precision, Rows, View, in_precision, is_single, to_numpy};
+use crate::arrays::{Precision, Rows, View, in_precision, is_single, readable, to_numpy};
 use crate::data::Modelled;
 use crate::detached::{blockwise, detached};
 use crate::errors::{json, parse, to_python};
 use crate::kernels;
-use bochner::Result;
 use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, Spec};
-use ndarray::{ArrayView2, ArrayViewMut2};
-use numpy::Element;
+use bochner::scalar::Scalar;
+use bochner::{Error, Result};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
+use numpy::{Element, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
@@ -156,6 +157,21 @@ impl Map {
         })
     }
 
+    /// Cotangents of features, in the precision of the rows, taken back to cotangents of the rows.
+    #[pyo3(signature = (x, cotangents, n_jobs=None), text_signature = "($self, X, cotangents, n_jobs=None)")]
+    fn pullback<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        cotangents: &Bound<'py, PyAny>,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        in_precision!(x, |rows: R| match self.ready::<R>(py, n_jobs)? {
+            Drawn::Real(map) => pulled(py, map.as_ref(), rows, cotangents, n_jobs),
+            Drawn::Complex(map) => pulled(py, map.as_ref(), rows, cotangents, n_jobs),
+        })
+    }
+
     /// Between the rows of `X` and of `Y`: the exact `kernel`, the closed-form `variance` of every estimated entry, or the variance
     /// that as many independent draws would have, `variance_iid`.
     #[pyo3(signature = (quantity, x, y, n_jobs=None), text_signature = "($self, quantity, X, Y, n_jobs=None)")]
@@ -206,4 +222,35 @@ where
         Ok(out)
     })?;
     Ok(to_numpy(py, features))
+}
+
+fn pulled<'py, M>(
+    py: Python<'py>,
+    map: &M,
+    rows: View<'_, M::Real>,
+    cotangents: &Bound<'py, PyAny>,
+    n_jobs: Option<i64>,
+) -> PyResult<Bound<'py, PyAny>>
+where
+    M: FeatureMap<Real: Precision, Output: Element> + ?Sized,
+{
+    let cotangents = readable(cotangents.cast::<PyArray2<M::Output>>()?)?;
+    let cotangents = cotangents.as_array();
+    let pulled = detached(py, n_jobs, None, |watch| {
+        if rows.nrows() != cotangents.nrows() {
+            let (expected, found) = (rows.nrows(), cotangents.nrows());
+            return Err(Error::Dimension { what: "number of rows of cotangents", expected, found });
+        }
+        let mut out = Array2::from_elem((rows.nrows(), map.input_dim()), M::Real::ZERO);
+        let mut first = 0;
+        let fill = |rows: ArrayView2<'_, M::Real>, mut out: ArrayViewMut2<'_, M::Real>| {
+            let here = cotangents.slice(s![first..first + rows.nrows(), ..]);
+            first += rows.nrows();
+            out.assign(&map.pullback(rows, here)?);
+            Ok(())
+        };
+        blockwise(rows, out.view_mut(), map.tile_rows(), map.output_dim(), watch, fill)?;
+        Ok(out)
+    })?;
+    Ok(to_numpy(py, pulled))
 }

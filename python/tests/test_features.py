@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from bochner import FourierFeatures
+from bochner import FourierFeatures, OpticalFeatures
 from bochner.metrics import relative_frobenius_error
 from catalogue import FEATURES, OTHER_FEATURES
 
@@ -409,3 +409,37 @@ def test_what_was_chosen_is_told(rows):
     assert features.projection_ in ("gaussian", "orthogonal", "sorf")
     assert features.spec_["seed"] == 9
     assert features.spec_["map"] == "fourier"
+
+
+def smooth(maps):
+    return [map for map in seeded(maps) if getattr(map, "binarize", None) is None]
+
+
+@pytest.mark.parametrize("features", smooth(FEATURES + OTHER_FEATURES), ids=repr)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pullbacks_are_slopes_of_features(features, dtype):
+    rng = np.random.default_rng(5)
+    X = (0.5 * rng.normal(size=(40, 6))).astype(dtype)
+    Z = features.fit(X).transform(X)
+    U = rng.normal(size=Z.shape) + (1j * rng.normal(size=Z.shape) if np.iscomplexobj(Z) else 0.0)
+    pulled = features.pullback(X, U)
+    assert pulled.shape == X.shape and pulled.dtype == dtype
+    # Against differences in double precision, of the same draw.
+    wide, step = X.astype(np.float64), 1e-5
+    for j in range(X.shape[1]):
+        move = step * np.eye(6)[j]
+        slope = ((features.transform(wide + move) - features.transform(wide - move)) * U.conj()).sum(axis=1).real
+        # A sum over features is rounded relative to its terms, of which each is some slope times a cotangent.
+        size = np.abs(U).sum(axis=1) * np.abs(pulled).max()
+        assert np.all(np.abs(pulled[:, j] - slope / (2 * step)) <= (50 * np.finfo(dtype).eps + 1e-8) * size)
+
+
+def test_pullbacks_are_refused_where_there_is_none():
+    X = np.random.default_rng(0).normal(size=(7, 3))
+    with pytest.raises(ValueError, match="steps"):
+        OpticalFeatures(8, binarize=0.0).fit(X).pullback(X, np.ones((7, 8)))
+    for shape in [(6, 8), (7, 9)]:
+        with pytest.raises(ValueError, match="cotangents"):
+            FourierFeatures(8).fit(X).pullback(X, np.ones(shape))
+    with pytest.raises(ValueError, match="NaN"):
+        FourierFeatures(8).fit(X).pullback(np.nan * X, np.ones((7, 8)))

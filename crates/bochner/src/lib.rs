@@ -65,7 +65,7 @@
 //! What a map needs comes from [`feature`]. The driver cuts tiles, shares them among threads and refuses NaN.
 //!
 //! ```
-//! use bochner::feature::{FeatureMap, Tile, TileMut, Workspace};
+//! use bochner::feature::{Cotangents, FeatureMap, Tile, TileMut, Workspace};
 //! use bochner::prelude::*;
 //!
 //! /// A row and the squares of its numbers: the kernel `x·y + Σ xⱼ²yⱼ²`.
@@ -82,6 +82,14 @@
 //!             let (plain, squares) = out.row_mut(i).split_at_mut(self.dim);
 //!             plain.copy_from_slice(rows.row(i));
 //!             squares.iter_mut().zip(rows.row(i)).for_each(|(square, x)| *square = x * x);
+//!         }
+//!     }
+//!     // The transpose of its Jacobian, for whatever is learned through it: slopes of features to slopes of numbers.
+//!     fn pull_tile(&self, rows: Tile<'_, f64>, from: Cotangents<'_, f64>, mut out: TileMut<'_, f64>, _: &mut Workspace<f64>) {
+//!         for i in 0..rows.rows() {
+//!             let (plain, squares) = from.re.row(i).split_at(self.dim);
+//!             let slopes = plain.iter().zip(squares).zip(rows.row(i)).map(|((u, v), x)| u + 2.0 * x * v);
+//!             out.row_mut(i).iter_mut().zip(slopes).for_each(|(out, slope)| *out += slope);
 //!         }
 //!     }
 //! }

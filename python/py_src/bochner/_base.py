@@ -135,6 +135,36 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
         """
         return self._features(X, "X")
 
+    def pullback(self, X: ArrayLike, cotangents: ArrayLike) -> NDArray[Any]:
+        """Gradients in features taken back to gradients in rows, without a Jacobian.
+
+        With ``cotangents[i]`` the gradient of a function in the features of row i, the result's row i is its gradient in
+        that row: ``transform`` and this are what automatic differentiation needs of a map. Where features are complex, a
+        cotangent is the gradient in the real part plus i times that in the imaginary part.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        cotangents : array-like of shape (n_samples, n_features_out)
+            One for every feature of every row.
+
+        Returns
+        -------
+        gradients : ndarray of shape (n_samples, n_features)
+            In the dtype of the rows: float32 for rows in float32 and float64 otherwise.
+
+        Raises
+        ------
+        ValueError
+            Where features are steps (binary rows, a camera's readings), whose derivative is 0 almost everywhere.
+        """
+        check_is_fitted(self)
+        rows = check_rows(self, X, reset=False)
+        dtype = np.result_type(rows.dtype, np.complex64) if self.map_.complex else rows.dtype
+        with explained(self, ("X", rows)):
+            return self.map_.pullback(rows, np.asarray(cotangents, dtype=dtype), n_jobs=self.n_jobs)
+
     def _features(self, X: ArrayLike, name: str) -> NDArray[Any]:
         check_is_fitted(self)
         rows = check_rows(self, X, reset=False)

@@ -1,7 +1,7 @@
 //! Gaussian processes on features beside the exact one: what the experiments of chapters 4 and 5 of the thesis measure.
 
 use super::*;
-use bochner::feature::{DynComplexMap, DynMap};
+use bochner::feature::{Cotangents, DynComplexMap, DynMap};
 use bochner::kernel::Kernel;
 use bochner::linalg::gemm::matmul_nt;
 use bochner::linalg::{Tile, TileMut, Workspace};
@@ -132,6 +132,23 @@ impl FeatureMap for Phasors {
 
     fn check_tile(&self, rows: Tile<'_, f64>) -> Result<(), Error> {
         self.0.check_tile(rows)
+    }
+
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, f64>,
+        cotangents: Cotangents<'_, f64>,
+        out: TileMut<'_, f64>,
+        work: &mut Workspace<f64>,
+    ) {
+        let (n, m) = (rows.rows(), self.output_dim());
+        let mut both = work.take(2 * n * m);
+        for (i, both) in both.chunks_exact_mut(2 * m).enumerate() {
+            both[..m].copy_from_slice(cotangents.re.row(i));
+            both[m..].copy_from_slice(cotangents.im.row(i));
+        }
+        self.0.pull_tile(rows, Cotangents::real(Tile::new(&both, n, 2 * m)), out, work);
+        work.give(both);
     }
 }
 

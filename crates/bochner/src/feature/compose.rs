@@ -1,7 +1,7 @@
 use super::FeatureMap;
 use crate::error::{Error, Result, check_dim};
 use crate::linalg::{Tile, TileMut, Workspace};
-use crate::projection::{Parts, Projection, panels};
+use crate::projection::{Cotangents, Parts, Projection, add_scaled, panels};
 use crate::scalar::{Real, Scalar};
 
 /// Real and imaginary parts of a complex map side by side: all real parts, then all imaginary parts (CtR).
@@ -40,6 +40,22 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R::Complex>> FeatureMap for Compl
     fn map_tile(&self, rows: Tile<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let (re, im) = out.split_columns_at(self.inner.output_dim());
         self.inner.map_tile_split(rows, Parts::new(re, im), work);
+    }
+
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        let m = self.inner.output_dim();
+        let parts = Cotangents::new(cotangents.re.columns(0..m), cotangents.re.columns(m..2 * m));
+        self.inner.pull_tile(rows, parts, out, work);
+    }
+
+    fn check_pullback(&self) -> Result<()> {
+        self.inner.check_pullback()
     }
 
     fn check_tile(&self, rows: Tile<'_, R>) -> Result<()> {
@@ -122,6 +138,30 @@ impl<M: FeatureMap> FeatureMap for Concat<M> {
         }
     }
 
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, M::Real>,
+        cotangents: Cotangents<'_, M::Real>,
+        mut out: TileMut<'_, M::Real>,
+        work: &mut Workspace<M::Real>,
+    ) {
+        let (n, d) = (rows.rows(), rows.cols());
+        let mut own = work.take(n * d);
+        let mut start = 0;
+        for (weight, part) in &self.parts {
+            let end = start + part.output_dim();
+            own.fill(M::Real::ZERO);
+            part.pull_tile(rows, cotangents.columns(start..end), TileMut::new(&mut own, n, d), work);
+            add_scaled(Tile::new(&own, n, d), M::Real::from_f64(*weight), &mut out);
+            start = end;
+        }
+        work.give(own);
+    }
+
+    fn check_pullback(&self) -> Result<()> {
+        self.parts.iter().try_for_each(|(_, part)| part.check_pullback())
+    }
+
     fn check_tile(&self, rows: Tile<'_, M::Real>) -> Result<()> {
         self.parts.iter().try_for_each(|(_, part)| part.check_tile(rows))
     }
@@ -178,6 +218,24 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for ScaledProjecti
             self.projection.project_tile(rows, columns.clone(), out.columns_mut(columns), work);
         }
         scale_tile(&mut out, self.scale);
+    }
+
+    fn pull_tile(
+        &self,
+        _rows: Tile<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        mut out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        let (n, d) = (out.rows(), out.cols());
+        let mut own = work.take(n * d);
+        own.fill(R::ZERO);
+        for columns in panels(self.output_dim(), self.projection.panel()) {
+            let here = cotangents.columns(columns.clone());
+            self.projection.pull_tile(here, columns, TileMut::new(&mut own, n, d), work);
+        }
+        add_scaled(Tile::new(&own, n, d), R::from_f64(self.scale), &mut out);
+        work.give(own);
     }
 
     fn tile_rows(&self) -> usize {
@@ -247,6 +305,27 @@ impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> Feat
         with_features(&self.first, rows, work, |middle, work| self.map.map_tile_split(middle, out, work));
     }
 
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        with_features(&self.first, rows, work, |middle, work| {
+            let (n, m) = (middle.rows(), middle.cols());
+            let mut pulled = work.take(n * m);
+            pulled.fill(R::ZERO);
+            self.map.pull_tile(middle, cotangents, TileMut::new(&mut pulled, n, m), work);
+            self.first.pull_tile(rows, Cotangents::real(Tile::new(&pulled, n, m)), out, work);
+            work.give(pulled);
+        });
+    }
+
+    fn check_pullback(&self) -> Result<()> {
+        self.map.check_pullback()
+    }
+
     fn tile_rows(&self) -> usize {
         self.map.tile_rows().max(self.first.projection.shared_rows())
     }
@@ -292,6 +371,26 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>, P: Projection<Real = R, Outpu
 
     fn map_tile(&self, rows: Tile<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         with_features(&self.map, rows, work, |middle, work| self.second.map_tile(middle, out, work));
+    }
+
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        let (n, m) = (rows.rows(), self.map.output_dim());
+        let mut middle = work.take(n * m);
+        middle.fill(R::ZERO);
+        // What is projected is linear: where does not matter.
+        self.second.pull_tile(rows, cotangents, TileMut::new(&mut middle, n, m), work);
+        self.map.pull_tile(rows, Cotangents::real(Tile::new(&middle, n, m)), out, work);
+        work.give(middle);
+    }
+
+    fn check_pullback(&self) -> Result<()> {
+        self.map.check_pullback()
     }
 
     fn check_tile(&self, rows: Tile<'_, R>) -> Result<()> {
@@ -341,4 +440,6 @@ impl<R: Real> FeatureMap for Constant<R> {
             out.row_mut(i)[0] = self.value;
         }
     }
+
+    fn pull_tile(&self, _: Tile<'_, R>, _: Cotangents<'_, R>, _: TileMut<'_, R>, _: &mut Workspace<R>) {}
 }

@@ -5,6 +5,7 @@ use crate::interrupt;
 use crate::linalg::{Tile, TileMut, Workspace, first_not_finite, zeroed_matrix};
 use crate::memory::{bytes, in_blocks, need};
 use crate::parallel::{self, Parallel};
+use crate::projection::Cotangents;
 use crate::scalar::{Real, Scalar};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
 
@@ -102,6 +103,73 @@ impl<R: Real, O: Scalar<Real = R>> Driven<'_, R, O> {
                 O::give_back(work, buffer);
             }
         }
+        Ok(())
+    }
+}
+
+/// What the driver asks of a map whose pullback is wanted.
+pub(super) struct Pulled<'a, R> {
+    /// Length of a row, number of features.
+    pub(super) dims: (usize, usize),
+    pub(super) tile_rows: usize,
+    pub(super) check: &'a (dyn Fn(Tile<'_, R>) -> Result<()> + Sync),
+    pub(super) pull: &'a PullTile<'a, R>,
+}
+
+type PullTile<'a, R> = dyn Fn(Tile<'_, R>, Cotangents<'_, R>, TileMut<'_, R>, &mut Workspace<R>) + Sync + 'a;
+
+/// Adds pullbacks to rows of zeros.
+pub(super) fn pull<R: Real, O: Scalar<Real = R>>(
+    job: &Pulled<'_, R>,
+    rows: ArrayView2<'_, R>,
+    cotangents: ArrayView2<'_, O>,
+    mut out: ArrayViewMut2<'_, R>,
+) -> Result<()> {
+    check_dim("number of columns of rows", job.dims.0, rows.ncols())?;
+    check_dim("number of rows of cotangents", rows.nrows(), cotangents.nrows())?;
+    check_dim("number of columns of cotangents", job.dims.1, cotangents.ncols())?;
+    if rows.nrows() == 0 {
+        return Ok(());
+    }
+    let tile = job.tile_rows.clamp(1, rows.nrows());
+    let parts = rows.axis_chunks_iter(Axis(0), tile).zip(cotangents.axis_chunks_iter(Axis(0), tile));
+    let mut tiles = parts.zip(out.axis_chunks_iter_mut(Axis(0), tile)).enumerate();
+    let mut alone = Workspace::of_the_only_tile();
+    if rows.nrows() <= tile {
+        return tiles.try_for_each(|(i, ((rows, from), out))| job.run(i * tile, rows, from, out, &mut alone));
+    }
+    tiles
+        .in_parallel()
+        .try_for_each_init(Workspace::new, |work, (i, ((rows, from), out))| job.run(i * tile, rows, from, out, work))
+}
+
+/// The numbers of an array in the order of its rows, in a buffer of the pool.
+fn copied<T, R: Real>(array: ArrayView2<'_, T>, work: &mut Workspace<R>, part: impl Fn(&T) -> R) -> Vec<R> {
+    let mut copy = work.take(array.len());
+    copy.iter_mut().zip(array.iter()).for_each(|(to, from)| *to = part(from));
+    copy
+}
+
+impl<R: Real> Pulled<'_, R> {
+    fn run<O: Scalar<Real = R>>(
+        &self,
+        first_row: usize,
+        rows: ArrayView2<'_, R>,
+        cotangents: ArrayView2<'_, O>,
+        out: ArrayViewMut2<'_, R>,
+        work: &mut Workspace<R>,
+    ) -> Result<()> {
+        let ((n, d), m) = (rows.dim(), cotangents.ncols());
+        let rows = copied(rows, work, |v| *v);
+        let re = copied(cotangents, work, |z| z.re());
+        let im = copied(cotangents.slice(ndarray::s![..if O::IS_COMPLEX { n } else { 0 }, ..]), work, |z| z.im());
+        let tile = Tile::new(&rows, n, d);
+        check_tile(tile, first_row)?;
+        (self.check)(tile).map_err(|error| error.rows_from(first_row))?;
+        let im_tile = if O::IS_COMPLEX { Tile::new(&im, n, m) } else { Tile::new(&[], 0, 0) };
+        let out = TileMut::from_view(out).map_err(|_| ()).expect("a fresh array");
+        (self.pull)(tile, Cotangents::new(Tile::new(&re, n, m), im_tile), out, work);
+        [rows, re, im].into_iter().for_each(|buffer| work.give(buffer));
         Ok(())
     }
 }

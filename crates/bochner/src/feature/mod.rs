@@ -33,6 +33,18 @@ macro_rules! forward {
             fn check_tile(&$this, rows: Tile<'_, M::Real>) -> Result<()> {
                 $inner.check_tile(rows)
             }
+            fn pull_tile(
+                &$this,
+                rows: Tile<'_, M::Real>,
+                cotangents: $crate::feature::Cotangents<'_, M::Real>,
+                out: TileMut<'_, M::Real>,
+                work: &mut Workspace<M::Real>,
+            ) {
+                $inner.pull_tile(rows, cotangents, out, work);
+            }
+            fn check_pullback(&$this) -> Result<()> {
+                $inner.check_pullback()
+            }
             fn tile_rows(&$this) -> usize {
                 $inner.tile_rows()
             }
@@ -101,8 +113,8 @@ pub use operator::{OperatorFeatures, OperatorSpec, Spread};
 #[allow(deprecated)]
 pub use optical::Optical;
 pub use optical::{
-    Camera, Device, DotSquare, Encoding, OpticalFeatures, OpticalProjection, OpticalSpec, Recovered, Simulator,
-    choose_threshold,
+    Camera, Device, DotSquare, DynProjection, Encoding, OpticalFeatures, OpticalProjection, OpticalSpec, Recovered,
+    Simulator, choose_threshold,
 };
 pub use polynomial::{PolynomialSpec, SketchKind, Structure};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
@@ -114,7 +126,7 @@ pub use tensor_sketch::TensorSketch;
 pub use tree_sketch::TreeSketch;
 
 pub use crate::linalg::{Tile, TileMut, Workspace};
-pub use crate::projection::Parts;
+pub use crate::projection::{Cotangents, Parts};
 pub use crate::random::{Role, Seed, Stream};
 pub use crate::scalar::{Real, Scalar};
 
@@ -165,6 +177,26 @@ pub trait FeatureMap: Debug + Send + Sync {
         self.map_tile(rows, out, work);
     }
 
+    /// Adds the pullback to `out`, which has the shape of `rows`: `Re(Jᴴu)` of every row, with its Jacobian `J` and its
+    /// cotangent `u` ([`Cotangents`]). It costs about as much as the features themselves; no Jacobian is formed.
+    ///
+    /// Where a feature has no derivative it counts as constant.
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, Self::Real>,
+        cotangents: Cotangents<'_, Self::Real>,
+        out: TileMut<'_, Self::Real>,
+        work: &mut Workspace<Self::Real>,
+    );
+
+    /// Refuses pullbacks of maps that are constant almost everywhere, such as those of binary rows or of readings of a camera.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported).
+    fn check_pullback(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Refuses rows that have no features, such as zero rows where only directions count; the driver asks before it maps
     /// a tile.
     ///
@@ -212,6 +244,42 @@ pub trait FeatureMap: Debug + Send + Sync {
     /// [`Error::Memory`](crate::Error::Memory), with the number of rows that would fit.
     fn room_for(&self, rows: usize) -> Result<Array2<Self::Output>> {
         drive::fresh(rows, self.output_dim())
+    }
+
+    /// The pullback of cotangents of features to cotangents of rows: row `i` of the result is `Re(Jᴴu)` for row `i` of both.
+    ///
+    /// With `u` the gradient of a function of the features, it is the gradient of that function of the rows. For complex
+    /// features `u` is the gradient in the real part plus `i` times that in the imaginary part.
+    ///
+    /// ```
+    /// use bochner::feature::{Describe, FeatureMap, FourierSpec};
+    /// use ndarray::array;
+    /// let map = FourierSpec::default().build::<f64>(2)?;
+    /// let (x, weights) = (array![[0.3, -0.2]], ndarray::Array2::from_elem((1, map.output_dim()), 0.1));
+    /// let gradient = map.pullback(x.view(), weights.view())?;
+    /// let value = |x: ndarray::Array2<f64>| Ok::<_, bochner::Error>((map.transform(x.view())? * &weights).sum());
+    /// let slope = (value(&x + &array![[1e-6, 0.0]])? - value(&x - &array![[1e-6, 0.0]])?) / 2e-6;
+    /// assert!((gradient[[0, 0]] - slope).abs() < 1e-8);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`transform_into`](Self::transform_into), and maps without derivatives ([`check_pullback`](Self::check_pullback)).
+    fn pullback(
+        &self,
+        rows: ArrayView2<'_, Self::Real>,
+        cotangents: ArrayView2<'_, Self::Output>,
+    ) -> Result<Array2<Self::Real>> {
+        self.check_pullback()?;
+        let mut out = drive::fresh(rows.nrows(), self.input_dim())?;
+        let job = drive::Pulled {
+            dims: (self.input_dim(), self.output_dim()),
+            tile_rows: self.tile_rows(),
+            check: &|rows| self.check_tile(rows),
+            pull: &|rows, cotangents, out, work| self.pull_tile(rows, cotangents, out, work),
+        };
+        drive::pull(&job, rows, cotangents, out.view_mut())?;
+        Ok(out)
     }
 
     /// Features of a block of rows in a fresh array.

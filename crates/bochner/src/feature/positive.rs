@@ -7,7 +7,7 @@ use crate::kernel::{Exponential, Kernel};
 use crate::linalg::{Factor, Tile, TileMut, Workspace, cos_sin, exp, exp_in_place, maximum};
 use crate::parameter::{Domain, description};
 use crate::preprocess::LengthScale;
-use crate::projection::{DenseGaussian, Orthogonal, Parts, Projection};
+use crate::projection::{Cotangents, DenseGaussian, Orthogonal, Parts, Projection};
 use crate::random::Seed;
 use crate::scalar::Real;
 use crate::variance::{Softmax, softmax_matrix, softmax_orthogonal_matrix};
@@ -151,6 +151,55 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Positive<P> {
             exp_in_place(row, common, most);
             *exponent = Real::to_f64(most) - *exponent + self.ln_scale();
         }
+    }
+
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        mut out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        let m = self.directions();
+        let (mut features, mut sums) = (work.take(2 * m), vec![0.0; rows.rows()]);
+        self.frequencies.pull_rows(rows, out.reborrow(), work, &mut |i, columns, values, factor| {
+            let half = self.half_norm_sq(rows.row(i));
+            let (first, second) = features[..2 * columns.len()].split_at_mut(columns.len());
+            let incoming = cotangents.re.row(i);
+            let to_first = &incoming[columns.clone()];
+            let to_second =
+                if self.kind == Softmax::Positive { &[] } else { &incoming[m + columns.start..m + columns.end] };
+            let factor = Self::factor(factor);
+            // Derivatives of both features in the projected value, over the features: ±1, or each other.
+            if self.kind == Softmax::Trigonometric {
+                let scale = R::from_f64(libm::exp(half) / (m as f64).sqrt());
+                cos_sin(values, Factor::Same(factor), scale, first, second);
+                for (j, v) in values.iter_mut().enumerate() {
+                    *v = factor * (first[j] * to_second[j] - second[j] * to_first[j]);
+                }
+            } else {
+                let shift = R::from_f64(half - self.ln_scale());
+                exp(values, factor, shift, first);
+                if self.kind == Softmax::Hyperbolic {
+                    exp(values, -factor, shift, second);
+                } else {
+                    second.fill(R::ZERO);
+                }
+                for (j, v) in values.iter_mut().enumerate() {
+                    let minus = if to_second.is_empty() { R::ZERO } else { second[j] * to_second[j] };
+                    *v = factor * (first[j] * to_first[j] - minus);
+                }
+            }
+            let product = |a: &[R], b: &[R]| -> f64 { a.iter().zip(b).map(|(a, b)| Real::to_f64(*a * *b)).sum() };
+            sums[i] += product(first, to_first) + product(second, to_second);
+        });
+        // exp(∓|x|²/2ℓ²) in front of all features.
+        let sign = if self.kind == Softmax::Trigonometric { 1.0 } else { -1.0 };
+        for (i, sum) in sums.into_iter().enumerate() {
+            let slope = R::from_f64(sign * sum / (self.length_scale * self.length_scale));
+            out.row_mut(i).iter_mut().zip(rows.row(i)).for_each(|(o, x)| *o += slope * *x);
+        }
+        work.give(features);
     }
 
     fn check_tile(&self, rows: Tile<'_, R>) -> Result<()> {

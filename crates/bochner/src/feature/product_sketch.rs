@@ -1,8 +1,9 @@
 use super::FeatureMap;
 use crate::error::{Error, Result, check_count, check_dim, check_non_negative};
 use crate::linalg::{Tile, TileMut, Workspace};
-use crate::projection::{Parts, Projection, in_parts};
+use crate::projection::{Cotangents, Parts, Projection, add_scaled, in_parts, panels};
 use crate::scalar::{Real, Scalar};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Largest degree a sketch accepts: beyond it even unit-norm products leave the range of `f64`.
@@ -20,6 +21,40 @@ pub(super) trait FactorSketch: FeatureMap {
         work: &mut Workspace<Self::Real>,
     ) {
         in_parts(out, work, |out, work| self.sketch(rows, out, work));
+    }
+
+    /// Adds the pullback to what each factor sees.
+    fn pull(
+        &self,
+        rows: &[Tile<'_, Self::Real>],
+        cotangents: Cotangents<'_, Self::Real>,
+        out: Pulled<'_, Self::Real>,
+        work: &mut Workspace<Self::Real>,
+    );
+}
+
+/// Where the pullback of factor `i` goes.
+pub(super) enum Pulled<'a, R> {
+    /// All factors see the same rows.
+    Shared(TileMut<'a, R>),
+    /// Each its own.
+    Each(Vec<TileMut<'a, R>>),
+}
+
+impl<R> Pulled<'_, R> {
+    pub(super) fn of(&mut self, factor: usize) -> TileMut<'_, R> {
+        match self {
+            Pulled::Shared(out) => out.reborrow(),
+            Pulled::Each(outs) => outs[factor].reborrow(),
+        }
+    }
+
+    /// Rows `range` of all.
+    fn rows_mut(&mut self, range: Range<usize>) -> Pulled<'_, R> {
+        match self {
+            Pulled::Shared(out) => Pulled::Shared(out.rows_mut(range)),
+            Pulled::Each(outs) => Pulled::Each(outs.iter_mut().map(|out| out.rows_mut(range.clone())).collect()),
+        }
     }
 }
 
@@ -54,6 +89,19 @@ pub(super) fn check_shapes<P: Projection>(
         check_dim("number of rows", out.rows(), rows.rows())?;
     }
     Ok(())
+}
+
+/// `a` times `b`, or times its conjugate, number by number; real numbers have no imaginary parts.
+fn multiply<R: Real>(re: &mut [R], im: &mut [R], other_re: &[R], other_im: &[R], conjugate: bool) {
+    if im.is_empty() {
+        re.iter_mut().zip(other_re).for_each(|(a, c)| *a *= *c);
+        return;
+    }
+    let sign = if conjugate { -R::ONE } else { R::ONE };
+    for ((re, im), (c, d)) in re.iter_mut().zip(im).zip(other_re.iter().zip(other_im)) {
+        let (a, b, d) = (*re, *im, sign * *d);
+        (*re, *im) = (a * *c - b * d, a * d + b * *c);
+    }
 }
 
 /// Element-wise product of `p` independent projections: the sketch of `(γ⟨x, y⟩ + ν)ᵖ`.
@@ -127,6 +175,26 @@ impl Lift {
     }
 }
 
+impl Lift {
+    /// Runs `pull` on a window of lifted rows and adds `√γ` times what it has added there to `out`.
+    pub(super) fn pull_into<R: Real>(
+        &self,
+        mut out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+        pull: impl FnOnce(TileMut<'_, R>, &mut Workspace<R>),
+    ) {
+        if self.is_identity() {
+            return pull(out, work);
+        }
+        let (n, d, m) = (out.rows(), out.cols(), self.output_dim(out.cols()));
+        let mut lifted = work.take(n * m);
+        lifted.fill(R::ZERO);
+        pull(TileMut::new(&mut lifted, n, m), work);
+        add_scaled(Tile::new(&lifted, n, m).columns(0..d), R::from_f64(self.scale), &mut out);
+        work.give(lifted);
+    }
+}
+
 impl<P: Projection> ProductSketch<P> {
     /// The sketch of `⟨x, y⟩ᵖ` with one projection per factor.
     ///
@@ -186,6 +254,73 @@ impl<P: Projection> ProductSketch<P> {
             self.sketch(rows, out, work);
         }
         Ok(())
+    }
+
+    /// Adds the pullback of some columns: with the factors' outputs `aₖ`, the cotangent of `aᵢ` is `conj(∏_{k≠i} aₖ) u`.
+    fn pull_panel(
+        &self,
+        rows: &[Tile<'_, P::Real>],
+        cotangents: Cotangents<'_, P::Real>,
+        columns: Range<usize>,
+        mut out: Pulled<'_, P::Real>,
+        work: &mut Workspace<P::Real>,
+    ) {
+        let complex = P::Output::IS_COMPLEX;
+        let (n, m, p) = (rows[0].rows(), columns.len(), self.factors.len());
+        let size = n * m;
+        let im_size = if complex { size } else { 0 };
+        let im_rows = if complex { n } else { 0 };
+        let (mut re, mut im) = (work.take(p * size), work.take(p * im_size));
+        for (i, (factor, rows)) in self.factors.iter().zip(rows).enumerate() {
+            let window = TileMut::new(&mut im[i * im_size..][..im_size], im_rows, m);
+            let parts = Parts::new(TileMut::new(&mut re[i * size..][..size], n, m), window);
+            factor.project_tile_split(*rows, columns.clone(), parts, work);
+        }
+        // From the left: `before` is `conj(a₁ … aᵢ₋₁) u`. What stands right of a factor is multiplied up beforehand.
+        let (mut before_re, mut before_im) = (work.take(size), work.take(im_size));
+        let scale = P::Real::from_f64(self.scale());
+        for i in 0..n {
+            let to = before_re[i * m..][..m].iter_mut().zip(cotangents.re.row(i));
+            to.for_each(|(to, u)| *to = scale * *u);
+            if complex {
+                let to = before_im[i * m..][..m].iter_mut().zip(cotangents.im.row(i));
+                to.for_each(|(to, u)| *to = scale * *u);
+            }
+        }
+        let (mut after_re, mut after_im) = (work.take((p - 1) * size), work.take((p - 1) * im_size));
+        for i in (1..p).rev() {
+            // aᵢ … a_p, in place i - 1.
+            let ((to, next), (to_im, next_im)) = (after_re.split_at_mut(i * size), after_im.split_at_mut(i * im_size));
+            let (to, to_im) = (&mut to[(i - 1) * size..], &mut to_im[(i - 1) * im_size..]);
+            to.copy_from_slice(&re[i * size..][..size]);
+            to_im.copy_from_slice(&im[i * im_size..][..im_size]);
+            if i + 1 < p {
+                multiply(to, to_im, &next[..size], &next_im[..im_size], false);
+            }
+        }
+        for (i, factor) in self.factors.iter().enumerate() {
+            let (own_re, own_im) = (&mut re[i * size..][..size], &mut im[i * im_size..][..im_size]);
+            // The factor's outputs are needed once more, for those to the right; then their place is free.
+            let mut next = (work.take(0), work.take(0));
+            if i + 1 < p {
+                next = (work.take(size), work.take(im_size));
+                next.0.copy_from_slice(&before_re);
+                next.1.copy_from_slice(&before_im);
+                multiply(&mut next.0, &mut next.1, own_re, own_im, true);
+                let (after, after_im) = (&after_re[i * size..][..size], &after_im[i * im_size..][..im_size]);
+                multiply(&mut before_re, &mut before_im, after, after_im, true);
+            }
+            let parts = Cotangents::new(Tile::new(&before_re, n, m), Tile::new(&before_im, im_rows, m));
+            factor.pull_tile(parts, columns.clone(), out.of(i), work);
+            if i + 1 < p {
+                work.give(std::mem::replace(&mut before_re, next.0));
+                work.give(std::mem::replace(&mut before_im, next.1));
+            } else {
+                work.give(next.0);
+                work.give(next.1);
+            }
+        }
+        [re, im, before_re, before_im, after_re, after_im].into_iter().for_each(|buffer| work.give(buffer));
     }
 
     /// Hands `rows` on with the first factor's rows multiplied by `D^{-1/2}`: there the scale costs d products per row
@@ -248,6 +383,21 @@ impl<P: Projection> FeatureMap for ProductSketch<P> {
         self.lifted_product(rows, work, |rows, work| P::product_tile_split(&self.factors, rows, out, work));
     }
 
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, P::Real>,
+        cotangents: Cotangents<'_, P::Real>,
+        out: TileMut<'_, P::Real>,
+        work: &mut Workspace<P::Real>,
+    ) {
+        let (n, m) = (rows.rows(), self.lift.output_dim(rows.cols()));
+        let mut lifted = work.take(n * m);
+        self.lift.lift_into(rows, 1.0, &mut lifted);
+        let tiles = vec![Tile::new(&lifted, n, m); self.factors.len()];
+        self.lift.pull_into(out, work, |out, work| self.pull(&tiles, cotangents, Pulled::Shared(out), work));
+        work.give(lifted);
+    }
+
     fn tile_rows(&self) -> usize {
         self.factors[0].shared_rows().max(64)
     }
@@ -264,5 +414,28 @@ impl<P: Projection> FactorSketch for ProductSketch<P> {
 
     fn sketch_split(&self, rows: &[Tile<'_, P::Real>], out: Parts<'_, P::Real>, work: &mut Workspace<P::Real>) {
         self.scaled_product(rows, work, |rows, work| P::product_tile_split(&self.factors, rows, out, work));
+    }
+
+    fn pull(
+        &self,
+        rows: &[Tile<'_, P::Real>],
+        cotangents: Cotangents<'_, P::Real>,
+        mut out: Pulled<'_, P::Real>,
+        work: &mut Workspace<P::Real>,
+    ) {
+        let parts = 1 + usize::from(P::Output::IS_COMPLEX);
+        let first = &self.factors[0];
+        let widest = first.panel().min(first.output_dim());
+        // As many rows at a time as leave the factors' outputs in the second-level cache.
+        let step = ((1 << 16) / (parts * (self.factors.len() + 2) * widest)).next_multiple_of(8);
+        let step = step.max(first.shared_rows());
+        for start in (0..rows[0].rows()).step_by(step) {
+            let range = start..(start + step).min(rows[0].rows());
+            let rows: Vec<_> = rows.iter().map(|rows| rows.rows_in(range.clone())).collect();
+            for columns in panels(first.output_dim(), first.panel()) {
+                let cotangents = cotangents.rows_in(range.clone()).columns(columns.clone());
+                self.pull_panel(&rows, cotangents, columns, out.rows_mut(range.clone()), work);
+            }
+        }
     }
 }

@@ -1,8 +1,8 @@
-use super::product_sketch::{FactorSketch, check_factors, check_inputs, check_shapes};
+use super::product_sketch::{FactorSketch, Pulled, check_factors, check_inputs, check_shapes};
 use super::{FeatureMap, Lift, MAX_DEGREE};
 use crate::error::{Result, check_count};
 use crate::linalg::{ComplexFft, Convolution, Tile, TileMut, Workspace, multiply_spectra};
-use crate::projection::{CountSketch, Parts, Projection};
+use crate::projection::{Cotangents, CountSketch, Parts, Projection};
 use crate::random::Seed;
 use crate::scalar::{Real, Scalar};
 use num_complex::Complex;
@@ -182,6 +182,54 @@ impl<O: Scalar> TensorSketch<O> {
         exponent
     }
 
+    /// The spectrum of a factor's sketch of the row in the buffers; of a single factor the sketch itself is never asked for.
+    fn spectrum(&self, buffers: &mut Buffers<O::Real>, factor: usize, target: &mut [Complex<O::Real>]) {
+        let Buffers { row, signal, scratch, .. } = buffers;
+        let factor = &self.factors[factor];
+        let row = &row[..factor.input_dim()];
+        match &self.plan {
+            Plan::Real(plan) => {
+                signal.fill(O::Real::ZERO);
+                factor.for_each(row, |hash, value| signal[hash] += value.re());
+                plan.forward(signal, target, scratch);
+            }
+            Plan::Complex(plan) => {
+                target.fill(Complex::new(O::Real::ZERO, O::Real::ZERO));
+                factor.for_each(row, |hash, value| {
+                    target[hash].re += value.re();
+                    target[hash].im += value.im();
+                });
+                plan.forward(target, scratch);
+            }
+        }
+    }
+
+    /// The spectrum of the cotangent of row `i`, or for a single factor the cotangent itself.
+    fn cotangent_spectrum(
+        &self,
+        buffers: &mut Buffers<O::Real>,
+        cotangents: Cotangents<'_, O::Real>,
+        i: usize,
+        target: &mut [Complex<O::Real>],
+    ) {
+        let Buffers { signal, scratch, .. } = buffers;
+        match &self.plan {
+            Plan::Real(plan) => {
+                signal.copy_from_slice(cotangents.re.row(i));
+                if self.factors.len() > 1 {
+                    plan.forward(signal, target, scratch);
+                }
+            }
+            Plan::Complex(plan) => {
+                let parts = cotangents.re.row(i).iter().zip(cotangents.im.row(i));
+                target.iter_mut().zip(parts).for_each(|(to, (re, im))| *to = Complex::new(*re, *im));
+                if self.factors.len() > 1 {
+                    plan.forward(target, scratch);
+                }
+            }
+        }
+    }
+
     /// The factors that make a sketched row right: a power of two, over `D` if it was transformed.
     fn remaining_factors(&self, exponent: i64) -> (O::Real, impl Iterator<Item = O::Real> + use<O>) {
         let weight = if self.factors.len() > 1 { 1.0 / self.output_dim() as f64 } else { 1.0 };
@@ -293,6 +341,37 @@ impl<O: Scalar> FeatureMap for TensorSketch<O> {
         });
     }
 
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, O::Real>,
+        cotangents: Cotangents<'_, O::Real>,
+        mut out: TileMut<'_, O::Real>,
+        work: &mut Workspace<O::Real>,
+    ) {
+        match self.input {
+            Input::Shared(lift) => {
+                let (n, m) = (rows.rows(), lift.output_dim(rows.cols()));
+                let mut lifted = work.take(n * m);
+                lift.lift_into(rows, 1.0, &mut lifted);
+                let tiles = vec![Tile::new(&lifted, n, m); self.factors.len()];
+                lift.pull_into(out, work, |out, work| self.pull(&tiles, cotangents, Pulled::Shared(out), work));
+                work.give(lifted);
+            }
+            Input::SideBySide => {
+                let (mut tiles, mut outs, mut start) = (Vec::new(), Vec::new(), 0);
+                for factor in &*self.factors {
+                    let end = start + factor.input_dim();
+                    tiles.push(rows.columns(start..end));
+                    let own;
+                    (own, out) = out.split_columns_at(factor.input_dim());
+                    outs.push(own);
+                    start = end;
+                }
+                self.pull(&tiles, cotangents, Pulled::Each(outs), work);
+            }
+        }
+    }
+
     fn tile_rows(&self) -> usize {
         16
     }
@@ -306,6 +385,67 @@ impl<O: Scalar> FactorSketch for TensorSketch<O> {
                 self.sketch_row(&mut buffers, |factor, row| balance(Lift::IDENTITY, rows[factor].row(i), row));
             self.write(&mut buffers, exponent, out.row_mut(i));
         }
+        buffers.give_back(work);
+    }
+
+    fn pull(
+        &self,
+        rows: &[Tile<'_, O::Real>],
+        cotangents: Cotangents<'_, O::Real>,
+        mut out: Pulled<'_, O::Real>,
+        work: &mut Workspace<O::Real>,
+    ) {
+        let p = self.factors.len();
+        let mut buffers = Buffers::lend(self, work);
+        let len = buffers.product.len();
+        // Spectra of the factors; those right of a factor, multiplied up; those left of it times the cotangent's.
+        let (mut spectra, mut after) = (work.take_complex(p * len), work.take_complex(p * len));
+        let mut pulled = work.take(2 * self.output_dim());
+        let mut exponents = vec![0i64; 2 * p];
+        for i in 0..rows[0].rows() {
+            let (own, behind) = exponents.split_at_mut(p);
+            for (k, factor) in self.factors.iter().enumerate() {
+                let row = &mut buffers.row[..factor.input_dim()];
+                own[k] = i64::from(balance(Lift::IDENTITY, rows[k].row(i), row));
+                self.spectrum(&mut buffers, k, &mut spectra[k * len..][..len]);
+            }
+            let balanced: i64 = own.iter().sum();
+            for k in (0..p).rev() {
+                let (to, next) = after[k * len..].split_at_mut(len);
+                if k + 1 == p {
+                    to.fill(Complex::new(O::Real::ONE, O::Real::ZERO));
+                    behind[k] = 0;
+                } else {
+                    to.copy_from_slice(&next[..len]);
+                    multiply_spectra(to, &spectra[(k + 1) * len..][..len]);
+                    behind[k] = behind[k + 1] + i64::from(rescale(to));
+                }
+            }
+            let mut before = work.take_complex(len);
+            self.cotangent_spectrum(&mut buffers, cotangents, i, &mut before);
+            let mut in_front = 0;
+            for (k, factor) in self.factors.iter().enumerate() {
+                let product = &mut buffers.product;
+                product.copy_from_slice(&before);
+                multiply_by_conjugate(product, &after[k * len..][..len]);
+                if p > 1 {
+                    match &self.plan {
+                        Plan::Real(plan) => plan.inverse(product, &mut buffers.signal, &mut buffers.scratch),
+                        Plan::Complex(plan) => plan.inverse(product, &mut buffers.scratch),
+                    }
+                }
+                let (re, im) = pulled.split_at_mut(self.output_dim());
+                self.write_split(&mut buffers, in_front + behind[k] + balanced - own[k], re, im);
+                factor
+                    .pull_row(out.of(k).row_mut(i), |hash| (re[hash], if O::IS_COMPLEX { im[hash] } else { re[hash] }));
+                multiply_by_conjugate(&mut before, &spectra[k * len..][..len]);
+                in_front += i64::from(rescale(&mut before));
+            }
+            work.give_complex(before);
+        }
+        work.give(pulled);
+        work.give_complex(spectra);
+        work.give_complex(after);
         buffers.give_back(work);
     }
 }
@@ -381,6 +521,13 @@ fn balance<R: Real>(lift: Lift, row: &[R], out: &mut [R]) -> i32 {
         out.iter_mut().for_each(|v| *v *= rest);
     }
     exponent
+}
+
+/// `target[k] *= conj(factor[k])`.
+fn multiply_by_conjugate<R: Real>(target: &mut [Complex<R>], factor: &[Complex<R>]) {
+    for (a, b) in target.iter_mut().zip(factor) {
+        *a = Complex::new(a.re * b.re + a.im * b.im, a.im * b.re - a.re * b.im);
+    }
 }
 
 /// Divides by the power of two below the largest part of all numbers, and returns the exponent.

@@ -1,7 +1,8 @@
+use super::product_sketch::{FactorSketch, Pulled};
 use super::{FeatureMap, Lift, ProductSketch};
 use crate::error::{Error, Result, check_count};
 use crate::linalg::{Tile, TileMut, Workspace};
-use crate::projection::{Projection, dims};
+use crate::projection::{Cotangents, Projection, dims};
 use crate::scalar::Real;
 
 /// A balanced tree of degree-2 product sketches: `⟨x, y⟩ᵖ` with a variance that does not grow exponentially in `p`.
@@ -113,6 +114,67 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Node<P> {
     }
 }
 
+/// What the children of a node evaluated to, and what theirs did; leaves are read where they are.
+struct Values<R> {
+    numbers: Vec<R>,
+    children: Vec<Values<R>>,
+}
+
+impl<R: Real> Values<R> {
+    fn give_back(self, work: &mut Workspace<R>) {
+        work.give(self.numbers);
+        self.children.into_iter().for_each(|child| child.give_back(work));
+    }
+}
+
+impl<R: Real, P: Projection<Real = R, Output = R>> Node<P> {
+    /// What a child of a pair is seen as.
+    fn tile<'a>(&self, leaf: Tile<'a, R>, values: &'a Values<R>) -> Tile<'a, R> {
+        match self {
+            Node::Leaf => leaf,
+            Node::Pair(_) => Tile::new(&values.numbers, leaf.rows(), self.output_dim(leaf.cols())),
+        }
+    }
+
+    /// The values of all nodes below this one, and of this one where `own` is asked for.
+    fn values(&self, leaf: Tile<'_, R>, own: bool, work: &mut Workspace<R>) -> Values<R> {
+        let Node::Pair(pair) = self else { return Values { numbers: Vec::new(), children: Vec::new() } };
+        let (left, right, sketch) = &**pair;
+        let children = vec![left.values(leaf, true, work), right.values(leaf, true, work)];
+        let (n, m) = (leaf.rows(), sketch.output_dim());
+        let mut numbers = work.take(if own { n * m } else { 0 });
+        if own {
+            let rows = [left.tile(leaf, &children[0]), right.tile(leaf, &children[1])];
+            sketch.sketch(&rows, TileMut::new(&mut numbers, n, m), work);
+        }
+        Values { numbers, children }
+    }
+
+    fn pull(
+        &self,
+        leaf: Tile<'_, R>,
+        values: &Values<R>,
+        cotangents: Tile<'_, R>,
+        mut out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        let Node::Pair(pair) = self else {
+            return crate::projection::add_scaled(cotangents, R::ONE, &mut out);
+        };
+        let (left, right, sketch) = &**pair;
+        let (n, dims) = (leaf.rows(), [left, right].map(|child| child.output_dim(leaf.cols())));
+        let mut buffers = dims.map(|m| work.take(n * m));
+        buffers.iter_mut().for_each(|buffer| buffer.fill(R::ZERO));
+        let rows = [left.tile(leaf, &values.children[0]), right.tile(leaf, &values.children[1])];
+        let outs = buffers.iter_mut().zip(dims).map(|(buffer, m)| TileMut::new(buffer, n, m)).collect();
+        sketch.pull(&rows, Cotangents::real(cotangents), Pulled::Each(outs), work);
+        for (k, child) in [left, right].into_iter().enumerate() {
+            child.pull(leaf, &values.children[k], Tile::new(&buffers[k], n, dims[k]), out.reborrow(), work);
+        }
+        buffers.into_iter().for_each(|buffer| work.give(buffer));
+    }
+}
+
 impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for TreeSketch<P> {
     type Real = R;
     type Output = R;
@@ -124,6 +186,23 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for TreeSketch<P> 
         let mut lifted = work.take(n * m);
         self.lift.lift_into(rows, 1.0, &mut lifted);
         self.root.evaluate(Tile::new(&lifted, n, m), out, work);
+        work.give(lifted);
+    }
+
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        let (n, m) = (rows.rows(), self.lift.output_dim(rows.cols()));
+        let mut lifted = work.take(n * m);
+        self.lift.lift_into(rows, 1.0, &mut lifted);
+        let leaf = Tile::new(&lifted, n, m);
+        let values = self.root.values(leaf, false, work);
+        self.lift.pull_into(out, work, |out, work| self.root.pull(leaf, &values, cotangents.re, out, work));
+        values.give_back(work);
         work.give(lifted);
     }
 }

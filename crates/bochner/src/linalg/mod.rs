@@ -26,7 +26,7 @@ pub(crate) use pages::zeroed_bytes;
 pub use pages::{zeroed, zeroed_matrix};
 pub(crate) use power::Moduli;
 pub use power::Power;
-pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin};
+pub use sincos::{Factor, SinCos, cis, cos_offset, cos_sin, sin_offset};
 
 pub use eigen::Eigen;
 pub use lower::Lower;

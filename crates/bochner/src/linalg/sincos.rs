@@ -48,6 +48,16 @@ pub fn cos_offset<R: Real>(projected: &[R], factor: Factor<'_, R>, offsets: &[R]
     run(projected, factor, Some(offsets), Cosines { out, scale });
 }
 
+/// `out[j] = scale · sin(factorⱼ projected[j] + offsets[j])`.
+///
+/// # Panics
+/// If the slices differ in length.
+pub fn sin_offset<R: Real>(projected: &[R], factor: Factor<'_, R>, offsets: &[R], scale: R, out: &mut [R]) {
+    let n = projected.len();
+    assert!(offsets.len() == n && out.len() == n, "one offset and one sine for every projected value");
+    run(projected, factor, Some(offsets), Sines(Cosines { out, scale }));
+}
+
 /// `out[j] = scale · exp(i factorⱼ projected[j])`.
 ///
 /// # Panics
@@ -92,6 +102,15 @@ impl<R: Real> Sink<R> for Cosines<'_, R> {
         for (to, from) in self.out[at..][..cos.len()].iter_mut().zip(cos) {
             *to = self.scale * *from;
         }
+    }
+}
+
+struct Sines<'a, R>(Cosines<'a, R>);
+
+impl<R: Real> Sink<R> for Sines<'_, R> {
+    #[inline(always)]
+    fn write(&mut self, at: usize, _cos: &[R], sin: &[R]) {
+        self.0.write(at, sin, &[]);
     }
 }
 

@@ -1,4 +1,4 @@
-use super::Projection;
+use super::{Cotangents, Projection};
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::memory::{bytes, need};
@@ -115,6 +115,15 @@ impl<O: Scalar> CountSketch<O> {
         }
     }
 
+    /// Adds `Re(conj(s(j)) u_h(j))` to every coordinate `j`; `fetch` gives both parts of the cotangent of an output.
+    #[inline]
+    pub(crate) fn pull_row(&self, out: &mut [O::Real], fetch: impl Fn(usize) -> (O::Real, O::Real)) {
+        for ((out, &hash), sign) in out.iter_mut().zip(&*self.hashes).zip(&*self.signs) {
+            let (re, im) = fetch(hash as usize);
+            *out += sign.re() * re + sign.im() * im;
+        }
+    }
+
     /// Adds the sketch of a sparse row, given as (index, value) pairs, to `out`. Indices past the input are ignored.
     ///
     /// # Panics
@@ -159,6 +168,25 @@ impl<O: Scalar> Projection for CountSketch<O> {
                 }
             });
             out.iter_mut().for_each(|o| *o = o.scale(scale));
+        }
+    }
+
+    fn pull_tile(
+        &self,
+        cotangents: Cotangents<'_, O::Real>,
+        columns: Range<usize>,
+        mut out: TileMut<'_, O::Real>,
+        _work: &mut Workspace<O::Real>,
+    ) {
+        let scale = O::Real::from_f64((self.output_dim as f64).sqrt());
+        for i in 0..cotangents.re.rows() {
+            let re = cotangents.re.row(i);
+            let im = if O::IS_COMPLEX { cotangents.im.row(i) } else { &[] };
+            self.pull_row(out.row_mut(i), |hash| {
+                let at = hash.wrapping_sub(columns.start);
+                let part = |part: &[O::Real]| part.get(at).map_or(O::Real::ZERO, |v| scale * *v);
+                (part(re), part(im))
+            });
         }
     }
 }

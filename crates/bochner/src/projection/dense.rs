@@ -1,4 +1,4 @@
-use super::{Parts, Projection, Sink, panels};
+use super::{Cotangents, Parts, Projection, Sink, add_scaled, panels};
 use crate::error::{Error, Result, check_count};
 use crate::linalg::gemm::{Packed, Panels, product};
 use crate::linalg::{Tile, TileMut, Workspace, orthonormal_rows};
@@ -10,7 +10,7 @@ use std::f64::consts::FRAC_1_SQRT_2;
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Bytes of a row of columns made before whatever follows reads them: 64 such rows stay in the second-level cache.
 const PANEL_BYTES: usize = 2048;
@@ -72,6 +72,107 @@ pub trait Weights<R: Real>: Debug + Send + Sync {
 
     /// Writes columns `columns` of the projected rows; real weights leave `im` alone.
     fn project(&self, rows: Tile<'_, R>, columns: Range<usize>, out: Parts<'_, R>, work: &mut Workspace<R>);
+
+    /// Adds the transpose; see [`Projection::pull_tile`].
+    fn pull(&self, cotangents: Cotangents<'_, R>, columns: Range<usize>, out: TileMut<'_, R>, work: &mut Workspace<R>);
+}
+
+/// The transpose as a right factor: row `parts · j + part` is part `part` of direction `j`, so that both parts of a direction
+/// are drawn together.
+struct Transposed<'a, S>(&'a S);
+
+impl<S: Source> Transposed<'_, S> {
+    fn parts(&self) -> usize {
+        1 + usize::from(self.0.is_complex())
+    }
+}
+
+impl<R: Real, S: Source> Panels<R, 1> for Transposed<'_, S> {
+    fn depth(&self) -> usize {
+        self.parts() * self.0.shape().1
+    }
+
+    fn columns(&self) -> usize {
+        self.0.shape().0
+    }
+
+    fn write(&self, panel: usize, wanted: Range<usize>, out: &mut [R]) {
+        let (width, parts) = (R::PANEL, self.parts());
+        let inputs = panel * width..((panel + 1) * width).min(self.0.shape().0);
+        // Sources draw whole panels of directions.
+        let mut block = vec![R::ZERO; parts * inputs.len() * width];
+        let mut first = wanted.start / parts / width * width;
+        out.fill(R::ZERO);
+        while parts * first < wanted.end {
+            self.0.write(first, width, inputs.clone(), &mut block);
+            for (part, block) in block.chunks_exact(inputs.len() * width).enumerate() {
+                for k in 0..width {
+                    let row = parts * (first + k) + part;
+                    if wanted.contains(&row) {
+                        let to = &mut out[(row - wanted.start) * width..][..inputs.len()];
+                        to.iter_mut().zip(block.iter().skip(k).step_by(width)).for_each(|(o, v)| *o = *v);
+                    }
+                }
+            }
+            first += width;
+        }
+    }
+}
+
+/// Some rows of a right factor.
+struct Rest<'a, S> {
+    all: &'a S,
+    depths: Range<usize>,
+}
+
+impl<R: Real, S: Panels<R, 1>> Panels<R, 1> for Rest<'_, S> {
+    fn depth(&self) -> usize {
+        self.depths.len()
+    }
+
+    fn columns(&self) -> usize {
+        self.all.columns()
+    }
+
+    fn is_stored(&self) -> bool {
+        self.all.is_stored()
+    }
+
+    fn stored(&self, panel: usize, part: usize, depths: Range<usize>) -> &[R] {
+        self.all.stored(panel, part, depths.start + self.depths.start..depths.end + self.depths.start)
+    }
+
+    fn write(&self, panel: usize, depths: Range<usize>, out: &mut [R]) {
+        self.all.write(panel, depths.start + self.depths.start..depths.end + self.depths.start, out);
+    }
+}
+
+/// Adds one product with a transpose; parts of complex cotangents meet its rows side by side.
+fn pull_with<R: Real>(
+    right: &impl Panels<R, 1>,
+    cotangents: Cotangents<'_, R>,
+    mut out: TileMut<'_, R>,
+    work: &mut Workspace<R>,
+) {
+    let (n, m, d) = (cotangents.re.rows(), cotangents.re.cols(), out.cols());
+    let mut sums = work.take(n * d);
+    let mut both = Vec::new();
+    let left = if cotangents.im.rows() == 0 {
+        cotangents.re
+    } else {
+        both = work.take(2 * n * m);
+        for (i, both) in both.chunks_exact_mut(2 * m).enumerate() {
+            let parts = cotangents.re.row(i).iter().zip(cotangents.im.row(i));
+            both.as_chunks_mut::<2>().0.iter_mut().zip(parts).for_each(|(to, (re, im))| *to = [*re, *im]);
+        }
+        Tile::new(&both, n, 2 * m)
+    };
+    product(left, right, 0..d, [TileMut::new(&mut sums, n, d)], work);
+    add_scaled(Tile::new(&sums, n, d), R::ONE, &mut out);
+    work.give(sums);
+    if !both.is_empty() {
+        work.give(both);
+    }
 }
 
 /// A source of weights written panel by panel.
@@ -140,6 +241,12 @@ impl<R: Real> Weights<R> for Normals {
             project_on_the_way(self, rows, piece, out, work);
         });
     }
+
+    fn pull(&self, cotangents: Cotangents<'_, R>, columns: Range<usize>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
+        let parts = 1 + usize::from(self.is_complex());
+        let depths = parts * columns.start..parts * columns.end;
+        pull_with(&Rest { all: &Transposed(self), depths }, cotangents, out, work);
+    }
 }
 
 impl<R: Real> Weights<R> for Signs {
@@ -151,12 +258,20 @@ impl<R: Real> Weights<R> for Signs {
     fn project(&self, rows: Tile<'_, R>, columns: Range<usize>, out: Parts<'_, R>, work: &mut Workspace<R>) {
         project_on_the_way(self, rows, columns, out, work);
     }
+
+    fn pull(&self, cotangents: Cotangents<'_, R>, columns: Range<usize>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
+        let parts = 1 + usize::from(self.is_complex());
+        let depths = parts * columns.start..parts * columns.end;
+        pull_with(&Rest { all: &Transposed(self), depths }, cotangents, out, work);
+    }
 }
 
 /// Weights of a [`Source`], written once and kept in the order of the product.
 #[derive(Debug, Clone)]
 pub struct Stored<R, S> {
     numbers: Numbers<R>,
+    /// The transpose, which only pullbacks need: made with the first one, and shared by copies of the projection.
+    transposed: OnceLock<Option<Packed<R, 1>>>,
     source: PhantomData<fn() -> S>,
 }
 
@@ -166,6 +281,46 @@ enum Numbers<R> {
     Complex(Packed<R, 2>),
 }
 
+impl<R> Numbers<R> {
+    fn parts(&self) -> usize {
+        match self {
+            Numbers::Real(_) => 1,
+            Numbers::Complex(_) => 2,
+        }
+    }
+}
+
+/// The transpose of what is stored, as [`Transposed`].
+impl<R: Real> Panels<R, 1> for Numbers<R> {
+    fn depth(&self) -> usize {
+        match self {
+            Numbers::Real(packed) => packed.columns(),
+            Numbers::Complex(packed) => 2 * packed.columns(),
+        }
+    }
+
+    fn columns(&self) -> usize {
+        match self {
+            Numbers::Real(packed) => packed.depth(),
+            Numbers::Complex(packed) => packed.depth(),
+        }
+    }
+
+    fn write(&self, panel: usize, depths: Range<usize>, out: &mut [R]) {
+        let inputs = panel * R::PANEL..((panel + 1) * R::PANEL).min(self.columns());
+        for (row, out) in depths.zip(out.chunks_exact_mut(R::PANEL)) {
+            let (direction, part) = (row / self.parts(), row % self.parts());
+            let stored = match self {
+                Numbers::Real(packed) => packed.stored(direction / R::PANEL, part, inputs.clone()),
+                Numbers::Complex(packed) => packed.stored(direction / R::PANEL, part, inputs.clone()),
+            };
+            let entries = stored.iter().skip(direction % R::PANEL).step_by(R::PANEL);
+            out[inputs.len()..].fill(R::ZERO);
+            out.iter_mut().zip(entries).for_each(|(o, v)| *o = *v);
+        }
+    }
+}
+
 impl<R: Real, S: Source> Stored<R, S> {
     fn new(source: &S) -> Result<Self> {
         let panels = OnTheWay(source);
@@ -173,7 +328,7 @@ impl<R: Real, S: Source> Stored<R, S> {
             true => Numbers::Complex(Packed::new(&panels)?),
             false => Numbers::Real(Packed::new(&panels)?),
         };
-        Ok(Stored { numbers, source: PhantomData })
+        Ok(Stored { numbers, transposed: OnceLock::new(), source: PhantomData })
     }
 }
 
@@ -182,6 +337,16 @@ impl<R: Real, S: Source> Weights<R> for Stored<R, S> {
         match &self.numbers {
             Numbers::Real(packed) => product(rows, packed, columns, [out.re], work),
             Numbers::Complex(packed) => product(rows, packed, columns, [out.re, out.im], work),
+        }
+    }
+
+    fn pull(&self, cotangents: Cotangents<'_, R>, columns: Range<usize>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
+        let parts = self.numbers.parts();
+        let depths = parts * columns.start..parts * columns.end;
+        // Without memory for a second copy the first one is turned on the way.
+        match self.transposed.get_or_init(|| Packed::new(&self.numbers).ok()) {
+            Some(all) => pull_with(&Rest { all, depths }, cotangents, out, work),
+            None => pull_with(&Rest { all: &self.numbers, depths }, cotangents, out, work),
         }
     }
 }
@@ -280,6 +445,16 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Projection for Dense<R, O, W> 
 
     fn project_tile_split(&self, rows: Tile<'_, R>, columns: Range<usize>, out: Parts<'_, R>, work: &mut Workspace<R>) {
         self.weights.project(rows, columns, out, work);
+    }
+
+    fn pull_tile(
+        &self,
+        cotangents: Cotangents<'_, R>,
+        columns: Range<usize>,
+        out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        self.weights.pull(cotangents, columns, out, work);
     }
 
     fn product_tile(factors: &[Self], rows: &[Tile<'_, R>], mut out: TileMut<'_, O>, work: &mut Workspace<R>) {
@@ -663,6 +838,16 @@ impl<R: Real> Projection for Orthoprojector<R> {
 
     fn project_tile(&self, rows: Tile<'_, R>, columns: Range<usize>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         self.0.project_tile(rows, columns, out, work);
+    }
+
+    fn pull_tile(
+        &self,
+        cotangents: Cotangents<'_, R>,
+        columns: Range<usize>,
+        out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        self.0.pull_tile(cotangents, columns, out, work);
     }
 }
 

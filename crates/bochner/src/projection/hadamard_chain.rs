@@ -1,6 +1,6 @@
 mod long;
 
-use super::{Parts, Projection, Sink, project_parts_of_tile};
+use super::{Cotangents, Parts, Projection, Sink, project_parts_of_tile};
 use crate::error::{Error, Result, check_count};
 use crate::linalg::hadamard::{self, row_after, row_of_pieces};
 use crate::linalg::vectors::{VectorKernel, Vectors};
@@ -184,6 +184,99 @@ impl<R: Real> VectorKernel<R> for Chain<'_, R> {
             }
         }
     }
+}
+
+/// One block backwards, one row at a time.
+struct Back<'a, R> {
+    cotangents: Cotangents<'a, R>,
+    /// `D₃`, `D₂`, `D₁`.
+    signs: [&'a [u64]; ROUNDS],
+    turns: Option<&'a [u64]>,
+    out: TileMut<'a, R>,
+    /// Two rows of the padded dimension.
+    buffer: &'a mut [R],
+}
+
+impl<R: Real> VectorKernel<R> for Back<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Vectors<R>>(self, vectors: S) {
+        let Back { cotangents, signs, turns, mut out, buffer } = self;
+        let (x, other) = buffer.split_at_mut(buffer.len() / 2);
+        for i in 0..out.rows() {
+            let im = if turns.is_some() { cotangents.im.row(i) } else { &[] };
+            chain_back(vectors, cotangents.re.row(i), im, signs, turns, x, other, out.row_mut(i));
+        }
+    }
+}
+
+/// One row backwards through one block: the matrices are symmetric, so their order turns around.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn chain_back<R: Real, S: Vectors<R>>(
+    s: S,
+    re: &[R],
+    im: &[R],
+    [d3, d2, d1]: [&[u64]; ROUNDS],
+    turns: Option<&[u64]>,
+    x: &mut [R],
+    other: &mut [R],
+    out: &mut [R],
+) {
+    let copy = |from: &[R], piece: &mut [R], start: usize| {
+        let here = &from[start.min(from.len())..(start + piece.len()).min(from.len())];
+        piece[..here.len()].copy_from_slice(here);
+        piece[here.len()..].fill(R::ZERO);
+    };
+    row_after(
+        s,
+        x,
+        #[inline(always)]
+        |piece, start| copy(re, piece, start),
+    );
+    if let Some(turns) = turns {
+        row_after(
+            s,
+            other,
+            #[inline(always)]
+            |piece, start| copy(im, piece, start),
+        );
+        // A turned sign took the number to the imaginary part.
+        for ((to, from), turned) in x.chunks_mut(64).zip(other.chunks(64)).zip(turns) {
+            for (k, (to, from)) in to.iter_mut().zip(from).enumerate() {
+                *to = if turned >> k & 1 == 1 { *from } else { *to };
+            }
+        }
+    }
+    row_after(
+        s,
+        x,
+        #[inline(always)]
+        |piece, start| flip(piece, start, d1),
+    );
+    let scale = if x.len() > WHOLE {
+        flip(x, 0, d2);
+        for piece in x.as_chunks_mut::<PIECE>().0 {
+            row_after(
+                s,
+                piece,
+                #[inline(always)]
+                |_, _| (),
+            );
+        }
+        long_scale(x.len())
+    } else {
+        row_after(
+            s,
+            x,
+            #[inline(always)]
+            |piece, start| flip(piece, start, d2),
+        );
+        R::from_f64(1.0 / x.len() as f64)
+    };
+    flip(x, 0, d3);
+    out.iter_mut().zip(x.iter()).for_each(|(o, v)| *o += scale * *v);
 }
 
 /// One row through one block.
@@ -382,6 +475,25 @@ impl<R: Real, O: Scalar<Real = R>> Projection for HadamardChain<R, O> {
         } else {
             self.write_blocks(rows, columns, out, work);
         }
+    }
+
+    fn pull_tile(
+        &self,
+        cotangents: Cotangents<'_, R>,
+        columns: Range<usize>,
+        mut out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        let d = self.padded_dim;
+        let mut buffer = work.take(2 * d);
+        for first in columns.clone().step_by(d) {
+            let (block, here) = (first / d, first - columns.start..(first + d).min(columns.end) - columns.start);
+            let signs = [2, 1, 0].map(|part| self.bits(block, part));
+            let turns = O::IS_COMPLEX.then(|| self.bits(block, ROUNDS));
+            let (cotangents, out) = (cotangents.columns(here), out.reborrow());
+            R::dispatch(Back { cotangents, signs, turns, out, buffer: &mut buffer });
+        }
+        work.give(buffer);
     }
 
     fn project_parts(

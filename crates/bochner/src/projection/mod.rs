@@ -104,6 +104,16 @@ pub trait Projection: Debug + Send + Sync {
         project_parts_of_tile(self, rows, columns, work, visit);
     }
 
+    /// Adds the transpose to `out` (`rows.rows()` × `input_dim`): `Re(Wᴴu)` of every row `u` of cotangents, with the
+    /// directions in `columns`, which are as for [`project_tile`](Self::project_tile).
+    fn pull_tile(
+        &self,
+        cotangents: Cotangents<'_, Self::Real>,
+        columns: Range<usize>,
+        out: TileMut<'_, Self::Real>,
+        work: &mut Workspace<Self::Real>,
+    );
+
     /// Writes `∏ᵢ Wᵢx` (coordinate by coordinate) for independent projections of one kind: the heart of every product
     /// sketch. Overridden where the factors can be multiplied without storing each one.
     ///
@@ -207,6 +217,51 @@ impl<'a, R> Parts<'a, R> {
         let width = self.im.cols();
         let ((re, re_rest), (im, im_rest)) = (self.re.split_columns_at(at), self.im.split_columns_at(at.min(width)));
         (Parts { re, im }, Parts { re: re_rest, im: im_rest })
+    }
+}
+
+/// What is pulled back: real parts, and imaginary parts of complex outputs.
+///
+/// The cotangent of an output `z` is `u` with `dL = Re(conj(u) dz)`: the gradient in its real part, and `i` times that in its
+/// imaginary part.
+#[derive(Debug, Clone, Copy)]
+pub struct Cotangents<'a, R> {
+    /// Gradients in real parts.
+    pub re: Tile<'a, R>,
+    /// Gradients in imaginary parts; without rows for real outputs.
+    pub im: Tile<'a, R>,
+}
+
+impl<'a, R> Cotangents<'a, R> {
+    /// Those of complex outputs.
+    pub fn new(re: Tile<'a, R>, im: Tile<'a, R>) -> Self {
+        Cotangents { re, im }
+    }
+
+    /// Those of real outputs.
+    pub fn real(re: Tile<'a, R>) -> Self {
+        Cotangents { re, im: Tile::new(&[], 0, 0) }
+    }
+
+    /// The columns in `range`.
+    pub fn columns(&self, range: Range<usize>) -> Self {
+        let width = self.im.cols();
+        let im = self.im.columns(range.start.min(width)..range.end.min(width));
+        Cotangents { re: self.re.columns(range), im }
+    }
+
+    /// The rows in `range`.
+    pub fn rows_in(&self, range: Range<usize>) -> Self {
+        let height = self.im.rows();
+        let im = self.im.rows_in(range.start.min(height)..range.end.min(height));
+        Cotangents { re: self.re.rows_in(range), im }
+    }
+}
+
+/// Adds `factor` times a tile to a window of the same shape.
+pub(crate) fn add_scaled<R: Real>(from: Tile<'_, R>, factor: R, out: &mut TileMut<'_, R>) {
+    for i in 0..from.rows() {
+        out.row_mut(i).iter_mut().zip(from.row(i)).for_each(|(o, v)| *o += factor * *v);
     }
 }
 

@@ -20,6 +20,7 @@ mod operator;
 mod optical;
 mod overflow;
 mod positive;
+mod pullback;
 mod ridge;
 mod sizes;
 mod sketches;

@@ -6,9 +6,9 @@ pub use spec::{Directions, FourierKernel, FourierSpec};
 
 use super::FeatureMap;
 use crate::error::{Error, Result, check_dim};
-use crate::linalg::{Factor, Tile, TileMut, Workspace, cis, cos_offset, cos_sin};
+use crate::linalg::{Factor, Tile, TileMut, Workspace, cis, cos_offset, cos_sin, sin_offset};
 use crate::preprocess::LengthScale;
-use crate::projection::{Parts, Projection, panels, wide};
+use crate::projection::{Cotangents, Parts, Projection, panels, wide};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::{Real, Scalar};
 use ndarray::Array2;
@@ -159,33 +159,104 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
         work: &mut Workspace<R>,
         visit: &mut dyn FnMut(usize, std::ops::Range<usize>, &[R], Factor<'_, R>),
     ) {
+        self.with_scaled(rows, work, |rows, work| {
+            self.by_panels(
+                rows,
+                work,
+                &mut |i, columns, projected, factor| visit(i, columns, projected, factor),
+                |_, _, _| (),
+            );
+        });
+    }
+
+    /// Adds pullbacks to `out`: `visit` replaces `wⱼᵀ(x/ℓ)` by the derivative in it.
+    pub(super) fn pull_rows(
+        &self,
+        rows: Tile<'_, R>,
+        mut out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+        visit: &mut dyn FnMut(usize, std::ops::Range<usize>, &mut [R], Factor<'_, R>),
+    ) {
         let (n, d) = (rows.rows(), rows.cols());
-        let mut scaled = Vec::new();
-        let rows = match &self.inverse {
-            None => rows,
-            Some(inverse) => {
-                scaled = work.take(n * d);
-                for i in 0..n {
-                    for ((to, from), inverse) in scaled[i * d..][..d].iter_mut().zip(rows.row(i)).zip(&**inverse) {
-                        *to = *from * *inverse;
-                    }
+        self.with_scaled(rows, work, |rows, work| {
+            let mut own = work.take(if self.inverse.is_some() { n * d } else { 0 });
+            own.fill(R::ZERO);
+            self.by_panels(rows, work, visit, |derivatives, columns, work| {
+                let out = if self.inverse.is_some() { TileMut::new(&mut own, n, d) } else { out.reborrow() };
+                self.projection.pull_tile(Cotangents::real(derivatives), columns, out, work);
+            });
+            if let Some(inverse) = &self.inverse {
+                for (i, own) in own.chunks_exact(d).enumerate() {
+                    let numbers = own.iter().zip(&**inverse);
+                    out.row_mut(i).iter_mut().zip(numbers).for_each(|(o, (v, inverse))| *o += *v * *inverse);
                 }
-                Tile::new(&scaled, n, d)
             }
-        };
+            work.give(own);
+        });
+    }
+
+    /// Runs `then` on the rows divided by the length scales of their columns.
+    fn with_scaled(
+        &self,
+        rows: Tile<'_, R>,
+        work: &mut Workspace<R>,
+        then: impl FnOnce(Tile<'_, R>, &mut Workspace<R>),
+    ) {
+        let Some(inverse) = &self.inverse else { return then(rows, work) };
+        let (n, d) = (rows.rows(), rows.cols());
+        let mut scaled = work.take(n * d);
+        for i in 0..n {
+            for ((to, from), inverse) in scaled[i * d..][..d].iter_mut().zip(rows.row(i)).zip(&**inverse) {
+                *to = *from * *inverse;
+            }
+        }
+        then(Tile::new(&scaled, n, d), work);
+        work.give(scaled);
+    }
+
+    /// Projects a panel of columns, hands it to `visit` row by row, and then as a whole to `finish`.
+    fn by_panels(
+        &self,
+        rows: Tile<'_, R>,
+        work: &mut Workspace<R>,
+        visit: &mut dyn FnMut(usize, std::ops::Range<usize>, &mut [R], Factor<'_, R>),
+        mut finish: impl FnMut(Tile<'_, R>, std::ops::Range<usize>, &mut Workspace<R>),
+    ) {
+        let n = rows.rows();
         let panel = wide::<R>(self.projection.panel()).min(self.len());
         let mut buffer = work.take(n * panel);
         for columns in panels(self.len(), panel) {
             let m = columns.len();
             self.projection.project_tile(rows, columns.clone(), TileMut::new(&mut buffer, n, m), work);
             for i in 0..n {
-                visit(i, columns.clone(), &buffer[i * m..][..m], self.factor().range(columns.clone()));
+                visit(i, columns.clone(), &mut buffer[i * m..][..m], self.factor().range(columns.clone()));
             }
+            finish(Tile::new(&buffer, n, m), columns, work);
         }
         work.give(buffer);
-        if self.inverse.is_some() {
-            work.give(scaled);
-        }
+    }
+
+    /// Adds the pullback of `scale` times cosines and sines of all phases.
+    pub(super) fn pull_cos_sin(
+        &self,
+        rows: Tile<'_, R>,
+        scale: R,
+        cotangents: Cotangents<'_, R>,
+        out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        let mut waves = work.take(2 * self.len());
+        self.pull_rows(rows, out, work, &mut |i, columns, values, factor| {
+            let m = columns.len();
+            let (cos, sin) = waves[..2 * m].split_at_mut(m);
+            cos_sin(values, factor, scale, cos, sin);
+            let (in_cos, in_sin) = (&cotangents.re.row(i)[columns.clone()], &cotangents.im.row(i)[columns]);
+            for j in 0..m {
+                values[j] = cos[j] * in_sin[j] - sin[j] * in_cos[j];
+            }
+            times(values, factor);
+        });
+        work.give(waves);
     }
 
     /// Writes `scale` times the cosines and sines of all phases.
@@ -201,6 +272,14 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
     pub(super) fn tile_rows(&self) -> usize {
         let fit = (1 << 17) / (size_of::<R>() * wide::<R>(self.projection.panel()).clamp(1, self.len().max(1)));
         fit.clamp(16, 64).max(self.projection.shared_rows())
+    }
+}
+
+/// Multiplies derivatives in phases by what turns projected values into phases.
+fn times<R: Real>(values: &mut [R], factor: Factor<'_, R>) {
+    match factor {
+        Factor::Same(factor) => values.iter_mut().for_each(|v| *v *= factor),
+        Factor::Each(factors) => values.iter_mut().zip(factors).for_each(|(v, factor)| *v *= *factor),
     }
 }
 
@@ -294,6 +373,29 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Fourier<P> {
         }
     }
 
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        let m = self.frequencies.len();
+        let Some(offsets) = &self.offsets else {
+            let parts = Cotangents::new(cotangents.re.columns(0..m), cotangents.re.columns(m..2 * m));
+            return self.frequencies.pull_cos_sin(rows, self.scale, parts, out, work);
+        };
+        let mut sines = work.take(m);
+        self.frequencies.pull_rows(rows, out, work, &mut |i, columns, values, factor| {
+            let (offsets, sines) = (&offsets[columns.clone()], &mut sines[..columns.len()]);
+            sin_offset(values, factor, offsets, self.scale, sines);
+            let incoming = &cotangents.re.row(i)[columns];
+            values.iter_mut().zip(sines.iter().zip(incoming)).for_each(|(v, (sin, u))| *v = -*sin * *u);
+            times(values, factor);
+        });
+        work.give(sines);
+    }
+
     fn tile_rows(&self) -> usize {
         self.frequencies.tile_rows()
     }
@@ -355,6 +457,16 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for ComplexFourier
         self.frequencies.cos_sin(rows, self.scale, out, work);
     }
 
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        self.frequencies.pull_cos_sin(rows, self.scale, cotangents, out, work);
+    }
+
     fn tile_rows(&self) -> usize {
         self.frequencies.tile_rows()
     }
@@ -410,6 +522,20 @@ mod tests {
             for i in 0..rows.rows() {
                 for (to, j) in out.row_mut(i).iter_mut().zip(columns.clone()) {
                     *to = self.weights.row(j).iter().zip(rows.row(i)).map(|(w, x)| w * x).sum();
+                }
+            }
+        }
+
+        fn pull_tile(
+            &self,
+            cotangents: Cotangents<'_, f64>,
+            columns: Range<usize>,
+            mut out: TileMut<'_, f64>,
+            _: &mut Workspace<f64>,
+        ) {
+            for i in 0..out.rows() {
+                for (u, j) in cotangents.re.row(i).iter().zip(columns.clone()) {
+                    out.row_mut(i).iter_mut().zip(self.weights.row(j)).for_each(|(o, w)| *o += u * w);
                 }
             }
         }

@@ -20,10 +20,10 @@ pub use random::DegreeMeasure;
 pub use spec::{AllocationRule, MaclaurinKernel, MaclaurinSpec, Statistics};
 
 use super::FeatureMap;
-use super::product_sketch::DynSketch;
+use super::product_sketch::{DynSketch, Pulled};
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::linalg::{Tile, TileMut, Workspace};
-use crate::projection::{Parts, Sink};
+use crate::projection::{Cotangents, Parts, Sink};
 use crate::scalar::{Real, Scalar};
 
 /// A sketch of `⟨x, y⟩ⁿ` whose first factor may see other rows than the rest.
@@ -91,6 +91,32 @@ impl<O: Scalar> Power<O> {
             out.write(i, 0, &row[..m], &row[m..2 * m]);
             spare.row_mut(i).copy_from_slice(&row[2 * m..]);
         }
+        work.give(columns);
+    }
+}
+
+impl<O: Scalar> Power<O> {
+    /// Adds the pullback; `spare` are the cotangents of spare columns.
+    fn pull(
+        &self,
+        rows: &[Tile<'_, O::Real>],
+        cotangents: Cotangents<'_, O::Real>,
+        spare: Tile<'_, O::Real>,
+        out: TileMut<'_, O::Real>,
+        work: &mut Workspace<O::Real>,
+    ) {
+        let sketch = match self {
+            Power::Draws(sketch) => return sketch.pull(rows, cotangents, Pulled::Shared(out), work),
+            Power::Pairs(sketch) => sketch,
+        };
+        let (n, m, all) = (out.rows(), self.draws(), sketch.output_dim());
+        let mut columns = work.take(n * all);
+        for (i, row) in columns.chunks_exact_mut(all).enumerate() {
+            row[..m].copy_from_slice(cotangents.re.row(i));
+            row[m..2 * m].copy_from_slice(cotangents.im.row(i));
+            row[2 * m..].copy_from_slice(spare.row(i));
+        }
+        sketch.pull(rows, Cotangents::real(Tile::new(&columns, n, all)), Pulled::Shared(out), work);
         work.give(columns);
     }
 }
@@ -258,6 +284,65 @@ impl<O: Scalar> Maclaurin<O> {
     }
 }
 
+impl<O: Scalar> Maclaurin<O> {
+    /// Adds the pullback; `constants` are the cotangents of the constant features, `cotangents` and `spare` those of the draws.
+    ///
+    /// A degree is homogeneous: with the direction `v` of a row, its length `u` and the pullback `q` of the sketch at `v`, the
+    /// gradient of `e^(−u²/2) uⁿ Φₙ(v)` is `e^(−u²/2) uⁿ (q/u − u v ⟨v, q⟩/n)`, since `⟨v, q⟩ = n⟨Φₙ(v), cotangent⟩`.
+    fn pull_parts(
+        &self,
+        rows: Tile<'_, O::Real>,
+        constants: Tile<'_, O::Real>,
+        spare: Tile<'_, O::Real>,
+        cotangents: Cotangents<'_, O::Real>,
+        mut out: TileMut<'_, O::Real>,
+        work: &mut Workspace<O::Real>,
+    ) {
+        let (n, d) = (rows.rows(), rows.cols());
+        let (mut units, mut pulled) = (work.take(n * d), work.take(n * d));
+        let (mut scaled, mut lengths, mut sums) = (vec![0.0; d], vec![0.0; n], vec![0.0; n * d]);
+        for i in 0..n {
+            lengths[i] = self.input.unit(rows.row(i), &mut scaled, &mut units[i * d..][..d]);
+            if self.constants > 0 && self.input.gaussian {
+                let sum: f64 = constants.row(i).iter().map(|u| Real::to_f64(*u)).sum();
+                let slope = -libm::exp(self.ln_constant + self.input.ln_factor(lengths[i], 0)) * lengths[i] * sum;
+                let unit = units[i * d..][..d].iter();
+                sums[i * d..][..d].iter_mut().zip(unit).for_each(|(s, v)| *s += slope * Real::to_f64(*v));
+            }
+        }
+        let (mut start, mut next) = (0, 0);
+        for part in &self.parts {
+            let (columns, own) = (start..start + part.sketch.draws(), next..next + part.sketch.spare());
+            (start, next) = (columns.end, own.end);
+            let tiles = vec![Tile::new(&units, n, d); part.degree as usize];
+            pulled.fill(O::Real::ZERO);
+            let window = TileMut::new(&mut pulled, n, d);
+            part.sketch.pull(&tiles, cotangents.columns(columns), spare.columns(own), window, work);
+            for (i, length) in lengths.iter().enumerate() {
+                let (unit, pulled, sums) = (&units[i * d..][..d], &pulled[i * d..][..d], &mut sums[i * d..][..d]);
+                let ln = |degree: u32| part.ln_weight + self.input.ln_factor(*length, degree);
+                let factor = libm::exp(ln(part.degree - 1));
+                let along = if self.input.gaussian {
+                    let sum: f64 = unit.iter().zip(pulled).map(|(v, q)| Real::to_f64(*v) * Real::to_f64(*q)).sum();
+                    libm::exp(ln(part.degree + 1)) * sum / f64::from(part.degree)
+                } else {
+                    0.0
+                };
+                for (sum, (v, q)) in sums.iter_mut().zip(unit.iter().zip(pulled)) {
+                    *sum += factor * Real::to_f64(*q) - along * Real::to_f64(*v);
+                }
+            }
+        }
+        for (i, sums) in sums.chunks_exact(d).enumerate() {
+            let scales = self.input.length_scales.iter().cycle();
+            let to = out.row_mut(i).iter_mut().zip(sums.iter().zip(scales));
+            to.for_each(|(o, (sum, scale))| *o += O::Real::from_f64(sum / scale));
+        }
+        work.give(units);
+        work.give(pulled);
+    }
+}
+
 /// `exp(ln)`, at most the largest number.
 fn factor<R: Real>(ln: f64) -> R {
     R::from_f64(libm::exp(ln).min(Real::to_f64(R::max_value())))
@@ -285,6 +370,18 @@ impl<O: Scalar> FeatureMap for Maclaurin<O> {
                 sketch.write(tiles, draws.columns_mut(start..start + sketch.draws()), work);
             },
         );
+    }
+
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, O::Real>,
+        cotangents: Cotangents<'_, O::Real>,
+        out: TileMut<'_, O::Real>,
+        work: &mut Workspace<O::Real>,
+    ) {
+        let all = self.output_dim();
+        let (constants, draws) = (cotangents.re.columns(0..self.constants), cotangents.columns(self.constants..all));
+        self.pull_parts(rows, constants, cotangents.re.columns(0..0), draws, out, work);
     }
 
     fn tile_rows(&self) -> usize {
@@ -335,6 +432,20 @@ impl<R: Real> FeatureMap for RealParts<R> {
                 sketch.write_split(tiles, parts.columns_mut(columns), own, work);
             },
         );
+    }
+
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, R>,
+        cotangents: Cotangents<'_, R>,
+        out: TileMut<'_, R>,
+        work: &mut Workspace<R>,
+    ) {
+        let (first, draws) = (self.inner.constants, self.inner.draws);
+        let second = first + self.spare();
+        let columns = |from: usize, to: usize| cotangents.re.columns(from..to);
+        let parts = Cotangents::new(columns(second, second + draws), columns(second + draws, second + 2 * draws));
+        self.inner.pull_parts(rows, columns(0, first), columns(first, second), parts, out, work);
     }
 
     fn tile_rows(&self) -> usize {

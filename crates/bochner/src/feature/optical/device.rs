@@ -1,10 +1,13 @@
 use crate::error::{Error, Result, check_count, check_non_negative, check_positive};
 use crate::linalg::{Moduli, Power, Tile, TileMut, Workspace};
-use crate::projection::Projection;
+use crate::projection::{Cotangents, Projection};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::{Real, Scalar};
 use std::fmt::Debug;
 use std::ops::Range;
+
+/// A complex projection of any kind.
+pub type DynProjection<'a, R> = dyn Projection<Real = R, Output = <R as Real>::Complex> + 'a;
 
 /// What shows rows to a scattering medium and returns the light behind it: intensities `|Ux|²`, a pixel per direction.
 ///
@@ -43,6 +46,11 @@ pub trait Device: Debug + Send + Sync {
         out: TileMut<'_, Self::Real>,
         work: &mut Workspace<Self::Real>,
     );
+
+    /// The projection `U` itself, where intensities are the smooth function `|Ux|²` of a row and `U` is known; pullbacks need it.
+    fn projection(&self) -> Option<&DynProjection<'_, Self::Real>> {
+        None
+    }
 
     /// Writes `scale · I^(m/2)` for the intensities `I`; overridden where they need not be written first.
     fn powers(
@@ -275,6 +283,10 @@ impl<R: Real, P: Projection<Real = R, Output = R::Complex>> Device for Simulator
         self.projection.shared_rows()
     }
 
+    fn projection(&self) -> Option<&DynProjection<'_, R>> {
+        if self.camera.is_ideal() { Some(&self.projection) } else { None }
+    }
+
     fn expose(&self, rows: Tile<'_, R>, pixels: Range<usize>, mut out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let first = pixels.start;
         self.light(rows, pixels, (Power::Whole(1), R::ONE), out.reborrow(), work);
@@ -402,5 +414,29 @@ impl<D: Device> Projection for Recovered<D> {
         }
         work.give(shown);
         work.give(seen);
+    }
+
+    fn pull_tile(
+        &self,
+        cotangents: Cotangents<'_, D::Real>,
+        columns: Range<usize>,
+        mut out: TileMut<'_, D::Real>,
+        work: &mut Workspace<D::Real>,
+    ) {
+        // Row j of W is what the j-th unit row is projected to: a device can be asked for nothing else.
+        let (d, m) = (out.cols(), columns.len());
+        let (mut unit, mut weights) = (work.take(d), work.take(m));
+        unit.fill(D::Real::ZERO);
+        for j in 0..d {
+            unit[j] = D::Real::ONE;
+            self.project_tile(Tile::new(&unit, 1, d), columns.clone(), TileMut::new(&mut weights, 1, m), work);
+            unit[j] = D::Real::ZERO;
+            for i in 0..out.rows() {
+                let products = cotangents.re.row(i).iter().zip(&weights).map(|(u, w)| *u * *w);
+                out.row_mut(i)[j] += products.fold(D::Real::ZERO, |sum, v| sum + v);
+            }
+        }
+        work.give(unit);
+        work.give(weights);
     }
 }

@@ -8,7 +8,7 @@ mod device;
 mod encoding;
 mod spec;
 
-pub use device::{Camera, Device, Recovered, Simulator};
+pub use device::{Camera, Device, DynProjection, Recovered, Simulator};
 pub use encoding::{Encoding, choose_threshold};
 pub use spec::{OpticalProjection, OpticalSpec};
 
@@ -16,7 +16,7 @@ use super::{FeatureMap, Lift};
 use crate::error::{Error, Result, check_dim, check_positive};
 use crate::linalg::gemm::matmul_nt;
 use crate::linalg::{Power, Tile, TileMut, Workspace};
-use crate::projection::{Projection, panels, wide};
+use crate::projection::{Cotangents, Parts, Projection, panels, wide};
 use crate::scalar::{Real, Scalar};
 use ndarray::{Array2, ArrayView2};
 
@@ -176,8 +176,71 @@ impl<D: Device> FeatureMap for OpticalFeatures<D> {
         work.give(raised);
     }
 
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, D::Real>,
+        cotangents: Cotangents<'_, D::Real>,
+        out: TileMut<'_, D::Real>,
+        work: &mut Workspace<D::Real>,
+    ) {
+        let Some(projection) = self.device.projection() else { return };
+        let (n, total, lifted) = (rows.rows(), self.output_dim(), self.device.input_dim());
+        let scale = D::Real::from_f64(self.weight * self.exponent / (total as f64).sqrt());
+        let mut raised = work.take(n * lifted);
+        self.lift.lift_into(rows, 1.0, &mut raised);
+        let rows = Tile::new(&raised, n, lifted);
+        let panel = wide::<D::Real>(self.device.panel()).min(total);
+        let (mut re, mut im) = (work.take(n * panel), work.take(n * panel));
+        self.lift.pull_into(out, work, |mut out, work| {
+            for columns in panels(total, panel) {
+                let m = columns.len();
+                let parts = Parts::new(TileMut::new(&mut re, n, m), TileMut::new(&mut im, n, m));
+                projection.project_tile_split(rows, columns.clone(), parts, work);
+                for i in 0..n {
+                    let (re, im) = (&mut re[i * m..][..m], &mut im[i * m..][..m]);
+                    slopes(self.exponent, scale, &cotangents.re.row(i)[columns.clone()], re, im);
+                }
+                let parts = Cotangents::new(Tile::new(&re, n, m), Tile::new(&im, n, m));
+                projection.pull_tile(parts, columns, out.reborrow(), work);
+            }
+        });
+        [raised, re, im].into_iter().for_each(|buffer| work.give(buffer));
+    }
+
+    fn check_pullback(&self) -> Result<()> {
+        let reason = if self.encoding.is_some() {
+            "features of encoded rows are steps: their derivative is 0 almost everywhere"
+        } else if self.device.projection().is_none() {
+            "readings of this device are steps, or its projection is not known"
+        } else {
+            return Ok(());
+        };
+        Err(Error::Unsupported { what: "pullback", reason: reason.into() })
+    }
+
     fn tile_rows(&self) -> usize {
         tile_rows::<D::Real>(self.device.panel(), self.output_dim()).max(self.device.shared_rows())
+    }
+}
+
+/// Replaces `z` by `scale · u |z|^(m-2) z`, which is 0 where `z` is.
+fn slopes<R: Real>(exponent: f64, scale: R, cotangents: &[R], re: &mut [R], im: &mut [R]) {
+    let half = R::from_f64(0.5 * exponent - 1.0);
+    for ((re, im), u) in re.iter_mut().zip(im).zip(cotangents) {
+        let intensity = *re * *re + *im * *im;
+        let power = if exponent == 2.0 {
+            R::ONE
+        } else if intensity == R::ZERO {
+            R::ZERO
+        } else if exponent == 1.0 {
+            R::ONE / num_traits::Float::sqrt(intensity)
+        } else if exponent == 4.0 {
+            intensity
+        } else {
+            num_traits::Float::powf(intensity, half)
+        };
+        let factor = scale * *u * power;
+        (*re, *im) = (factor * *re, factor * *im);
     }
 }
 
@@ -266,6 +329,25 @@ impl<D: Device> FeatureMap for DotSquare<D> {
             norms.row_mut(i)[0] = D::Real::from_f64(sum + self.features.lift.bias * self.features.lift.bias);
         }
         work.give(encoded);
+    }
+
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, D::Real>,
+        cotangents: Cotangents<'_, D::Real>,
+        mut out: TileMut<'_, D::Real>,
+        work: &mut Workspace<D::Real>,
+    ) {
+        let m = self.features.output_dim();
+        self.features.pull_tile(rows, Cotangents::real(cotangents.re.columns(0..m)), out.reborrow(), work);
+        for i in 0..rows.rows() {
+            let slope = cotangents.re.row(i)[m] + cotangents.re.row(i)[m];
+            out.row_mut(i).iter_mut().zip(rows.row(i)).for_each(|(o, x)| *o += slope * *x);
+        }
+    }
+
+    fn check_pullback(&self) -> Result<()> {
+        self.features.check_pullback()
     }
 
     fn tile_rows(&self) -> usize {

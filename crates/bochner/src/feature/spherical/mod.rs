@@ -13,9 +13,9 @@ use crate::kernel::AnyKernel;
 use crate::kernel::{self, Kernel, Normalized, kernel_matrix, normalize};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::parameter::{Domain, description};
-use crate::projection::{Given, HadamardChain, Orthogonal, Projection};
+use crate::projection::{Cotangents, Given, HadamardChain, Orthogonal, Projection};
 use crate::random::{Role, Seed, Stream};
-use crate::scalar::Real;
+use crate::scalar::{Real, Scalar};
 use crate::variance::{Form, fourier_matrix, paired};
 use ndarray::{Array2, ArrayView1, ArrayView2, Zip};
 use radial::Covariance;
@@ -59,6 +59,37 @@ impl<M: FeatureMap> FeatureMap for UnitRows<M> {
         }
         self.map.map_tile(Tile::new(&unit, n, d), out, work);
         work.give(unit);
+    }
+
+    fn pull_tile(
+        &self,
+        rows: Tile<'_, M::Real>,
+        cotangents: Cotangents<'_, M::Real>,
+        mut out: TileMut<'_, M::Real>,
+        work: &mut Workspace<M::Real>,
+    ) {
+        let (n, d) = (rows.rows(), rows.cols());
+        let (mut unit, mut pulled) = (work.take(n * d), work.take(n * d));
+        for (i, unit) in unit.chunks_exact_mut(d).enumerate() {
+            normalize(rows.row(i), unit);
+        }
+        pulled.fill(M::Real::ZERO);
+        self.map.pull_tile(Tile::new(&unit, n, d), cotangents, TileMut::new(&mut pulled, n, d), work);
+        for (i, (unit, pulled)) in unit.chunks_exact(d).zip(pulled.chunks_exact(d)).enumerate() {
+            // Along the row nothing changes.
+            let product = |a: &[M::Real], b: &[M::Real]| -> f64 {
+                a.iter().zip(b).map(|(a, b)| Real::to_f64(*a) * Real::to_f64(*b)).sum()
+            };
+            let (along, length) = (product(unit, pulled), product(unit, rows.row(i)));
+            let numbers = unit.iter().zip(pulled).map(|(v, g)| (Real::to_f64(*g) - along * Real::to_f64(*v)) / length);
+            out.row_mut(i).iter_mut().zip(numbers).for_each(|(o, v)| *o += M::Real::from_f64(v));
+        }
+        work.give(unit);
+        work.give(pulled);
+    }
+
+    fn check_pullback(&self) -> Result<()> {
+        self.map.check_pullback()
     }
 
     fn check_tile(&self, rows: Tile<'_, M::Real>) -> Result<()> {

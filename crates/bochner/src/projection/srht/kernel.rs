@@ -4,10 +4,10 @@
 //! an index fetches eight numbers with one load. Products are formed in registers, transposed there and written as rows.
 
 use super::Srht;
-use crate::linalg::hadamard::{gather_lanes, signed_lanes};
+use crate::linalg::hadamard::{gather_lanes, lanes, signed_lanes};
 use crate::linalg::vectors::{Packed, SLACK, VectorKernel, Vectors, aligned};
-use crate::linalg::{Tile, Workspace};
-use crate::projection::Sink;
+use crate::linalg::{Tile, TileMut, Workspace};
+use crate::projection::{Cotangents, Sink};
 use crate::random::fourth_root;
 use crate::scalar::{Real, Scalar};
 use std::ops::Range;
@@ -251,6 +251,76 @@ fn store<R: Real, S: Vectors<R>>(s: S, columns: [S::V; 8], stage: &mut [[R; CHUN
     let v = s.columns_to_rows(columns);
     for i in 0..8 {
         s.store(&mut R::packs_mut(&mut stage[i / halves])[to / R::WIDTH + i % halves], v[i]);
+    }
+}
+
+/// Adds the transpose of columns `columns` of one factor to `out`.
+pub(super) fn pull<O: Scalar>(
+    factor: &Srht<O::Real, O>,
+    cotangents: Cotangents<'_, O::Real>,
+    columns: Range<usize>,
+    out: TileMut<'_, O::Real>,
+    work: &mut Workspace<O::Real>,
+) {
+    if O::IS_COMPLEX {
+        O::Real::dispatch(Back::<O, 2> { factor, cotangents, columns, out, work });
+    } else {
+        O::Real::dispatch(Back::<O, 1> { factor, cotangents, columns, out, work });
+    }
+}
+
+struct Back<'a, O: Scalar, const PARTS: usize> {
+    factor: &'a Srht<O::Real, O>,
+    cotangents: Cotangents<'a, O::Real>,
+    columns: Range<usize>,
+    out: TileMut<'a, O::Real>,
+    work: &'a mut Workspace<O::Real>,
+}
+
+impl<O: Scalar, const PARTS: usize> VectorKernel<O::Real> for Back<'_, O, PARTS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Vectors<O::Real>>(self, s: S) {
+        let Back { factor, cotangents, columns, mut out, work } = self;
+        if columns.is_empty() {
+            return;
+        }
+        let blocks = columns.start / factor.block..columns.end.div_ceil(factor.block);
+        let (padded, most) = (factor.padded, columns.len().min(factor.block));
+        let mut memory = work.take(SLACK + 8 * most + 8 * padded + PARTS * blocks.len() * padded);
+        let mut rest = aligned(&mut memory);
+        let incoming: &mut [[O::Real; 8]] = carve(&mut rest, most);
+        let table: &mut [[O::Real; 8]] = carve(&mut rest, padded);
+        let signs: &mut [[O::Real; PARTS]] = carve(&mut rest, blocks.len() * padded);
+        factor.expand_signs(blocks.clone(), signs);
+        for start in (0..out.rows()).step_by(8) {
+            let count = (out.rows() - start).min(8);
+            for (block, signs) in blocks.clone().zip(signs.chunks_exact(padded)) {
+                let range = (block * factor.block).max(columns.start)..((block + 1) * factor.block).min(columns.end);
+                for part in 0..PARTS {
+                    let tile = if part == 0 { cotangents.re } else { cotangents.im };
+                    let tile = tile.columns(range.start - columns.start..range.end - columns.start);
+                    gather_lanes(s, tile.rows_in(start..start + count), &mut incoming[..range.len()]);
+                    table.fill([O::Real::ZERO; 8]);
+                    for (offset, from) in factor.offsets[range.clone()].iter().zip(incoming.iter()) {
+                        let to = &mut table[*offset as usize / (8 * PARTS)];
+                        for (to, from) in O::Real::packs_mut(to).iter_mut().zip(O::Real::packs(from)) {
+                            s.store(to, s.add(s.load(to), s.load(from)));
+                        }
+                    }
+                    lanes(s, table);
+                    for i in 0..count {
+                        let numbers = table.iter().zip(signs);
+                        out.row_mut(start + i)
+                            .iter_mut()
+                            .zip(numbers)
+                            .for_each(|(o, (v, sign))| *o += sign[part] * v[i]);
+                    }
+                }
+            }
+        }
+        work.give(memory);
     }
 }
 

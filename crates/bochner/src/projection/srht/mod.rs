@@ -2,7 +2,7 @@
 
 mod kernel;
 
-use super::{Parts, Projection};
+use super::{Cotangents, Parts, Projection};
 use crate::error::{Error, Result, check_count};
 use crate::linalg::hadamard::LONGEST;
 use crate::linalg::{Tile, TileMut, Workspace};
@@ -251,6 +251,16 @@ impl<O: Scalar> Projection for Srht<O::Real, O> {
         work: &mut Workspace<O::Real>,
     ) {
         kernel::product(std::slice::from_ref(self), &[rows], columns, out, work);
+    }
+
+    fn pull_tile(
+        &self,
+        cotangents: Cotangents<'_, O::Real>,
+        columns: Range<usize>,
+        out: TileMut<'_, O::Real>,
+        work: &mut Workspace<O::Real>,
+    ) {
+        kernel::pull(self, cotangents, columns, out, work);
     }
 
     fn product_tile(factors: &[Self], rows: &[Tile<'_, O::Real>], out: TileMut<'_, O>, work: &mut Workspace<O::Real>) {

@@ -1,7 +1,7 @@
 //! Small maps and data for tests of models.
 #![allow(dead_code, unreachable_pub)] // every test file takes what it needs
 
-use bochner::feature::FeatureMap;
+use bochner::feature::{Cotangents, FeatureMap};
 use bochner::linalg::{Tile, TileMut, Workspace};
 use bochner::random::{Role, Seed, Stream};
 use bochner::scalar::Real;
@@ -30,6 +30,11 @@ impl<R: Real> FeatureMap for Columns<R> {
             out.row_mut(i).copy_from_slice(rows.row(i));
         }
     }
+    fn pull_tile(&self, _: Tile<'_, R>, from: Cotangents<'_, R>, mut out: TileMut<'_, R>, _: &mut Workspace<R>) {
+        for i in 0..out.rows() {
+            out.row_mut(i).iter_mut().zip(from.re.row(i)).for_each(|(o, u)| *o += *u);
+        }
+    }
 }
 
 /// `cos(wⱼ·x + j)`.
@@ -56,6 +61,14 @@ impl<R: Real> FeatureMap for Waves<R> {
             for (j, (to, w)) in out.row_mut(i).iter_mut().zip(self.weights.rows()).enumerate() {
                 let dot = w.iter().zip(rows.row(i)).fold(R::from_f64(j as f64), |s, (&w, &x)| s + w * x);
                 *to = dot.cos();
+            }
+        }
+    }
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, mut out: TileMut<'_, R>, _: &mut Workspace<R>) {
+        for i in 0..rows.rows() {
+            for (j, (u, w)) in from.re.row(i).iter().zip(self.weights.rows()).enumerate() {
+                let dot = w.iter().zip(rows.row(i)).fold(R::from_f64(j as f64), |s, (&w, &x)| s + w * x);
+                out.row_mut(i).iter_mut().zip(w).for_each(|(o, w)| *o -= dot.sin() * *u * *w);
             }
         }
     }
