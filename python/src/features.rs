@@ -9,7 +9,7 @@ use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, Spec};
 use bochner::scalar::Scalar;
 use bochner::{Error, Result};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
-use numpy::{Element, PyArray2, PyArrayMethods};
+use numpy::{Element, PyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
