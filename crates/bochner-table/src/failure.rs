@@ -62,12 +62,13 @@ const NOT_FINITE: &str = "the features of these rows are not finite: the length 
 
 /// An error of the library in the words of the command line: options instead of arguments, counting from 1 as readers do.
 fn in_words(error: bochner::Error) -> String {
-    use bochner::Error::{NonFinite, Parameter, Row};
+    use bochner::Error::{NonFinite, Parameter, Row, TooLarge};
     match error {
         // Readers let finite numbers pass only.
         NonFinite { what: "features", .. } => NOT_FINITE.into(),
-        Row { row, reason } if reason.contains("too large for its features") => {
-            format!("row {}: {NOT_FINITE}", row + 1)
+        TooLarge { what: "its features", row, .. } => format!("row {}: {NOT_FINITE}", row + 1),
+        TooLarge { what, row, column, value, .. } => {
+            format!("row {} has the value {value:.1e} in column {}, too large for {what}", row + 1, column + 1)
         }
         NonFinite { what, row, column } => {
             format!("{what} has a NaN or an infinity in row {}, column {}", row + 1, column + 1)

@@ -52,6 +52,23 @@ pub enum Error {
         /// What is the matter with it, as the rest of the sentence.
         reason: String,
     },
+    /// A row for which something leaves the range of numbers, since its largest value is too large.
+    #[error(
+        "row {row} has the value {value:.1e} in column {column}, too large for {what} in {precision}; smaller rows or a larger \
+         length scale would do (rows are counted from 0)"
+    )]
+    TooLarge {
+        /// What leaves the range, such as "its features".
+        what: &'static str,
+        /// Row, counted from 0.
+        row: usize,
+        /// Column of the largest value, counted from 0.
+        column: usize,
+        /// That value.
+        value: f64,
+        /// The numbers whose range it is.
+        precision: &'static str,
+    },
     /// A factorisation met a pivot that is not positive.
     #[error(
         "the matrix is not positive definite (pivot {pivot}); a penalty of at least {suggested_penalty:.1e} would help"
@@ -149,19 +166,16 @@ impl Error {
         }
     }
 
-    /// A row whose `what` (such as features) are not numbers, since its largest value is too large for them.
-    pub(crate) fn too_large<'a, R: crate::scalar::Real>(
-        what: &str,
+    /// [`Error::TooLarge`] for the largest of a row's values.
+    pub(crate) fn too_large(
+        what: &'static str,
         row: usize,
-        values: impl IntoIterator<Item = &'a R>,
+        values: impl IntoIterator<Item = f64>,
+        precision: &'static str,
     ) -> Self {
-        let sizes = values.into_iter().map(|v| crate::scalar::Real::to_f64(*v)).enumerate();
-        let (column, value) = sizes.fold((0, 0.0f64), |a, b| if b.1.abs() > a.1.abs() { b } else { a });
-        let reason = format!(
-            "has the value {value:.1e} in column {column}, too large for {what} in {}; smaller rows or a larger length scale would do",
-            R::NAME
-        );
-        Error::Row { row, reason }
+        let larger = |a: (usize, f64), b: (usize, f64)| if b.1.abs() > a.1.abs() { b } else { a };
+        let (column, value) = values.into_iter().enumerate().fold((0, 0.0), larger);
+        Error::TooLarge { what, row, column, value, precision }
     }
 
     /// A parameter outside its domain.
@@ -184,6 +198,9 @@ impl Error {
         match self {
             Error::NonFinite { what, row, column } => Error::NonFinite { what, row: number(row), column },
             Error::Row { row, reason } => Error::Row { row: number(row), reason },
+            Error::TooLarge { what, row, column, value, precision } => {
+                Error::TooLarge { what, row: number(row), column, value, precision }
+            }
             other => other,
         }
     }

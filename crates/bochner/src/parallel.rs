@@ -41,7 +41,8 @@ pub fn join(first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send))
     #[cfg(feature = "rayon")]
     {
         let flag = Flag::current();
-        rayon::join(first, || flag.within(second));
+        // From outside of the pool both run inside of it.
+        rayon::join(|| flag.within(first), || flag.within(second));
     }
     #[cfg(not(feature = "rayon"))]
     (first(), second());

@@ -102,10 +102,14 @@ fn check_values<R: Real>(
     let column = out.row(faulty).iter().position(|v| !num_traits::Float::is_finite(*v)).unwrap_or(0);
     let largest = |row: ArrayView1<'_, R>| row.iter().fold(0.0f64, |a, v| a.max(Real::to_f64(*v).abs()));
     if column < y.nrows() && largest(y.row(column)) > largest(x.row(faulty)) {
-        let found = Error::too_large("it", column, y.row(column));
+        let found = too_large("it", column, y.row(column));
         return Err(Error::parameter("y", "rows that are small enough for this kernel", found));
     }
-    Err(Error::too_large("this kernel", faulty, x.row(faulty)))
+    Err(too_large("this kernel", faulty, x.row(faulty)))
+}
+
+fn too_large<R: Real>(what: &'static str, index: usize, row: ArrayView1<'_, R>) -> Error {
+    Error::too_large(what, index, row.iter().map(|v| Real::to_f64(*v)), R::NAME)
 }
 
 /// Replaces `⟨x, yⱼ⟩` by `|x − yⱼ|²`.

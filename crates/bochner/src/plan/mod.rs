@@ -165,10 +165,7 @@ fn measure<T>(
     for number in 0..draws {
         let (map, more) = draw(seed.child(number as u64).number())?;
         let mut features = map.room_for(rows.nrows())?;
-        let start = Instant::now();
-        map.transform_into(rows, features.view_mut())?;
-        times.push(start.elapsed().as_secs_f64());
-        check_estimates(features.view(), parameters)?;
+        times.push(transform(map.as_ref(), rows, &mut features, parameters)?);
         let (n, columns) = features.dim();
         errors.push(error_of(Tile::new(features.as_slice().expect("fresh arrays are contiguous"), n, columns), more)?);
         tick()?;
@@ -285,12 +282,22 @@ fn beyond_range(what: &'static str, precision: &str, parameters: &str) -> Error 
     Error::Unsupported { what, reason }
 }
 
-/// Refuses features whose inner products are not all finite: none is larger than the squared length of a row.
-fn check_estimates(features: ArrayView2<'_, f32>, parameters: &'static str) -> Result<()> {
-    match features.rows().into_iter().all(|row| row.dot(&row).is_finite()) {
-        true => Ok(()),
-        false => Err(beyond_range("features", "single precision", parameters)),
-    }
+/// Writes features, and the seconds it took; refuses those whose inner products are not all finite: none is larger than the
+/// squared length of a row.
+fn transform(
+    map: &dyn FeatureMap<Real = f32, Output = f32>,
+    rows: ArrayView2<'_, f32>,
+    out: &mut Array2<f32>,
+    parameters: &'static str,
+) -> Result<f64> {
+    let beyond = || beyond_range("features", "single precision", parameters);
+    let start = Instant::now();
+    map.transform_into(rows, out.view_mut()).map_err(|error| match error {
+        Error::TooLarge { .. } => beyond(),
+        other => other,
+    })?;
+    let seconds = start.elapsed().as_secs_f64();
+    if out.rows().into_iter().all(|row| row.dot(&row).is_finite()) { Ok(seconds) } else { Err(beyond()) }
 }
 
 /// Errors and times of several draws of one map.
@@ -506,13 +513,10 @@ fn seconds_per_row(
     let count = (TIMING_BYTES / (4 * map.output_dim())).clamp(1, rows.nrows());
     let rows = rows.slice(s![..count, ..]);
     let mut out = map.room_for(count)?;
-    map.transform_into(rows, out.view_mut())?;
-    check_estimates(out.view(), parameters)?;
+    transform(map, rows, &mut out, parameters)?;
     let (start, mut best) = (Instant::now(), f64::INFINITY);
     while start.elapsed().as_secs_f64() < TIMING_SECONDS {
-        let pass = Instant::now();
-        map.transform_into(rows, out.view_mut())?;
-        best = best.min(pass.elapsed().as_secs_f64());
+        best = best.min(transform(map, rows, &mut out, parameters)?);
     }
     Ok(best / count as f64)
 }

@@ -28,11 +28,13 @@ fn finite_or_refused<R: Real>(spec: &Spec) -> bool {
             assert!(features.iter().all(|v| v.is_finite()), "{spec:?}");
             false
         }
+        Err(Error::TooLarge { row: found, column: place, value, .. }) => {
+            assert_eq!((found, place, value < 0.0), (row, column, true), "{spec:?}");
+            true
+        }
+        // Maps that know a bound of their own say which.
         Err(Error::Row { row: found, reason }) => {
-            assert_eq!(found, row, "{spec:?}: {reason}");
-            // Maps that know a bound of their own say which.
-            let is_named = reason.contains(&format!("column {column}")) && reason.contains("-1.0e");
-            assert!(is_named || reason.contains("beyond which"), "{spec:?}: {reason}");
+            assert!(found == row && reason.contains("beyond which"), "{spec:?}: {reason}");
             true
         }
         Err(error) => panic!("{spec:?}: {error}"),
@@ -57,10 +59,10 @@ fn kernels_of_rows_that_are_too_large_are_refused_by_row() {
     let (x, row, column) = rows::<f64>(3);
     let kernel = Polynomial::new(2, 1.0, 1.0).unwrap();
     let small = normals::<f64>(5, 3, 1);
-    let Err(Error::Row { row: found, reason }) = kernel_matrix(&kernel, x.view(), small.view()) else {
+    let Err(Error::TooLarge { row: found, column: place, .. }) = kernel_matrix(&kernel, x.view(), small.view()) else {
         panic!("squares of 1e300 are no numbers")
     };
-    assert!(found == row && reason.contains(&format!("column {column}")), "row {found} {reason}");
+    assert_eq!((found, place), (row, column));
     let error = kernel_matrix(&kernel, small.view(), x.view()).unwrap_err().to_string();
     assert!(error.contains(&format!("row {row}")) && error.contains(&format!("column {column}")), "{error}");
     // A value that is a number in double precision only.
@@ -72,7 +74,7 @@ fn kernels_of_rows_that_are_too_large_are_refused_by_row() {
     assert!(gaussian.row(row).iter().all(|&v| v == 0.0));
     let ridge = KernelRidge::new(Arc::new(kernel), 0.1).unwrap();
     let model = ridge.fit(small.view(), small.view()).unwrap();
-    assert!(matches!(model.predict(x.view()), Err(Error::Row { row: 67, .. })));
+    assert!(matches!(model.predict(x.view()), Err(Error::TooLarge { row: 67, .. })));
     assert!(ridge.fit(x.view(), x.view()).is_err());
 }
 
