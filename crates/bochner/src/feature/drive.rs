@@ -190,7 +190,9 @@ fn check_features<R: Real>(
     first_row: usize,
 ) -> Result<()> {
     match (0..rows.rows()).find(|&i| fault(i).is_some()) {
-        Some(i) => Err(Error::too_large("its features", first_row + i, rows.row(i).iter().map(|v| Real::to_f64(*v)), R::NAME)),
+        Some(i) => {
+            Err(Error::too_large("its features", first_row + i, rows.row(i).iter().map(|v| Real::to_f64(*v)), R::NAME))
+        }
         None => Ok(()),
     }
 }
