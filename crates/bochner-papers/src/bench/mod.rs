@@ -13,6 +13,7 @@ mod operator;
 pub(crate) mod optical;
 mod peers;
 mod projection;
+mod pullback;
 mod read;
 mod reference;
 mod sketches;
@@ -50,12 +51,13 @@ pub struct Benchmark {
 }
 
 /// The benchmarks by name.
-const RUNNERS: [(&str, fn(&Bench<'_>) -> Outcome); 13] = [
+const RUNNERS: [(&str, fn(&Bench<'_>) -> Outcome); 14] = [
     ("hadamard", hadamard::run),
     ("gram", gram::run),
     ("normals", normals::run),
     ("projection", projection::run),
     ("sketches", sketches::run),
+    ("pullback", pullback::run),
     ("learners", learners::run),
     ("maclaurin", maclaurin::run),
     ("svm", svm::run),
