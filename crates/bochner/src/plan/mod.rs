@@ -54,12 +54,18 @@ impl<'a> Sample<'a> {
             return Err(Error::parameter("rows", "at least 2", rows.nrows()));
         }
         check_count("number of columns of rows", rows.ncols())?;
-        let exact = kernel_matrix(kernel, rows, rows)?;
-        let norm_sq: f64 = exact.iter().map(|k| k * k).sum();
         let parameters = parameters(kernel);
-        if !norm_sq.is_finite() {
+        let beyond = || {
             let expected = "such that kernel values of the rows are finite";
-            return Err(Error::parameter(parameters, expected, "some beyond the range of f64"));
+            Error::parameter(parameters, expected, "some beyond the range of f64")
+        };
+        let exact = kernel_matrix(kernel, rows, rows).map_err(|error| match error {
+            Error::TooLarge { .. } => beyond(),
+            other => other,
+        })?;
+        let norm_sq: f64 = exact.iter().map(|k| k * k).sum();
+        if !norm_sq.is_finite() {
+            return Err(beyond());
         }
         if norm_sq == 0.0 {
             return Err(Error::parameter("rows", "rows with finite kernel values that are not all 0", "all are 0"));
