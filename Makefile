@@ -43,6 +43,7 @@ $(VENV)/.ready: Makefile
 check-long: types sanitize
 	cargo test --release --workspace --exclude bochner-python -- --include-ignored
 	cargo test --release --package bochner --test on_data -- --include-ignored --nocapture
+	BOCHNER_LONG=1 $(BIN)/python -m pytest -q python/tests/test_interrupt.py
 	$(BIN)/python docs/which_map.py | diff docs/guide/which_map_tables.md -
 
 # AddressSanitizer sees what reaches beyond its memory. Nightly Rust where it is installed, otherwise the stable compiler with its
