@@ -140,7 +140,6 @@ CALLS = {
     "exact operators predict": lambda: answering(exact.OperatorRidge(), 2000, 1_000_000),
     "search": searching,
     "plan": lambda: planning(4000, 30),
-    "plan of a power series": lambda: planning(4000, 30, kernels.Exponential()),
     "plan of an optical kernel": lambda: planning(4000, 30, kernels.Optical(1.0)),
     "exact attention": lambda: attending(softmax_attention, 30_000),
     "exact attention, causal": lambda: attending(softmax_attention, 40_000, causal=True),
