@@ -12,7 +12,7 @@
 //! What runs on the threads is one function of a number, compiled once: rayon's own iterators are compiled again for every
 //! loop and every map, which was a sixth of the code of this crate.
 //!
-//! Tasks belong to the job that started them: they run under its stop flag ([`interrupt`](crate::interrupt)), whichever
+//! Tasks belong to the job that started them: they run under its stop flag ([`Context`](crate::Context)), whichever
 //! thread takes them. Once the flag is raised no other task of a loop is begun; those of [`Tasks::map`] are, for whoever made
 //! the loop counts on every result.
 
