@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(50);
 
 /// What a running job and the Python thread waiting for it share.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
     /// Rows done and, where that is known, of how many.

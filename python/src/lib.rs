@@ -10,6 +10,7 @@ mod features;
 mod files;
 mod fit;
 mod kernels;
+mod learn;
 mod metrics;
 mod models;
 mod operator;
@@ -31,6 +32,8 @@ mod _bochner {
     use crate::files::prepare;
     #[pymodule_export]
     use crate::kernels::PyKernel;
+    #[pymodule_export]
+    use crate::learn::{fit_table, half_widths, learn_fourier, probabilities};
     #[pymodule_export]
     use crate::metrics::{gaussian_kl, mean_negative_log_likelihood, mmd2, relative_frobenius_error};
     #[pymodule_export]

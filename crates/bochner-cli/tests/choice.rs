@@ -104,16 +104,19 @@ fn every_family_takes_the_map_that_was_chosen() {
         .into_iter()
         .chain(["svm", "kernel-svm", "svi"].map(|model| (model, "classes.csv")))
     {
-        let told = folder.json(&["fit", data, "--target", "y", "--model", model, "--out", "m.bochner"]);
-        assert_eq!(told["map_reason"].is_null(), ["local-gp", "kernel-svm"].contains(&model), "{model}: {told:#}");
-        assert_eq!(predicted(&folder, "m.bochner", data).lines().count(), 301, "{model}");
+        for kernel in [&["--kernel", "gaussian"][..], &[]] {
+            let fit = ["fit", data, "--target", "y", "--model", model, "--out", "m.bochner"];
+            let told = folder.json(&[&fit[..], kernel].concat());
+            assert_eq!(told["map_reason"].is_null(), ["local-gp", "kernel-svm"].contains(&model), "{model}: {told:#}");
+            assert_eq!(predicted(&folder, "m.bochner", data).lines().count(), 301, "{model}");
+        }
     }
 }
 
 #[test]
 fn length_scales_are_said_as_multiples_of_the_median_distance() {
     let folder = Folder::with("choice-scale", "smooth.csv", smooth(200));
-    let fit = ["fit", "smooth.csv", "--target", "y", "--features", "64"];
+    let fit = ["fit", "smooth.csv", "--target", "y", "--features", "64", "--kernel", "gaussian"];
     let told = folder.json(&fit);
     let factor = told["map"]["length_scale"].as_f64().unwrap() / told["median_distance"].as_f64().unwrap();
     // A power of two, but for what is lost between numbers and their digits.
@@ -139,8 +142,10 @@ fn rows_that_are_mostly_equal_have_a_length_scale_of_those_that_differ() {
     // Only equal rows have none.
     let same: String = std::iter::once("x,y\n".to_owned()).chain((0..60).map(|i| format!("1,{}\n", i % 7))).collect();
     folder.write("same.csv", same);
-    let message = folder.bad(&["fit", "same.csv", "--target", "y", "--task", "regression"]);
+    let fit = ["fit", "same.csv", "--target", "y", "--task", "regression"];
+    let message = folder.bad(&[&fit[..], &["--kernel", "gaussian"]].concat());
     assert!(message.contains("same.csv: ") && message.contains("--length-scale"), "{message}");
+    assert!(folder.bad(&fit).contains("same.csv: all columns"), "nothing to learn from");
 }
 
 #[test]

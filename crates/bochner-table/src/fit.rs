@@ -7,6 +7,7 @@
 //! assert!(nonsense.largest().unwrap_err().to_string().contains("there is no such model"));
 //! ```
 
+use crate::calibration::Calibration;
 use crate::checkpoint::{Checkpoint, hash};
 use crate::choose::{self, Choice, Constraints, Folds};
 use crate::doubt::{Doubt, Evidence};
@@ -22,13 +23,15 @@ use crate::read::{Data, Element, Input, Largest, Missing, Options, Selection};
 use crate::score::{Compared, Figure};
 use bochner::Model;
 use bochner::catalogue::{ModelEntry, Needs, Task, Value};
-use bochner::feature::Spec;
+use bochner::feature::{LearnedFourierSpec, Spec};
 use bochner::model::Sums;
 use bochner::model::kinds::RidgeSolverName;
 use bochner::persist::Stored;
+use bochner::preprocess::Views;
 use bochner::random::Seed;
 use bochner::rows::{InMemory, RowSource};
 use bochner::scalar::Real;
+use bochner::words;
 use ndarray::{Array2, s};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -87,10 +90,10 @@ impl Default for Request {
             threshold: 0.5,
             missing: Missing::Refuse,
             penalty: None,
-            budget: 60.0,
+            budget: 30.0,
             memory: None,
             solver: RidgeSolverName::Auto,
-            precision: Precision::Single,
+            precision: Precision::Auto,
             seed: 0,
             checkpoint: None,
         }
@@ -101,6 +104,8 @@ impl Default for Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Precision {
+    /// 64 bits for few rows, 32 for many
+    Auto,
     /// 32 bits
     Single,
     /// 64 bits
@@ -140,12 +145,18 @@ pub struct Training {
     /// That it is no better than guessing, where it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<Doubt>,
+    /// Errors that intervals are made of, and what turns values of classes into probabilities.
+    #[serde(skip_serializing_if = "Calibration::is_empty")]
+    pub calibration: Calibration,
     /// Who fitted it.
     pub program: String,
 }
 
 /// Features whose Gram matrix is made in seconds; sums over rows allow checkpoints, and a last fit with all rows.
 const MANY_FEATURES: usize = 8192;
+
+/// Rows up to which double precision costs little, and smooth functions gain from it.
+const FEW_ROWS: usize = 3000;
 
 /// Everything a finished fit can tell.
 #[derive(Debug)]
@@ -180,6 +191,79 @@ pub struct Trained {
     pub folds: Folds,
     /// Whether the rows of the figures were used for the model in the end.
     pub all_rows: bool,
+    /// What its file says about the fit.
+    pub training: Training,
+}
+
+impl Trained {
+    /// What there is to tell, for programs.
+    pub fn to_json(&self) -> serde_json::Value {
+        json!({
+            "data": self.data,
+            "rows": self.rows,
+            "task": self.kind.task,
+            "reason": self.reason,
+            "model": self.kind.entry.name,
+            "map": self.choice.description.without_learned(),
+            "map_reason": self.choice.map_reason,
+            "median_distance": self.choice.median,
+            "features": self.features,
+            "penalty": self.choice.penalty,
+            "note": self.choice.note,
+            "limit": self.choice.limit,
+            "trials": self.choice.trials,
+            "importances": self.importances(),
+            "held_out_rows": self.folds.judges(),
+            "scored_rows": self.compared.truth.nrows(),
+            "figures": self.figures,
+            "intervals": self.training.calibration.in_words(&self.target_names()),
+            "doubt": self.doubt,
+            "verdict": self.verdict(),
+            "fitted_to_all_rows": self.all_rows,
+        })
+    }
+
+    /// How much each column of the file counts, the most first; the largest is 1.
+    pub fn importances(&self) -> Vec<(String, f64)> {
+        let Some(views) = self.pipeline.views.as_ref().filter(|_| !self.choice.importances.is_empty()) else {
+            return Vec::new();
+        };
+        // Columns of zeros and ones of one category are one column of the file.
+        let names: Vec<&str> = self.pipeline.schema.input_sources().collect();
+        let mut found: Vec<(String, f64)> = Vec::new();
+        for (column, importance) in views.columns().zip(&self.choice.importances) {
+            let name = names.get(column).copied().unwrap_or_default();
+            match found.iter_mut().find(|(known, _)| known == name) {
+                Some((_, most)) => *most = most.max(*importance),
+                None => found.push((name.to_owned(), *importance)),
+            }
+        }
+        let largest = found.iter().map(|(_, v)| *v).fold(f64::MIN_POSITIVE, f64::max);
+        found.iter_mut().for_each(|(_, v)| *v /= largest);
+        found.sort_by(|a, b| b.1.total_cmp(&a.1));
+        found
+    }
+
+    fn target_names(&self) -> Vec<&str> {
+        self.pipeline.schema.targets.iter().map(|column| column.name.as_str()).collect()
+    }
+
+    /// How good it is, in a sentence or two.
+    pub fn verdict(&self) -> String {
+        let scored = words::count(self.compared.truth.nrows());
+        let mut said = match &self.figures[..] {
+            [] => "There were too few rows to hold some out: nothing is known about how good the model is.".to_owned(),
+            figures => {
+                let figures: Vec<String> = figures.iter().map(Figure::in_words).collect();
+                format!("On {scored} rows that had no part in it: {}.", figures.join("; "))
+            }
+        };
+        for sentence in self.doubt.iter().map(Doubt::in_words) {
+            said += " ";
+            said += &sentence;
+        }
+        said
+    }
 }
 
 /// How a sample is divided: rows for the figures, and rows for choices.
@@ -192,6 +276,11 @@ impl Split {
     fn new(sample: usize) -> Self {
         let scored = if sample < 50 { 0 } else { (sample / 10).min(5000) };
         Split { scored, folds: Folds::new(sample - scored, 5000) }
+    }
+
+    /// Whether there are too few rows to learn a map from.
+    fn is_too_small(&self) -> bool {
+        self.folds.judges() < 10
     }
 }
 
@@ -229,9 +318,14 @@ impl Request {
         Ok(kind)
     }
 
-    /// Whether all arithmetic is in single precision.
-    fn is_single(&self, family: &ModelEntry) -> bool {
-        self.precision == Precision::Single && !family.only_double()
+    /// Whether all arithmetic is in single precision, with so many rows.
+    fn is_single(&self, family: &ModelEntry, rows: usize) -> bool {
+        let single = match self.precision {
+            Precision::Auto => rows > FEW_ROWS,
+            Precision::Single => true,
+            Precision::Double => false,
+        };
+        single && !family.only_double()
     }
 
     /// The largest number that a file may hold.
@@ -239,7 +333,7 @@ impl Request {
     /// # Errors
     /// If what was asked for does not go together.
     pub fn largest(&self) -> Outcome<Largest> {
-        Ok(match self.is_single(self.family()?) {
+        Ok(match self.precision == Precision::Single && !self.family()?.only_double() {
             true => Largest::single("too large for single precision; --precision double reads it"),
             false => Largest::DOUBLE,
         })
@@ -257,6 +351,21 @@ impl Request {
         }
     }
 
+    /// The map to learn: where nobody says which one to take and rows are those of a table, or where it is asked for.
+    fn learns(&self, kind: &ModelEntry, data: &Data) -> Outcome<Option<LearnedFourierSpec>> {
+        if kind.needs != Needs::Map {
+            return Ok(None);
+        }
+        let Described { spec, .. } = self.map.describe(self.seed)?;
+        Ok(match spec {
+            Spec::LearnedFourier(spec) => Some(spec),
+            _ if self.map.is_free() && self.preparation == Preparation::Auto && !data.same_units() => {
+                Some(LearnedFourierSpec { seed: self.seed, ..LearnedFourierSpec::default() })
+            }
+            _ => None,
+        })
+    }
+
     fn constraints(&self, rows: usize, is_operator: bool) -> Outcome<Constraints> {
         // Of an operator-valued kernel only the length scale is read here.
         let Described { spec, scale } = match is_operator {
@@ -267,6 +376,7 @@ impl Request {
             lower_degrees: self.map.with_lower_degrees(&spec)?,
             spec,
             scale,
+            learn: None,
             any_map: self.map.any_map() && !is_operator,
             features: self.map.features,
             penalty: self.penalty,
@@ -285,11 +395,24 @@ impl Request {
 /// # Errors
 /// As [`fit_data`], and if there is no such file or column.
 pub fn fit(path: impl AsRef<Path>, target: &str, request: &Request) -> Outcome<Trained> {
+    fit_watched(path, target, request, &Unwatched)
+}
+
+/// The same, for whoever waits for it.
+///
+/// # Errors
+/// As [`fit`](fn@fit).
+pub fn fit_watched(
+    path: impl AsRef<Path>,
+    target: &str,
+    request: &Request,
+    watch: &dyn Watch,
+) -> Outcome<Trained> {
     let targets = target.split(',').map(str::to_owned).collect();
     let selection = Selection { targets, ..Selection::default() };
     let options = Options { missing: request.missing, largest: Some(request.largest()?), ..Options::default() };
     let data = Data::open(Input::open(path.as_ref())?, None, &selection, &options)?;
-    fit_data(request, &data, &Unwatched)
+    fit_data(request, &data, watch)
 }
 
 /// Fits a model to a file that was opened with its targets.
@@ -306,9 +429,13 @@ pub fn fit_data(request: &Request, data: &Data, watch: &dyn Watch) -> Outcome<Tr
         )));
     }
     let family = request.family()?;
-    match request.is_single(family) {
-        true => train::<f32>(request, data, family, watch),
-        false => train::<f64>(request, data, family, watch),
+    let seed = Seed::new(request.seed);
+    let checkpoint = Checkpoint::open(request.checkpoint.as_ref())?;
+    let scan = pipeline::scan(data, seed, request.memory.map_or(1 << 27, |memory| memory / 8), watch)?;
+    scan.check_rows(data)?;
+    match request.is_single(family, scan.rows) {
+        true => train::<f32>(request, data, family, checkpoint, scan, watch),
+        false => train::<f64>(request, data, family, checkpoint, scan, watch),
     }
 }
 
@@ -316,13 +443,12 @@ fn train<R: Element>(
     request: &Request,
     data: &Data,
     family: &'static ModelEntry,
+    checkpoint: Checkpoint<'_>,
+    scan: Scan,
     watch: &dyn Watch,
 ) -> Outcome<Trained> {
     let seed = Seed::new(request.seed);
     let saved = request.checkpoint.as_ref();
-    let checkpoint = Checkpoint::open(saved)?;
-    let scan = pipeline::scan(data, seed, request.memory.map_or(1 << 27, |memory| memory / 8), watch)?;
-    scan.check_rows(data)?;
     let is_operator = family.needs == Needs::Operator;
     let (recognised, reason) = match is_operator {
         true => (Task::Regression, "operator-valued kernels predict numbers".to_owned()),
@@ -350,6 +476,12 @@ fn train<R: Element>(
     let field = constraints.operator.as_ref().is_some_and(OperatorRequest::is_field);
     scan.check_targets(data, field)?;
     let mut pipeline = scan.pipeline(data, request.missing, preparation, request.threshold, task)?;
+    constraints.learn = request.learns(kind, data)?.filter(|_| !split.is_too_small());
+    if constraints.learn.is_some() && preparation == Preparation::Auto {
+        let views = Views::fit(scan.sample.rows.view());
+        let constant = |_| Failure::Failed(format!("{}: all columns are constant: nothing to learn from", data.input().name));
+        pipeline.see(views.map_err(constant)?);
+    }
     if field {
         pipeline.share_target_scale();
     }
@@ -378,8 +510,7 @@ fn train<R: Element>(
     };
     let mut left_out = scan.sample.numbers[..split.scored].to_vec();
     left_out.sort_unstable();
-    let input_dim = data.schema().input_dim();
-    let features = choice.description.features(input_dim)?;
+    let features = choice.description.features(pipeline.output_dim())?;
     let job = Job {
         kind,
         description: &choice.description,
@@ -406,13 +537,17 @@ fn train<R: Element>(
     drop(progress);
     let model = TableModel::new(without, pipeline.clone())?;
     let places = scan.sample.rows.slice(s![..split.scored, ..]).to_owned();
-    let mut rows = places.clone();
-    pipeline.apply(rows.view_mut())?;
+    let rows = pipeline.prepared(places.clone())?;
     let mut truth = scan.sample.targets.slice(s![..split.scored, ..]).to_owned();
     if task == Task::Classification {
         truth.mapv_inplace(|v| pipeline.class_of(v).map_or(f64::NAN, |c| c as f64));
     }
     let compared = Compared { task, truth, predicted: model.predict_prepared(rows.view())? };
+    let calibration = match task {
+        Task::Regression => Calibration::of_numbers(&compared),
+        Task::Classification if kind.answers.probabilities => Calibration::default(),
+        Task::Classification => Calibration::of_classes(model.model.predict(rows.view())?.view(), &compared),
+    };
     let names: Vec<String> = pipeline.schema.targets.iter().map(|c| c.name.clone()).collect();
     let figures = compared.figures(seed, &names);
     let sample = Part::<f64>::of(&pipeline, &scan.sample, 0..scan.sample.numbers.len().min(1000))?;
@@ -437,9 +572,10 @@ fn train<R: Element>(
         figures: figures.clone(),
         scored_rows: split.scored,
         doubt: doubt.clone(),
+        calibration,
         program: concat!("bochner ", env!("CARGO_PKG_VERSION")).into(),
     };
-    last.model.attach(TRAINING, &training)?;
+    last.attach_training(&training)?;
     Ok(Trained {
         model: last,
         data: data.input().name.clone(),
@@ -456,6 +592,7 @@ fn train<R: Element>(
         places,
         folds: split.folds,
         all_rows,
+        training,
     })
 }
 
@@ -469,10 +606,20 @@ fn make_choice<R: Real>(
 ) -> Outcome<Choice> {
     let sample = &scan.sample;
     let folds = split.folds.of(&Part::<R>::of(pipeline, sample, split.scored..sample.numbers.len())?);
+    let own_parameter = kind.penalty.is_some_and(|penalty| !penalty.tried.is_empty());
+    if let Some(spec) = &constraints.learn {
+        let progress = watch.steps(choose::learning_steps(constraints, pipeline, &folds));
+        let mut search = constraints.clone();
+        if own_parameter {
+            search.penalty = None;
+        }
+        let choice = choose::learned(&search, spec, pipeline, &folds, &*progress)?;
+        let asked = constraints.penalty.filter(|_| own_parameter);
+        return choose::refine(kind, constraints, asked, pipeline, &folds, choice);
+    }
     let progress = watch.steps(choose::steps(constraints));
     // Length scales are looked for with the features and the penalties of a ridge regression.
     let mut search = constraints.clone();
-    let own_parameter = kind.penalty.is_some_and(|penalty| !penalty.tried.is_empty());
     if own_parameter {
         search.penalty = None;
     }

@@ -104,6 +104,11 @@ impl MapRequest {
         self.kernel.as_deref().filter(|kernel| is_operator(kernel))
     }
 
+    /// Whether nothing was said of map and kernel.
+    pub(crate) fn is_free(&self) -> bool {
+        self.map.is_none() && self.kernel.is_none() && self.length_scale.is_none() && self.set.is_empty()
+    }
+
     /// Whether the map is for the program to choose: nothing was said that only one map understands.
     pub(crate) fn any_map(&self) -> bool {
         self.map.is_none() && matches!(self.kernel.as_deref(), None | Some("gaussian")) && self.set.is_empty()

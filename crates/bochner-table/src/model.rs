@@ -6,11 +6,13 @@
 //! assert_eq!(refusal, "there-is-none.bochner: there is no such file");
 //! ```
 
+use crate::calibration::Calibration;
 use crate::failure::{Failure, Outcome};
+use crate::fit::{TRAINING, Training};
 use crate::output::{HEAD, first_bytes};
 use crate::pipeline::Pipeline;
 use bochner::catalogue::{ModelEntry, Task};
-use bochner::{Error, Model, Result};
+use bochner::{Error, Model, Result, words};
 use ndarray::{Array2, ArrayView2};
 use std::path::Path;
 
@@ -59,6 +61,8 @@ pub struct TableModel {
     pub model: Model,
     /// `None` for a model that was saved without one, by another door than the command line.
     pub pipeline: Option<Pipeline>,
+    /// What is known of its errors from rows that had no part in its fit.
+    pub calibration: Calibration,
 }
 
 impl TableModel {
@@ -79,7 +83,13 @@ impl TableModel {
         let wrong = |detail: String| Error::Format { what: "model file", detail };
         let pipeline: Option<Pipeline> = model.attachment(PREPROCESSING)?;
         if let Some(pipeline) = &pipeline {
-            let (found, expected) = (pipeline.schema.input_dim(), model.input_dim());
+            if let Some(views) = &pipeline.views {
+                views.check()?;
+                if views.input_dim() != pipeline.schema.input_dim() {
+                    return Err(wrong("its views are of other columns".into()));
+                }
+            }
+            let (found, expected) = (pipeline.output_dim(), model.input_dim());
             if found != expected {
                 return Err(wrong(format!("its columns make rows of {found} numbers, its map takes {expected}")));
             }
@@ -94,7 +104,18 @@ impl TableModel {
                 return Err(wrong("its targets or classes do not fit together".into()));
             }
         }
-        Ok(TableModel { model, pipeline })
+        let training: Option<Training> = model.attachment(TRAINING)?;
+        let calibration = training.unwrap_or_default().calibration;
+        if !calibration.is_sound() {
+            return Err(wrong("its errors are no errors that a fit has made".into()));
+        }
+        Ok(TableModel { model, pipeline, calibration })
+    }
+
+    /// Keeps what is known of the fit.
+    pub(crate) fn attach_training(&mut self, training: &Training) -> Result<()> {
+        self.calibration = training.calibration.clone();
+        self.model.attach(TRAINING, training)
     }
 
     /// Reads a model file; what is wrong with it is told with its name.
@@ -154,14 +175,52 @@ impl TableModel {
     /// # Errors
     /// As [`predict`](Self::predict), and for models that have none.
     pub fn probabilities(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        self.model.probabilities(self.prepared(rows)?.view())
+        self.probabilities_prepared(self.prepared(rows)?.view())
+    }
+
+    /// Whether it knows probabilities of classes.
+    pub fn has_probabilities(&self) -> bool {
+        self.model.kind().answers.probabilities || self.calibration.sharpness.is_some()
+    }
+
+    /// The same for rows that the pipeline has changed already.
+    pub(crate) fn probabilities_prepared(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        if !self.model.kind().answers.probabilities
+            && let Some(probabilities) = self.calibration.probabilities(self.model.predict(rows)?)
+        {
+            return Ok(probabilities);
+        }
+        self.model.probabilities(rows)
+    }
+
+    /// Half the widths of intervals that cover new rows with this probability, one per target.
+    ///
+    /// # Errors
+    /// A model of classes, one that was saved without errors of held-out rows, and more certainty than these allow.
+    pub fn half_widths(&self, coverage: f64) -> Result<Vec<f64>> {
+        let unsupported = |reason: String| Error::Unsupported { what: "intervals", reason };
+        if !(coverage > 0.0 && coverage < 1.0) {
+            return Err(Error::parameter("coverage", "between 0 and 1", coverage));
+        }
+        if self.calibration.errors.len() != self.model.output_dim() || self.task() == Task::Classification {
+            return Err(unsupported(
+                "the file of this model has no errors of rows that were held out; bochner fit of numbers keeps them".into(),
+            ));
+        }
+        let width = |target: usize| {
+            let held = self.calibration.errors[target].len();
+            let most = words::significant(held as f64 / (held + 1) as f64, 3);
+            self.calibration.half_width(target, coverage).ok_or_else(|| {
+                unsupported(format!("{held} rows were held out, which is enough for a coverage of at most {most}"))
+            })
+        };
+        (0..self.calibration.errors.len()).map(width).collect()
     }
 
     /// Rows as the model sees them.
     pub(crate) fn prepared(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        let mut rows = rows.to_owned();
-        self.pipeline.iter().try_for_each(|pipeline| pipeline.apply(rows.view_mut()))?;
-        Ok(rows)
+        let rows = rows.to_owned();
+        self.pipeline.as_ref().map_or(Ok(rows.clone()), |pipeline| pipeline.prepared(rows))
     }
 
     /// The same for rows that the pipeline has changed already.

@@ -11,13 +11,13 @@ use crate::progress::{Progress, Watch};
 use crate::read::{Data, Kind, Missing, Schema};
 use bochner::catalogue::Task;
 use bochner::persist::Label;
-use bochner::preprocess::{Binarize, Center, ColumnStatistics, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
+use bochner::preprocess::{Binarize, Center, ColumnStatistics, Preprocess, ShiftNonNegative, Standardize, UnitNorm, Views};
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::{RowBlock, RowSource};
 use bochner::scalar::Real;
 use bochner::words;
 use bochner::{Error, Result};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
+use ndarray::{Array2, ArrayView2, Axis, s};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -120,6 +120,9 @@ pub struct Pipeline {
     pub missing: Missing,
     /// What is done to rows, in this order.
     pub steps: Vec<Preprocess>,
+    /// What columns become after them, where there are other ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub views: Option<Views>,
     /// For a regression: one per target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetScale>,
@@ -129,9 +132,24 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Changes rows as the model wants them.
-    pub fn apply(&self, mut rows: ArrayViewMut2<'_, f64>) -> Result<()> {
-        self.steps.iter().try_for_each(|step| step.apply(rows.view_mut()))
+    /// Rows as the model wants them.
+    ///
+    /// # Errors
+    /// Rows of another length than those of the file.
+    pub fn prepared(&self, mut rows: Array2<f64>) -> Result<Array2<f64>> {
+        self.steps.iter().try_for_each(|step| step.apply(rows.view_mut()))?;
+        self.views.as_ref().map_or(Ok(rows.clone()), |views| views.apply(rows.view()))
+    }
+
+    /// Columns of the rows that the model sees.
+    pub fn output_dim(&self) -> usize {
+        self.views.as_ref().map_or(self.schema.input_dim(), Views::output_dim)
+    }
+
+    /// Sees columns in another way, in place of all steps.
+    pub(crate) fn see(&mut self, views: Views) {
+        self.steps.clear();
+        self.views = Some(views);
     }
 
     /// Means of the columns in training, where the first step keeps them.
@@ -218,6 +236,14 @@ impl Pipeline {
                 }
                 other => format!("{other:?}"),
             });
+        }
+        if let Some(views) = &self.views {
+            let ranks = match views.of_ranks() {
+                0 => String::new(),
+                1 => "; one skewed column has its ranks beside it".into(),
+                n => format!("; {n} skewed columns have their ranks beside them"),
+            };
+            words.push(format!("columns are centered at their medians, scaled and clipped smoothly{ranks}"));
         }
         words
     }
@@ -398,7 +424,7 @@ impl Scan {
         let schema = data.schema().clone();
         let file = &data.input().name;
         let steps = self.steps(data, preparation, threshold)?;
-        let mut pipeline = Pipeline { schema, missing, steps, targets: Vec::new(), labels: Vec::new() };
+        let mut pipeline = Pipeline { schema, missing, steps, views: None, targets: Vec::new(), labels: Vec::new() };
         match task {
             Task::Regression => {
                 check_numbers(data)?;
@@ -482,7 +508,7 @@ pub(crate) struct Prepared<'a> {
 
 impl<R: Real> RowSource<R> for Prepared<'_> {
     fn input_dim(&self) -> usize {
-        self.data.schema().input_dim()
+        self.pipeline.output_dim()
     }
 
     fn target_dim(&self) -> usize {
@@ -527,8 +553,8 @@ pub(crate) struct Part<R> {
 }
 
 impl<R: Real> Part<R> {
-    fn new(pipeline: &Pipeline, mut rows: Array2<f64>, targets: ArrayView2<'_, f64>) -> Result<Self> {
-        pipeline.apply(rows.view_mut())?;
+    fn new(pipeline: &Pipeline, rows: Array2<f64>, targets: ArrayView2<'_, f64>) -> Result<Self> {
+        let rows = pipeline.prepared(rows)?;
         let mut prepared = Array2::from_elem(targets.dim(), R::ZERO);
         for (j, (mut to, from)) in prepared.columns_mut().into_iter().zip(targets.columns()).enumerate() {
             for (to, from) in to.iter_mut().zip(from) {

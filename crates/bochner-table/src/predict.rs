@@ -108,6 +108,8 @@ pub struct Use<'a> {
     pub deviations: bool,
     /// Probabilities of every class are written beside them.
     pub probabilities: bool,
+    /// Ends of intervals that cover new rows with this probability are written beside them.
+    pub interval: Option<f64>,
     /// Compared with the targets in the file.
     pub scored: bool,
 }
@@ -174,6 +176,9 @@ pub fn predict(model: &TableModel, data: &Data, purpose: Use<'_>, watch: &dyn Wa
 
 /// Refuses what this kind of model cannot answer.
 fn check(purpose: Use<'_>, model: &TableModel) -> Outcome {
+    if let Some(coverage) = purpose.interval {
+        model.half_widths(coverage).map_err(|error| Failure::Failed(format!("--interval {coverage}: {error}")))?;
+    }
     let kind = model.model.kind();
     let usage = |message: &str| Err(Failure::Usage(message.into()));
     let (asked, option, what, has): (_, _, _, fn(&Answers) -> bool) = match kind.task {
@@ -188,7 +193,7 @@ fn check(purpose: Use<'_>, model: &TableModel) -> Outcome {
             (purpose.probabilities, "--probabilities", "probabilities", |answers| answers.probabilities)
         }
     };
-    if !asked || has(&kind.answers) {
+    if !asked || has(&kind.answers) || (purpose.probabilities && model.has_probabilities()) {
         return Ok(());
     }
     let others = fitted_kinds().filter(|other| other.task == kind.task && has(&other.answers));
@@ -227,8 +232,12 @@ impl<'a> Answered<'a> {
             None => vec!["prediction".into()],
         };
         let words = in_words.then(|| (numbers.remove(0), model.class_names()));
+        let names = numbers.clone();
         if purpose.deviations {
-            numbers.extend(numbers.clone().iter().map(|name| format!("{name}_std")));
+            numbers.extend(names.iter().map(|name| format!("{name}_std")));
+        }
+        if purpose.interval.is_some() {
+            numbers.extend(names.iter().flat_map(|name| ["low", "high"].map(|end| format!("{name}_{end}"))));
         }
         if purpose.probabilities {
             numbers.extend(model.class_names().iter().map(|class| format!("probability of {class}")));
@@ -244,7 +253,7 @@ impl<'a> Answered<'a> {
         let mut words = None;
         match self.model.task() {
             _ if self.alone => {}
-            Task::Regression => numbers.push(found),
+            Task::Regression => numbers.push(found.clone()),
             Task::Classification if self.in_words => {
                 words = Some(found.iter().map(|c| *c as usize).collect::<Vec<_>>())
             }
@@ -260,8 +269,15 @@ impl<'a> Answered<'a> {
         if self.purpose.deviations {
             numbers.push(self.model.deviations_prepared(rows)?);
         }
+        if let Some(coverage) = self.purpose.interval {
+            let widths = self.model.half_widths(coverage)?;
+            numbers.push(Array2::from_shape_fn((rows.nrows(), 2 * widths.len()), |(i, k)| {
+                let sign = if k % 2 == 0 { -1.0 } else { 1.0 };
+                found[[i, k / 2]] + sign * widths[k / 2]
+            }));
+        }
         if self.purpose.probabilities {
-            numbers.push(model.probabilities(rows)?);
+            numbers.push(self.model.probabilities_prepared(rows)?);
         }
         let numbers: Vec<_> = numbers.iter().map(|part| part.view()).collect();
         let numbers = concatenate(Axis(1), &numbers).map_err(|e| Failure::Failed(e.to_string()))?;

@@ -218,10 +218,11 @@ impl Sampled {
             return Err(too_little(data, scan.rows));
         }
         let steps = scan.steps(data, preparation, threshold)?;
-        let prepared = Pipeline { schema: schema.clone(), missing, steps, targets: Vec::new(), labels: Vec::new() };
+        let schema = schema.clone();
+        let prepared = Pipeline { schema, missing, steps, views: None, targets: Vec::new(), labels: Vec::new() };
         // In random order: the first ones are a sample too.
-        let mut rows = scan.sample.rows.slice(s![..most.min(scan.sample.rows.nrows()), ..]).to_owned();
-        prepared.apply(rows.view_mut())?;
+        let rows = scan.sample.rows.slice(s![..most.min(scan.sample.rows.nrows()), ..]).to_owned();
+        let rows = prepared.prepared(rows)?;
         Ok(Sampled {
             rows,
             targets: scan.sample.targets,

@@ -5,11 +5,13 @@ models on top of them that read the data in blocks. Everything follows scikit-le
 """
 
 from bochner import _features, exact, kernels, metrics, plot
+from bochner._auto import AutoClassifier, AutoRegressor
 from bochner._attention import linear_attention, softmax_attention
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
 from bochner._features import (
     CompressiveFeatures,
     FourierFeatures,
+    LearnedFourierFeatures,
     MaclaurinFeatures,
     OpticalFeatures,
     OrthoProjection,
@@ -28,6 +30,8 @@ from bochner._search import search
 from bochner._svm import FeatureSVC
 
 __all__ = [
+    "AutoClassifier",
+    "AutoRegressor",
     "CompressiveFeatures",
     "FeatureGPClassifier",
     "FeatureGPRegressor",
@@ -35,6 +39,7 @@ __all__ = [
     "FeatureRidgeClassifier",
     "FeatureSVC",
     "FourierFeatures",
+    "LearnedFourierFeatures",
     "LocalGPRegressor",
     "MaclaurinFeatures",
     "NotConvergedError",

@@ -110,12 +110,16 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
         spec = Map.resolve(spec, sample(X, seed), n_jobs=self.n_jobs)
         return Map(spec, X.shape[1], X.dtype.name, self._complex_output(), n_jobs=self.n_jobs)
 
+    def _draw_for(self, X: Any, y: Any, seed: int) -> Map:
+        """The map for rows with these targets, where it learns from them."""
+        return self._draw(X, seed)
+
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Draw the map for rows of this width; values matter where a parameter is to be found from data."""
         with changing(self, "fit"):
             forget(self)
             rows = check_rows(self, X, reset=True, ensure_min_samples=self._rows_needed())
-            return self._adopt(self._draw(rows, seed_of(self.random_state)))
+            return self._adopt(self._draw_for(rows, y, seed_of(self.random_state)))
 
     def _adopt(self, drawn: Map) -> Self:
         spec = json.loads(drawn.spec)

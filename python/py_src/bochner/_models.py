@@ -170,19 +170,19 @@ class FeatureModel(Model):
     features: FeatureTransformer | None
     random_state: Any
 
-    def _draw(self, X: Any) -> FeatureTransformer:
+    def _draw(self, X: Any, y: NDArray[Any] | None = None) -> FeatureTransformer:
         features = clone(FourierFeatures() if self.features is None else check_features(self.features))
         if X.shape[0] < features._rows_needed():
             raise ValueError(f"the features need {features._rows_needed()} rows or more, got n_samples={X.shape[0]}")
         with explained(self, ("X", X)):
-            drawn = features._draw(X, self._feature_seed(features))
+            drawn = features._draw_for(X, y, self._feature_seed(features))
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(features, name, getattr(self, name))
         return features._adopt(drawn)
 
     def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
-        self.features_ = self._draw(rows)
+        self.features_ = self._draw(rows, targets if self._n_classes() is None else targets.reshape(-1))
 
     def _on(self) -> Any:
         return self.features_.map_

@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 
 /// Train a model on a file
 ///
-/// Reads the file once to learn what its columns hold, chooses a length scale, a map of the kernel, a number of features and
-/// a penalty on rows that it holds out, reads the file again to train, and says how well the model does on rows that had no
-/// part in it. Whatever you decide yourself is not chosen.
+/// Reads the file once to learn what its columns hold, learns a map of the rows (or, where --map or --kernel name one, chooses
+/// its length scale), a number of features and a penalty on rows that it holds out, reads the file again to train, and says how
+/// well the model does on rows that had no part in it. Whatever you decide yourself is not chosen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -64,8 +64,8 @@ pub(crate) struct Args {
     /// Penalty of large coefficients; alpha of the Dirichlet transform of --model gp for classes [default: by held-out rows]
     #[arg(long, value_parser = values::parse_positive, allow_negative_numbers = true)]
     alpha: Option<f64>,
-    /// Seconds the choice of parameters and the fit may take on two cores, about
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = values::parse_positive)]
+    /// Seconds the choice of parameters and the fit may take on one core, about
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = values::parse_positive)]
     budget: f64,
     /// Memory the fit may take, as in 500MB or 2GiB [default: what it needs]
     #[arg(long, value_name = "SIZE", value_parser = values::parse_bytes)]
@@ -74,7 +74,7 @@ pub(crate) struct Args {
     #[arg(long, value_parser = listed::words::<RidgeSolverName>(RidgeSolverName::CHOICES), default_value = "auto")]
     solver: RidgeSolverName,
     /// Precision of features and coefficients
-    #[arg(long, value_enum, default_value = "single")]
+    #[arg(long, value_enum, default_value = "auto")]
     precision: Precision,
     /// Save what has been learned so far to FILE now and then, and continue from it with --resume: choices, sums over rows,
     /// passes of --solver cg, sgd and of --model svi, svm and kernel-svm, centres of local-gp. A file that is there already
@@ -229,28 +229,10 @@ fn summary(fitted: &Trained, context: &Context) -> String {
 }
 
 fn to_json(fitted: &Trained, out: &std::path::Path, bytes: usize) -> serde_json::Value {
-    json!({
-        "data": fitted.data,
-        "rows": fitted.rows,
-        "task": fitted.kind.task,
-        "reason": fitted.reason,
-        "model": fitted.kind.entry.name,
-        "map": fitted.choice.description,
-        "map_reason": fitted.choice.map_reason,
-        "median_distance": fitted.choice.median,
-        "features": fitted.features,
-        "penalty": fitted.choice.penalty,
-        "note": fitted.choice.note,
-        "limit": fitted.choice.limit,
-        "trials": fitted.choice.trials,
-        "held_out_rows": fitted.folds.judges(),
-        "scored_rows": fitted.compared.truth.nrows(),
-        "figures": fitted.figures,
-        "doubt": fitted.doubt,
-        "fitted_to_all_rows": fitted.all_rows,
-        "file": out.display().to_string(),
-        "bytes": bytes,
-    })
+    let mut about = fitted.to_json();
+    about["file"] = json!(out.display().to_string());
+    about["bytes"] = json!(bytes);
+    about
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
-    let TableModel { model, pipeline } = &TableModel::load(&args.model)?;
+    let TableModel { model, pipeline, .. } = &TableModel::load(&args.model)?;
     let (header, kind) = (model.header(), model.kind());
     let bytes = std::fs::metadata(&args.model).map(|m| m.len()).unwrap_or(0);
     if args.json {

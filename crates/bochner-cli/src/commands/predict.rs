@@ -33,6 +33,9 @@ pub(crate) struct Args {
     data: PathBuf,
     #[arg(long, short, value_name = "FILE", help = bochner_table::write::help("predictions"))]
     out: Option<PathBuf>,
+    /// Add the ends of intervals that cover new rows with this probability, as in 0.9
+    #[arg(long, value_name = "COVERAGE")]
+    interval: Option<f64>,
     /// Add the probability of every class
     #[arg(long)]
     probabilities: bool,
@@ -98,6 +101,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         written: (!args.score || args.out.is_some()).then_some(args.out.as_deref()),
         deviations: args.std,
         probabilities: args.probabilities,
+        interval: args.interval,
         scored: args.score,
     };
     let Predicted { rows, compared } = predict::predict(&model, &data, purpose, context)?;

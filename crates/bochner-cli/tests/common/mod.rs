@@ -32,7 +32,8 @@ impl Folder {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_bochner")).args(arguments).current_dir(&self.0).output().unwrap()
+        let mut program = Command::new(env!("CARGO_BIN_EXE_bochner"));
+        program.args(arguments).args(brief(arguments)).current_dir(&self.0).output().unwrap()
     }
 
     /// Standard output of a run that must succeed.
@@ -56,6 +57,12 @@ impl Folder {
         assert!(message.starts_with("bochner: "), "{message}");
         message
     }
+}
+
+/// A small budget for fits that say nothing of theirs: a second is enough to learn what tests ask for.
+pub(crate) fn brief(arguments: &[&str]) -> &'static [&'static str] {
+    let free = arguments.first() == Some(&"fit") && !arguments.iter().any(|a| a.starts_with("--budget") || *a == "--help");
+    if free { &["--budget", "1"] } else { &[] }
 }
 
 /// What a run has written to standard error, but for signs of life, which every run on a slow machine may give.

@@ -5,12 +5,14 @@
 //! machine, however busy it is.
 
 mod folds;
+mod learned;
 mod local;
 mod maps;
 mod refine;
 
 pub(crate) use folds::Fold;
 pub use folds::Folds;
+pub(crate) use learned::{learned, steps as learning_steps};
 pub(crate) use refine::refine;
 
 use crate::failure::{Failure, Outcome, with_remedy};
@@ -21,7 +23,7 @@ use crate::progress::Progress;
 use crate::score::{Spread, smallest};
 use bochner::accumulate::Gram;
 use bochner::catalogue::{Needs, Task, Value};
-use bochner::feature::{Describe, Description, FeatureMap, Spec};
+use bochner::feature::{Describe, Description, FeatureMap, LearnedFourierSpec, Spec};
 use bochner::preprocess::median_distance;
 use bochner::random::Seed;
 use bochner::rows::InMemory;
@@ -38,6 +40,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Constraints {
     /// The map, but for its number of features and perhaps its length scale.
     pub(crate) spec: Spec,
+    /// The map to learn, where it is to be learned.
+    pub(crate) learn: Option<LearnedFourierSpec>,
     /// The length scale asked for.
     pub(crate) scale: Option<Value>,
     /// The same map with lower degrees, which is to be tried too.
@@ -90,6 +94,9 @@ pub struct Choice {
     pub trials: Vec<Trial>,
     /// Why there are not more features.
     pub limit: String,
+    /// How much each column of the prepared rows counts, where that was learned; the largest is 1.
+    #[serde(default)]
+    pub importances: Vec<f64>,
 }
 
 impl Choice {
@@ -271,7 +278,8 @@ pub(crate) fn choose<R: Real>(
         };
         let limit = if too_few { "too few rows to hold some out".into() } else { as_asked() };
         let trials = Vec::new();
-        return Ok(Choice { description, map_reason: None, median, penalty, note: None, trials, limit });
+        let importances = Vec::new();
+        return Ok(Choice { description, map_reason: None, median, penalty, note: None, trials, limit, importances });
     }
     if asked.is_some() {
         trial_job(constraints, pipeline, &search.describe(0, first, median)?, 1.0)
@@ -361,7 +369,8 @@ pub(crate) fn choose<R: Real>(
     let map_reason = search.reason(&winner);
     let description = search.describe(winner.map, winner.features, winner.trial.length_scale)?;
     let trials = search.trials.into_iter().map(|t| t.trial).collect();
-    Ok(Choice { description, map_reason, median, penalty: winner.penalty, note: None, trials, limit })
+    let (penalty, importances) = (winner.penalty, Vec::new());
+    Ok(Choice { description, map_reason, median, penalty, note: None, trials, limit, importances })
 }
 
 /// A trial of a map, counted as [`Search::maps`] has them.
@@ -661,7 +670,7 @@ fn trial_job<'a>(
 }
 
 /// Whether a choice on so few rows would be one by chance.
-fn are_too_few<R: Real>(folds: &[Fold<R>]) -> bool {
+pub(crate) fn are_too_few<R: Real>(folds: &[Fold<R>]) -> bool {
     let judges: usize = folds.iter().map(|fold| fold.held_out.rows.nrows()).sum();
     judges < 10 || folds[0].train.rows.nrows() < 10
 }
@@ -725,6 +734,7 @@ mod tests {
     fn constraints(rows: usize, factors: usize) -> Constraints {
         Constraints {
             spec: Spec::named("fourier").unwrap(),
+            learn: None,
             scale: None,
             lower_degrees: None,
             any_map: false,

@@ -96,8 +96,7 @@ impl Pipeline {
                 }
             }
         }
-        self.apply(prepared.view_mut())?;
-        Ok(prepared)
+        self.prepared(prepared)
     }
 }
 
@@ -114,7 +113,7 @@ mod tests {
         let column = |name: &str, kind: Kind| Column { name: name.into(), kind };
         let inputs = vec![column("size", number), column("color", words)];
         let schema = Schema { inputs, targets: Vec::new() };
-        Pipeline { schema, missing, steps: Vec::new(), targets: Vec::new(), labels: Vec::new() }
+        Pipeline { schema, missing, steps: Vec::new(), views: None, targets: Vec::new(), labels: Vec::new() }
     }
 
     /// The same cells as a file.

@@ -61,6 +61,11 @@ impl Schema {
         self.inputs.iter().map(Column::width).sum()
     }
 
+    /// For every number of an input row the name of the column that it is made from.
+    pub fn input_sources(&self) -> impl Iterator<Item = &str> {
+        self.inputs.iter().flat_map(|column| std::iter::repeat_n(column.name.as_str(), column.width()))
+    }
+
     /// The same columns, by their names.
     pub(super) fn selection(&self) -> Selection {
         let names = |columns: &[Column]| columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>();

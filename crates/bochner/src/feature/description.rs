@@ -115,6 +115,16 @@ impl Description {
         }
     }
 
+    /// The same without the numbers that were learned, of which there are thousands: for people and reports.
+    pub fn without_learned(&self) -> Description {
+        match self {
+            Description::Map(Spec::LearnedFourier(spec)) => {
+                Description::Map(super::LearnedFourierSpec { learned: None, ..spec.clone() }.into())
+            }
+            other => other.clone(),
+        }
+    }
+
     /// The length scale, where there is one for all columns.
     pub fn length_scale(&self) -> Option<f64> {
         fn find(value: &Value) -> Option<f64> {

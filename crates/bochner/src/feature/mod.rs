@@ -78,6 +78,8 @@ macro_rules! maps {
             Maclaurin(MaclaurinSpec),
             /// Orthogonal projections of rows: sketches of the inner product.
             OrthoProjection(OrthoProjectionSpec),
+            /// Fourier features whose frequencies were learned.
+            LearnedFourier(LearnedFourierSpec),
         }
     };
 }
@@ -87,6 +89,7 @@ mod compressive;
 mod description;
 mod drive;
 mod fourier;
+mod learned;
 mod maclaurin;
 mod operator;
 mod optical;
@@ -105,6 +108,7 @@ pub use compose::{Compact, ComplexToReal, Concat, Constant, Projected, ScaledPro
 pub use compressive::{CompressiveSpec, Distortion, OrthoProjectionSpec, Orthoprojection, distortion};
 pub use description::Description;
 pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpec, Frequencies};
+pub use learned::{Learned, LearnedFourierSpec};
 pub use maclaurin::{
     Allocation, AllocationRule, Cost, Curve, DegreeMeasure, Maclaurin, MaclaurinKernel, MaclaurinSpec, Statistics,
     allocate,

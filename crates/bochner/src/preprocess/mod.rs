@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`LengthScale`] | divides rows, one number or one per input; [`median_distance`] chooses it | shift-invariant kernels |
 //! | [`Standardize`], [`Center`] | mean 0 and, for the former, variance 1 per column | regression, Gaussian processes |
+//! | [`Views`] | robust numbers and ranks, mean 0 and variance 1 | learned maps on tables |
 //! | [`UnitNorm`] | `x/\|x\|` | polynomial and spherical kernels |
 //! | [`Binarize`] | 1 above a threshold, 0 below | optical features, whose modulator shows two states |
 //! | [`ShiftNonNegative`] | subtracts column minima | polynomial sketches, whose variance falls for `x, y ≥ 0` |
@@ -18,9 +19,11 @@ mod median;
 mod sparsity;
 mod statistics;
 mod step;
+mod views;
 
 pub use length_scale::LengthScale;
 pub use median::median_distance;
 pub use sparsity::{Basis, Shape, SparseTransform, Sparsity, sparsity_at_energy};
 pub use statistics::ColumnStatistics;
+pub use views::Views;
 pub use step::{Binarize, Center, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
