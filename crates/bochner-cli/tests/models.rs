@@ -60,7 +60,7 @@ fn a_table_and_a_target_are_enough_for_a_good_regression() {
     for words in [
         "regression, because price holds numbers",
         "one column of categories",
-        "length scale",
+        "learned Fourier features",
         "penalty",
         "R²",
         "± ",
@@ -90,7 +90,7 @@ fn a_table_and_a_target_are_enough_for_a_good_regression() {
         assert!(words.contains(part), "{part:?} is missing in {words}");
     }
     let json: serde_json::Value = serde_json::from_str(&folder.good(&["inspect", "houses.bochner", "--json"])).unwrap();
-    assert_eq!(json["map"]["map"], "fourier");
+    assert_eq!(json["map"]["map"], "learned_fourier");
 }
 
 #[test]
@@ -109,7 +109,12 @@ fn words_are_classes_and_come_back_as_words() {
     // No header: columns are found by position.
     folder.write("bare.csv", "1.1,0\n0,-2.1\n-0.8,0.8\n");
     assert_eq!(folder.good(&["predict", "m.bochner", "bare.csv", "--no-header"]), expected);
-    assert!(folder.bad(&["predict", "m.bochner", "new.csv", "--probabilities"]).contains("--model gp"));
+    // Calibrated on rows that were held out.
+    let sure = folder.good(&["predict", "m.bochner", "new.csv", "--probabilities"]);
+    for line in sure.lines().skip(1) {
+        let numbers: Vec<f64> = line.split(',').skip(1).map(|v| v.parse().unwrap()).collect();
+        assert!((numbers.iter().sum::<f64>() - 1.0).abs() < 1e-9 && numbers.iter().any(|p| *p > 0.9), "{sure}");
+    }
     assert!(folder.bad(&["predict", "m.bochner", "new.csv", "--std"]).contains("predicts classes"));
 }
 
@@ -472,7 +477,7 @@ fn a_forged_model_whose_parts_do_not_fit_is_refused() {
 #[test]
 fn transform_writes_the_features_a_model_sees_and_streams_them() {
     let folder = Folder::with("models-transform", "rings.csv", rings(1500));
-    folder.good(&["fit", "rings.csv", "--target", "ring", "--features", "32", "--out", "m.bochner"]);
+    folder.good(&["fit", "rings.csv", "--target", "ring", "--features", "32", "--kernel", "gaussian", "--precision", "single", "--out", "m.bochner"]);
     let told = folder.good(&["transform", "rings.csv", "--model", "m.bochner", "--out", "f.npy"]);
     assert!(told.contains("1,500 rows of 32"), "{told}");
     let array = std::fs::read(folder.path("f.npy")).unwrap();
@@ -609,7 +614,7 @@ fn features_that_are_not_finite_are_blamed_on_the_parameters_of_the_map() {
     let folder = Folder::with("models-not-finite", "houses.csv", houses(100));
     let columns = ["--columns", "area,age"];
     for options in [&["--length-scale", "1e-300"][..], &["--kernel", "matern", "--set", "nu=0.01"]] {
-        let fit = ["fit", "houses.csv", "--target", "price"];
+        let fit = ["fit", "houses.csv", "--target", "price", "--precision", "single"];
         let transform = ["transform", "houses.csv", "--out", "features.csv"];
         for command in [&fit[..], &transform] {
             let told = folder.bad(&[command, &columns, options].concat());

@@ -19,7 +19,7 @@ use crate::progress::Watch;
 use crate::read::Data;
 use crate::write::{Block, Layout, Sheet};
 use bochner::feature::{Describe, FeatureMap, Spec};
-use bochner::preprocess::{Preprocess, median_distance};
+use bochner::preprocess::{Preprocess, Views, median_distance};
 use bochner::random::Seed;
 use bochner::rows::RowSource;
 use bochner::scalar::Real;
@@ -34,6 +34,8 @@ const PIECE: usize = 512;
 pub struct Transform {
     /// First these,
     pub steps: Vec<Preprocess>,
+    /// then, where there are some, these,
+    pub views: Option<Views>,
     /// then this map.
     pub spec: Spec,
 }
@@ -45,11 +47,12 @@ impl Transform {
     /// If it has no features.
     pub fn of(model: &TableModel) -> Outcome<Self> {
         let steps = model.pipeline.as_ref().map_or(Vec::new(), |p| p.steps.clone());
+        let views = model.pipeline.as_ref().and_then(|p| p.views.clone());
         let described = model.model.description().map_or_else(
             || Err(Failure::Failed("the model has a map of its own, which files do not describe".into())),
             |description| Ok(description.spec()?),
         );
-        Ok(Transform { steps, spec: described? })
+        Ok(Transform { steps, views, spec: described? })
     }
 
     /// A map by its name, for the rows of a file.
@@ -102,7 +105,7 @@ impl Transform {
                 other => other,
             }
         })?;
-        Ok(Transform { steps, spec })
+        Ok(Transform { steps, views: None, spec })
     }
 
     /// Writes the features of all rows to a file, or to standard output; numbers of rows and of features.
@@ -110,7 +113,8 @@ impl Transform {
     /// # Errors
     /// If features are not finite, if rows cannot be read or features not be written, or if the user asked to stop.
     pub fn write<R: Real>(&self, data: &Data, out: Option<&Path>, watch: &dyn Watch) -> Outcome<(usize, usize)> {
-        let map = self.spec.build::<R>(data.schema().input_dim())?;
+        let columns = self.views.as_ref().map_or(data.schema().input_dim(), Views::output_dim);
+        let map = self.spec.build::<R>(columns)?;
         // The features of a piece, and the names of their columns, each with some letters of its own.
         let mut features = map.room_for(PIECE)?;
         let named = bochner::memory::bytes::<(String, [u64; 4])>(&[map.output_dim()]);
@@ -124,6 +128,9 @@ impl Transform {
                 let range = start..(start + PIECE).min(block.rows.nrows());
                 let mut rows = block.rows.slice(s![range.clone(), ..]).to_owned();
                 self.steps.iter().try_for_each(|step| step.apply(rows.view_mut()))?;
+                if let Some(views) = &self.views {
+                    rows = views.apply(rows.view())?;
+                }
                 let mut features = features.slice_mut(s![..range.len(), ..]);
                 map.transform_into(rows.mapv(R::from_f64).view(), features.view_mut())
                     .map_err(|error| error.rows_from(first + start))?;

@@ -22,7 +22,7 @@ const FEW: usize = 4000;
 const FEATURES: [usize; 6] = [4096, 3072, 2048, 1024, 512, 256];
 const FITTING_SHARE: f64 = 0.4;
 /// Factors of the penalty that learning ended with.
-const PENALTIES: [f64; 8] = [100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03];
+const PENALTIES: [f64; 9] = [30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 1e-3, 1e-5];
 /// Features of a step of the first stage.
 const FIRST_FEATURES: f64 = 768.0;
 
