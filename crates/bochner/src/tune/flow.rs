@@ -194,7 +194,7 @@ fn mean_square<R: Real>(values: &Array2<R>) -> f64 {
 /// Derivatives of the logarithm of the mean squared error of `query` rows, predicted from `support` rows.
 #[derive(Debug)]
 pub(super) struct Slopes {
-    /// The logarithm itself.
+    #[cfg(test)]
     pub(super) loss: f64,
     pub(super) frequencies: Array2<f64>,
     pub(super) log_amplitudes: Vec<f64>,
@@ -236,7 +236,13 @@ pub(super) fn slopes<R: Real>(waves: &Waves, support: &Part<R>, query: &Part<R>,
     add(&support.x, &sums.z, &[(&left, &u_rows), (&images, &w_rows)])?;
     add(&query.x, &z_query, &[(&g, &w_rows)])?;
     let log_penalty = -penalty * u.iter().zip(&w).map(|(u, w)| u * w).sum::<f64>();
-    Ok(Slopes { loss: mean.ln(), frequencies, log_amplitudes, log_penalty })
+    Ok(Slopes {
+        #[cfg(test)]
+        loss: mean.ln(),
+        frequencies,
+        log_amplitudes,
+        log_penalty,
+    })
 }
 
 /// Derivatives in phases, one row a row, and in the logarithms of the amplitudes, of features whose derivatives are the sums of
