@@ -272,6 +272,14 @@ pub struct Options {
     pub largest: Option<Largest>,
 }
 
+impl Options {
+    /// What lets a run go on where nothing is lost: gaps are filled in and marked, columns that say nothing left out.
+    #[must_use]
+    pub fn lenient() -> Self {
+        Options { missing: Missing::Median, unknown: Unknown::Zeros, ..Options::default() }
+    }
+}
+
 /// A data file whose columns are known; rows are read as often as asked, and are the same every time: a file that others
 /// change meanwhile is an error of the pass that notices it.
 #[derive(Debug)]
@@ -368,6 +376,11 @@ impl Data {
     /// How the file was understood, where it could have been otherwise: a sentence that users should hear.
     pub fn remark(&self) -> Option<&str> {
         self.table.about().remark
+    }
+
+    /// Everything that is odd in the file and how it was understood, a sentence each.
+    pub fn remarks(&self) -> Vec<String> {
+        self.remark().map(str::to_owned).into_iter().collect()
     }
 
     /// Whether all columns are measured alike: the bytes of images.
