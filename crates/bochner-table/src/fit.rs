@@ -85,7 +85,7 @@ impl Default for Request {
             map: MapRequest::default(),
             preparation: Preparation::Auto,
             threshold: 0.5,
-            missing: Missing::Refuse,
+            missing: Missing::Mark,
             penalty: None,
             budget: 60.0,
             memory: None,
@@ -287,7 +287,7 @@ impl Request {
 pub fn fit(path: impl AsRef<Path>, target: &str, request: &Request) -> Outcome<Trained> {
     let targets = target.split(',').map(str::to_owned).collect();
     let selection = Selection { targets, ..Selection::default() };
-    let options = Options { missing: request.missing, largest: Some(request.largest()?), ..Options::default() };
+    let options = Options { missing: request.missing, largest: Some(request.largest()?), ..Options::lenient() };
     let data = Data::open(Input::open(path.as_ref())?, None, &selection, &options)?;
     fit_data(request, &data, &Unwatched)
 }
