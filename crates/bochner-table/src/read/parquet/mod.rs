@@ -671,26 +671,77 @@ mod tests {
         (values.iter().flat_map(|v| v.to_le_bytes()).collect(), 16)
     }
 
+    fn ints(values: [i32; 2]) -> (Vec<u8>, usize) {
+        (values.iter().flat_map(|v| v.to_le_bytes()).collect(), 8)
+    }
+
     #[test]
-    fn dates_and_times_are_not_taken_for_numbers_whatever_their_name() {
-        let unit = || Value::structure([(2, Value::structure([]))]);
-        let time = || Value::structure([(1, Bool(true)), (2, unit())]);
+    fn dates_and_times_are_known_by_either_name_and_become_their_parts() {
+        let unit = |id: i16| Value::structure([(id, Value::structure([]))]);
+        let time = |id| Value::structure([(1, Bool(true)), (2, unit(id))]);
         let logical = |id, inner| Some(Value::structure([(id, inner)]));
-        let old = (6..=10).map(|converted| Written { converted: Some(converted), ..Written::default() });
-        let new = [(6, Value::structure([])), (7, time()), (8, time())];
-        let new = new.into_iter().map(|(id, inner)| Written { logical: logical(id, inner), ..Written::default() });
-        for written in old.chain(new) {
-            let told = refusal(Written { kind: 2, page: longs([1, 2]), ..written });
-            assert!(told.starts_with("t: column 1 (when): dates and times are not taken for numbers: "), "{told}");
-            assert!(told.ends_with("; --drop when leaves the column out"), "{told}");
+        // 2020-06-15 and a week later, at 06:00: 18,428 and 18,435 days after the first of 1970.
+        let (first, second) = (18428 * 86400 + 21600, 18435 * 86400 + 21600);
+        let moments = |factor: i64| longs([first * factor, second * factor]);
+        let days = || ints([18428, 18435]);
+        let wide = |day: i32| {
+            [(21600 * 1_000_000_000i64).to_le_bytes().to_vec(), (day + 2_440_588).to_le_bytes().to_vec()].concat()
+        };
+        for (written, hours) in [
+            (Written { kind: 1, converted: Some(6), page: days(), ..Written::default() }, 0.0),
+            (Written { kind: 1, logical: logical(6, Value::structure([])), page: days(), ..Written::default() }, 0.0),
+            (Written { kind: 2, converted: Some(9), page: moments(1000), ..Written::default() }, 6.0),
+            (Written { kind: 2, converted: Some(10), page: moments(1_000_000), ..Written::default() }, 6.0),
+            (Written { kind: 2, logical: logical(8, time(1)), page: moments(1000), ..Written::default() }, 6.0),
+            (Written { kind: 2, logical: logical(8, time(2)), page: moments(1_000_000), ..Written::default() }, 6.0),
+            (
+                Written { kind: 2, logical: logical(8, time(3)), page: moments(1_000_000_000), ..Written::default() },
+                6.0,
+            ),
+            (Written { kind: 3, page: ([wide(18428), wide(18435)].concat(), 24), ..Written::default() }, 6.0),
+        ] {
+            let data =
+                Data::open(Input::from_bytes("t", written.bytes()), None, &Selection::default(), &Options::default())
+                    .unwrap();
+            // A week later it is the same day of the week, and the hour is the same.
+            assert_eq!(data.schema().input_names(), ["when:days", "when:yearday_sin", "when:yearday_cos"]);
+            let mut rows = Vec::new();
+            let read = data.rows::<f64>().for_each_block(&mut |block| {
+                rows.extend(block.rows.column(0).to_vec());
+                Ok(())
+            });
+            read.unwrap();
+            assert_eq!(rows, [18428.0 + hours / 24.0, 18435.0 + hours / 24.0]);
+            assert!(data.remarks()[0].starts_with("t: when: dates"), "{:?}", data.remarks());
         }
-        let wide = refusal(Written { kind: 3, page: (vec![0; 24], 24), ..Written::default() });
-        assert!(wide.contains("dates and times"), "{wide}");
+        let clock = Written { kind: 1, converted: Some(7), page: ints([21_600_000, 25_200_000]), ..Written::default() };
+        assert_eq!(read(clock.bytes()).unwrap()[..1], [6.0]);
+        let clock = Written {
+            kind: 2,
+            logical: logical(7, time(3)),
+            page: longs([0, 3_600_000_000_000]),
+            ..Written::default()
+        };
+        let clock = read(clock.bytes()).unwrap();
+        assert_eq!((clock[0], clock[3]), (0.0, 1.0));
+        // Units of later versions, and types that do not go with what is said about them.
+        let strange = Written { kind: 2, logical: logical(8, time(9)), page: longs([1, 2]), ..Written::default() };
+        assert!(refusal(strange).contains("stored in a way that nobody knows"));
+        assert!(
+            refusal(Written { kind: 5, converted: Some(9), page: longs([1, 2]), ..Written::default() })
+                .contains("nobody knows")
+        );
         // Durations are numbers to the format; pandas says what they are.
-        let pandas = r#"{"columns": [{"name": "when", "field_name": "when", "numpy_type": "timedelta64[ns]"}]}"#;
-        let said = Value::structure([(1, Value::text("pandas")), (2, Value::text(pandas))]);
-        let lasting = refusal(Written { kind: 2, page: longs([1, 2]), said: Some(said), ..Written::default() });
-        assert!(lasting.contains("durations are not taken for numbers"), "{lasting}");
+        let pandas = |unit: &str| {
+            let said = format!(
+                r#"{{"columns": [{{"name": "when", "field_name": "when", "numpy_type": "timedelta64[{unit}]"}}]}}"#
+            );
+            Value::structure([(1, Value::text("pandas")), (2, Value::text(&said))])
+        };
+        let lasting =
+            |unit| Written { kind: 2, page: longs([1500, 2000]), said: Some(pandas(unit)), ..Written::default() };
+        assert_eq!(read(lasting("ms").bytes()).unwrap(), [1.5, 2.0]);
+        assert!(refusal(lasting("fortnights")).contains("durations in a unit that nobody knows"));
     }
 
     #[test]
