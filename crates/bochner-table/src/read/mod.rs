@@ -8,7 +8,17 @@
 //! | Parquet | magic bytes | named; words become zeros and ones; a row group at a time |
 //! | LIBSVM, plain or gzip | `label index:value …` | called by their indices; the label is the target |
 //!
-//! Empty cells, NaN in arrays and in LIBSVM files, are refused, filled in, or left out with their rows.
+//! What the cells of text are is decided by all cells of a column (numbers, however people write them; dates and times; words), and
+//! told by [`Data::remarks`]. Empty cells, NaN in arrays and in LIBSVM files, are refused, filled in, or left out with their rows;
+//! [`Options::lenient`] is what lets a run go on where nothing is lost.
+//!
+//! | file | knows |
+//! | --- | --- |
+//! | `judge` | what a column of text holds, and which cells stand for nothing |
+//! | `figures`, `times` | numbers as people write them; dates and times and their parts |
+//! | `findings` | what a first pass finds in all rows, which columns follow from it, and what is told |
+//! | `columns`, `schema` | what becomes of a cell; the columns of a model |
+//! | `encoding`, `input`, `chunks` | bytes on their way to lines |
 //!
 //! Contents decide, not the file's name.
 //!
