@@ -121,6 +121,8 @@ pub struct Use<'a> {
 pub struct Predicted {
     /// Their number.
     pub rows: usize,
+    /// How many of them are empty, as their rows could not be understood.
+    pub unanswered: usize,
     /// Beside the truth, where they were compared.
     pub compared: Option<Compared>,
 }
@@ -140,7 +142,7 @@ pub fn predict(model: &TableModel, data: &Data, purpose: Use<'_>, watch: &dyn Wa
     let mut answers = purpose.written.map(|out| Answered::create(model, purpose, out)).transpose()?;
     let progress = watch.reading(data.input(), "predicting")?;
     let (mut truth, mut predicted) = (Vec::new(), Vec::new());
-    let (mut rows_before, mut compared_rows) = (0, 0);
+    let (mut rows_before, mut compared_rows, mut empty) = (0, 0, 0);
     data.rows::<f64>().for_each_block(&mut |block| {
         for start in (0..block.rows.nrows()).step_by(PIECE) {
             let range = start..(start + PIECE).min(block.rows.nrows());
@@ -153,6 +155,7 @@ pub fn predict(model: &TableModel, data: &Data, purpose: Use<'_>, watch: &dyn Wa
                     unanswered.push(i);
                 }
             }
+            empty += unanswered.len();
             let rows = model.prepared(rows.view())?;
             let found = model.predict_prepared(rows.view())?;
             if scored {
@@ -190,7 +193,7 @@ pub fn predict(model: &TableModel, data: &Data, purpose: Use<'_>, watch: &dyn Wa
         let shaped = |values| Array2::from_shape_vec(shape, values).map_err(|e| Failure::Failed(e.to_string()));
         Ok::<_, Failure>(Compared { task: model.task(), truth: shaped(truth)?, predicted: shaped(predicted)? })
     };
-    Ok(Predicted { rows: rows_before, compared: scored.then(compared).transpose()? })
+    Ok(Predicted { rows: rows_before, unanswered: empty, compared: scored.then(compared).transpose()? })
 }
 
 /// Refuses what this kind of model cannot answer.

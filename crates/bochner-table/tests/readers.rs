@@ -310,6 +310,57 @@ fn numbers_written_another_way_are_numbers_unless_the_user_says_otherwise() {
 }
 
 #[test]
+fn markers_of_gaps_are_those_that_the_user_names() {
+    let text = "a,w,y\n1,none,1\n-999,NA,2\n3,x,3\n4,none,4\n";
+    let open = |markers: &[&str]| {
+        let markers = Some(markers.iter().map(|m| m.to_string()).collect());
+        let options = Options { markers, ..Options::lenient() };
+        let data = Data::open(Input::from_bytes("t", text.into()), None, &targets(&["y"]), &options).unwrap();
+        let (rows, _) = all::<f64>(&data).unwrap();
+        (data.schema().input_names(), rows[1].clone())
+    };
+    // The median of 1, 3 and 4.
+    let named = (["a", "a:missing", "w=", "w=NA", "w=x"].map(String::from).to_vec(), vec![3.0, 1.0, 0.0, 1.0, 0.0]);
+    assert_eq!(open(&["-999", "None"]), named);
+    assert_eq!(open(&[]), (["a", "w=NA", "w=none", "w=x"].map(String::from).to_vec(), vec![-999.0, 1.0, 0.0, 0.0]));
+}
+
+#[test]
+fn columns_that_say_nothing_are_taken_where_they_are_asked_for() {
+    let text: String =
+        (0..40).fold("id,one,name,x,y\n".into(), |text, i| text + &format!("{i},1,n{i},{},{i}\n", i % 7));
+    let open = |inputs: Option<Vec<String>>, words: Vec<String>| {
+        let selection = Selection { inputs, words, ..targets(&["y"]) };
+        Data::open(Input::from_bytes("t", text.clone().into()), None, &selection, &Options::lenient()).unwrap()
+    };
+    let data = open(None, Vec::new());
+    assert_eq!(data.schema().input_names(), ["x"]);
+    let told = data.remarks().join("\n");
+    assert!(told.contains("id (numbers the rows), one (1 in all rows), name (40 different words in 40 rows"), "{told}");
+    let asked = |names: &[&str]| Some(names.iter().map(|n| n.to_string()).collect());
+    assert_eq!(open(asked(&["id", "one"]), Vec::new()).schema().input_names(), ["id", "one"]);
+    assert_eq!(open(None, vec!["name".into()]).schema().input_dim(), 41);
+}
+
+#[test]
+fn another_encoding_is_noticed_far_from_the_beginning_too() {
+    let lines: String = (0..30_000).map(|i| format!("{},{},{i}\n", ["rot", "blau"][i % 2], i % 13)).collect();
+    let mut bytes = format!("w,x,y\n{lines}").into_bytes();
+    bytes.extend(b"gr\xfcn,1,2\n");
+    let open = |encoding: Option<&str>| {
+        let options = Options { encoding: encoding.map(String::from), ..Options::default() };
+        Data::open(Input::from_bytes("t", bytes.clone()), None, &targets(&["y"]), &options)
+    };
+    let data = open(None).unwrap();
+    assert_eq!(data.schema().input_names(), ["w=blau", "w=grün", "w=rot", "x"]);
+    assert_eq!(all::<f64>(&data).unwrap().0[30_000], [0.0, 1.0, 0.0, 1.0]);
+    assert!(data.remarks()[0].starts_with("t: the text is taken for windows-1252"), "{:?}", data.remarks());
+    assert_eq!(open(Some("latin-2")).unwrap().schema().input_names()[1], "w=grün");
+    assert!(open(Some("utf-8")).unwrap_err().to_string().contains("is not UTF-8"));
+    assert_eq!(open(Some("klingon")).unwrap_err().to_string(), "t: there is no encoding klingon");
+}
+
+#[test]
 fn dates_are_read_in_strict_tables_too_and_gaps_among_them_refused() {
     let text = table_of(30, |i| format!("2020-01-{:02}", i + 1));
     let data =
@@ -1312,6 +1363,39 @@ proptest! {
     fn no_text_makes_a_reader_panic(text in "[-0-9a-z,;:\"#.\\t \\r\\n]{0,200}") {
         let _ = read_bytes(text.clone());
         let _ = read_with(text, &targets(&["1"]), &Options { missing: Missing::Mean, ..Options::default() });
+    }
+
+    /// Tables of cells of every kind: whatever is made of them, it is finite, and a schema makes the same of the same cells.
+    #[test]
+    fn messy_cells_are_read_alike_by_those_who_learn_and_those_who_know(
+        cells in prop::collection::vec(
+            (0usize..40, prop_oneof![
+                "-?[0-9]{1,4}([.,][0-9]{1,3}){0,2}", "[$€]? ?[0-9]{1,3}(,[0-9]{3})?( ?%| kg)?", "[0-9]{1,2}/[0-9]{1,2}/20[0-9]{2}",
+                "20[0-9]{2}-[01][0-9]-[0-3][0-9]( [0-2][0-9]:[0-5][0-9])?", "[0-2]?[0-9]:[0-5][0-9]", "[ab?-]{0,2}", "NA|none|",
+            ]), 0..30),
+        kind in 0usize..6,
+    ) {
+        let usual = |i: usize| match kind {
+            0 => format!("{i}.5"),
+            1 => format!("{i},5"),
+            2 => format!("2020-01-{:02}", 1 + i % 28),
+            3 => format!("{}/{}/2020", 1 + i % 12, 1 + i % 12),
+            4 => format!("{}:15", i % 24),
+            _ => ["red", "blue"][i % 2].to_owned(),
+        };
+        let mut column: Vec<String> = (0..40).map(usual).collect();
+        cells.into_iter().for_each(|(at, cell)| column[at] = cell);
+        let lines: String = column.iter().enumerate().map(|(i, cell)| format!("{cell};{};{i}\n", i % 7)).collect();
+        let text = format!("a;x;y\n{lines}");
+        let lenient = Options::lenient();
+        if let Ok(data) = Data::open(Input::from_bytes("t", text.clone().into()), None, &targets(&["y"]), &lenient)
+            && let Ok((rows, _)) = all::<f64>(&data)
+        {
+            prop_assert!(rows.iter().flatten().all(|v| v.is_finite()) && rows.len() == 40);
+            let stored = serde_json::from_str::<Schema>(&serde_json::to_string(data.schema()).unwrap()).unwrap();
+            let again = Data::open_with(Input::from_bytes("t", text.into()), None, &stored, false, &lenient).unwrap();
+            prop_assert_eq!(all::<f64>(&again).unwrap().0, rows);
+        }
     }
 
     #[test]

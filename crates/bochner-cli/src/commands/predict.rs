@@ -92,8 +92,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         probabilities: args.probabilities,
         scored: args.score,
     };
-    let Predicted { rows, compared } = predict::predict(&model, &data, purpose, context)?;
+    let Predicted { rows, unanswered, compared } = predict::predict(&model, &data, purpose, context)?;
     tell_remarks(&data, context);
+    // Of tables every remark says where.
+    if unanswered > 0 && !data.is_table() && !context.global.quiet {
+        let (name, rows) = (&data.input().name, words::things(unanswered, "row"));
+        eprintln!("bochner: {name}: {rows} with empty cells, for which the model knows nothing, have no answer; --impute zero fills them in");
+    }
     if let (Some(path), false) = (&args.out, context.global.quiet || args.json) {
         context.print(&format!("Wrote {} predictions to {}\n", words::count(rows), path.display()))?;
     }

@@ -3,8 +3,8 @@
 use super::Result;
 use super::columns::{absent, unknown_word};
 use super::fault::{Fault, excerpt};
-use super::judge::Verdict;
-use super::schema::{Kind, Largest};
+use super::judge::{Verdict, is_missing};
+use super::schema::{Kind, Largest, Missing};
 use super::times::Moment;
 use crate::pipeline::Pipeline;
 use bochner::Error;
@@ -119,6 +119,10 @@ impl Pipeline {
                             // A missing word is no word: all its columns stay 0.
                             _ if is_gap && self.missing.fills() => {}
                             _ if is_gap => return Err(gap(row)),
+                            // Earlier versions took more words for gaps.
+                            None if is_missing(word.as_bytes())
+                                && self.missing.fills()
+                                && self.missing != Missing::Mark => {}
                             _ => return Err(refused(row, unknown_word(&excerpt(word.as_bytes()), false, true))),
                         }
                     }
@@ -134,7 +138,7 @@ impl Pipeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{Column, Missing, TimePart, Unknown, Writing};
+    use crate::read::{Column, TimePart, Unknown, Writing};
     use crate::read::{Data, Input, Options, Schema};
     use bochner::rows::RowSource;
 

@@ -16,6 +16,12 @@ pub struct Writing {
 
 const CURRENCIES: [char; 6] = ['$', '€', '£', '¥', '₹', '₽'];
 
+/// The same in letters (ISO 4217), those that are used most.
+const CODES: [&str; 25] = [
+    "AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "INR", "JPY", "KRW", "MXN", "NOK",
+    "NZD", "PLN", "RUB", "SEK", "SGD", "TRY", "USD", "ZAR", "Fr.",
+];
+
 /// A number in its parts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Figure<'a> {
@@ -127,11 +133,13 @@ fn between_thousands(c: char) -> bool {
     matches!(c, ' ' | '\'' | '’' | '_' | '\u{a0}' | '\u{202f}' | '\u{2009}')
 }
 
-/// A currency before a number: `$`, `US$`, `EUR`.
+/// A currency: `$`, `US$`, `EUR`.
 fn is_currency(sign: &str) -> bool {
     let letters = sign.trim_end_matches(CURRENCIES);
-    let is_code = letters.len() <= 3 && letters.bytes().all(|c| c.is_ascii_uppercase());
-    is_code && (sign.len() > letters.len() || letters.len() == 3)
+    match sign.len() == letters.len() {
+        true => CODES.contains(&sign),
+        false => letters.len() <= 3 && letters.bytes().all(|c| c.is_ascii_uppercase()),
+    }
 }
 
 /// A currency, per cent or a unit behind a number.
@@ -232,6 +240,7 @@ mod tests {
             "1,,2",
             "(-3",
             "x 3",
+            "ABC 3",
             "3 kilograms",
             "$3€",
             "1.2345,6",

@@ -9,7 +9,7 @@ use super::schema::{Chosen, Column, Kind, Missing, Schema};
 use super::times::{Moment, Spread};
 use super::words;
 use bochner::words::{count, things};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Words that have a column of their own in a column with more of them.
 const FREQUENT_WORDS: usize = 64;
@@ -117,7 +117,7 @@ impl Facts {
     pub(super) fn new(verdict: &Verdict, missing: Missing, columns: usize) -> Self {
         let keep = match missing {
             Missing::Median => Some(Thinned::MOST),
-            Missing::Mark => Some((KEPT_VALUES / columns.max(1)).clamp(1 << 10, Thinned::MOST)),
+            Missing::Mark => Some((KEPT_VALUES / columns.max(1)).clamp(1 << 8, Thinned::MOST)),
             _ => None,
         };
         let found = match verdict {
@@ -371,7 +371,8 @@ impl Findings {
                 silent.retain(|(_, why)| !matches!(why, Silent::Numbering | Silent::Constant(_)));
             }
             if silent.len() < chosen.inputs.len() {
-                chosen.inputs.retain(|j| !silent.iter().any(|(k, _)| k == j));
+                let left_out: HashSet<usize> = silent.iter().map(|(j, _)| *j).collect();
+                chosen.inputs.retain(|j| !left_out.contains(j));
             } else {
                 silent.clear();
             }

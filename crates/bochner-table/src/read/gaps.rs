@@ -122,12 +122,14 @@ pub(super) struct Gaps {
     pub(super) labels: bool,
     /// Whether rows are left out because their targets are missing.
     leaves_out: bool,
+    /// Whether gaps for which there is nothing stay in their rows.
+    keep: bool,
 }
 
 impl Gaps {
     /// NaN is refused, or passes if it is learned what becomes of it.
     pub(super) fn new(missing: Missing, options: &Options) -> Self {
-        Gaps { missing, fills: Vec::new(), advice: options.advice, labels: false, leaves_out: false }
+        Gaps { missing, fills: Vec::new(), advice: options.advice, labels: false, leaves_out: false, keep: false }
     }
 
     /// NaN becomes what the columns say.
@@ -137,7 +139,8 @@ impl Gaps {
             Kind::Number { fill, .. } => fill.or(options.missing.fills().then_some(0.0)),
             Kind::Words { .. } | Kind::Time { .. } => None,
         };
-        Gaps { fills: inputs.iter().map(fill).collect(), ..Gaps::new(options.missing, options) }
+        let keep = options.keep_rows;
+        Gaps { fills: inputs.iter().map(fill).collect(), keep, ..Gaps::new(options.missing, options) }
     }
 
     /// What is said about a gap.
@@ -147,7 +150,7 @@ impl Gaps {
 
     /// Whether rows may hold NaN on their way through.
     pub(super) fn allowed(&self) -> bool {
-        self.missing != Missing::Refuse
+        self.missing != Missing::Refuse || self.keep
     }
 
     /// Fills gaps in or takes their rows out; the number of rows that are left, or a row that has a gap for which there is
@@ -172,13 +175,14 @@ impl Gaps {
             }
             let whole = !row.iter().any(|v| v.is_nan());
             let known = !targets[i * t..][..t].iter().any(|v| v.is_nan());
-            if !known && !self.missing.drops_targets() {
+            let keep = self.keep && self.missing != Missing::Drop;
+            if !known && !self.missing.drops_targets() && !keep {
                 return Err((i, true));
             }
-            if !whole && self.missing == Missing::Mark {
+            if !whole && self.missing == Missing::Mark && !keep {
                 return Err((i, false));
             }
-            if whole && known {
+            if keep || (whole && known) {
                 inputs.copy_within(i * d..(i + 1) * d, kept * d);
                 targets.copy_within(i * t..(i + 1) * t, kept * t);
                 kept += 1;
@@ -239,6 +243,15 @@ mod tests {
         let zero = vec![1.0, 10.0, 0.0, 20.0, 4.0, 0.0, 4.0, 60.0];
         assert_eq!(mended(Missing::Zero), (zero, all));
         assert_eq!(mended(Missing::Drop), (vec![1.0, 10.0, 4.0, 60.0], vec![0.0, 3.0]));
+    }
+
+    #[test]
+    fn gaps_for_which_there_is_nothing_may_keep_their_rows() {
+        let options = Options { keep_rows: true, ..Options::default() };
+        let gaps = Gaps::known(&[Column::number("a")], &options);
+        let mut inputs = vec![1.0, NAN, 3.0];
+        assert_eq!(gaps.mend((1, 0), &mut inputs, &mut Vec::new()), Ok(3));
+        assert!(gaps.allowed() && inputs[1].is_nan() && inputs[2] == 3.0);
     }
 
     #[test]

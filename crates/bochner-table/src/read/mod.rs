@@ -391,7 +391,8 @@ impl Data {
         let table = match open(&input, wanted) {
             // Far from its beginning a text can be in another encoding than it seemed to be.
             Err(e)
-                if guessed
+                if format.text
+                    && guessed
                     && input.encoding.is_none()
                     && !input.is_stream()
                     && e.to_string().contains(csv::NOT_UTF8) =>

@@ -260,7 +260,9 @@ impl Matrix {
         matrix.prepare(options);
         match wanted {
             Wanted::Chosen(_) if matrix.numbers.rows == 0 => return Err(matrix.input.fault("there are no rows")),
-            _ if options.missing == Missing::Refuse || !matrix.may_have_gaps() => {}
+            _ if !matrix.may_have_gaps() => {}
+            Wanted::Chosen(_) if options.missing == Missing::Refuse => {}
+            Wanted::Known(_) if options.missing == Missing::Refuse && !options.keep_rows => {}
             Wanted::Chosen(_) => {
                 matrix.gaps = Gaps::new(options.missing, options);
                 (matrix.gaps, matrix.remark) = matrix.learned_gaps()?;
