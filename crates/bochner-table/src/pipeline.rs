@@ -608,7 +608,6 @@ impl<R: Real> Part<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
 
     #[test]
     fn degrees_are_told_from_classes() {
