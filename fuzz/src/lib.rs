@@ -33,9 +33,10 @@ fn inputs(data: &Data) -> Option<Vec<u32>> {
 pub fn read(bytes: &[u8]) {
     let input = || Input::from_bytes("fuzz", bytes.to_vec());
     let last = Selection { targets: vec!["-1".into()], ..Selection::default() };
-    for missing in [Missing::Refuse, Missing::Median, Missing::Drop] {
+    for missing in [Missing::Refuse, Missing::Median, Missing::Mark, Missing::Drop] {
         for selection in [&Selection::default(), &last] {
-            let options = Options { missing, ..Options::default() };
+            // Columns that say nothing are left out where gaps are marked, as `fit` does it.
+            let options = Options { missing, sift: missing == Missing::Mark, ..Options::default() };
             let Ok(data) = Data::open(input(), None, selection, &options) else { continue };
             let (d, t) = (data.schema().input_dim(), data.schema().targets.len());
             let read = data.rows::<f32>().for_each_block(&mut |block| {

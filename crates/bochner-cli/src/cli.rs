@@ -190,8 +190,20 @@ mod tests {
     #[test]
     fn headings_of_shared_options_stand_above_them_alone() {
         let shared: [(&str, &[&str]); 4] = [
-            ("Reading", &["header", "no_header", "separator"]),
-            ("Columns", &["columns", "drop", "categories", "impute", "drop_missing", "unknown_words"]),
+            ("Reading", &["header", "no_header", "separator", "encoding"]),
+            (
+                "Columns",
+                &[
+                    "columns",
+                    "drop",
+                    "categories",
+                    "impute",
+                    "drop_missing",
+                    "missing_markers",
+                    "day_first",
+                    "unknown_words",
+                ],
+            ),
             ("Rows", &["target", "preprocess", "threshold", "rows"]),
             ("Options of every command", &["threads", "seed", "quiet"]),
         ];

@@ -19,6 +19,9 @@ pub(crate) struct Text {
     /// Character between fields: a comma, a semicolon, a bar, a blank, tab … [default: look and see]
     #[arg(long, value_name = "CHARACTER", value_parser = parse_separator)]
     separator: Option<u8>,
+    /// Encoding of text: utf-8, latin-1, windows-1250, utf-16, shift_jis … [default: look and see]
+    #[arg(long, value_name = "NAME")]
+    encoding: Option<String>,
 }
 
 fn parse_separator(text: &str) -> Result<u8, String> {
@@ -38,19 +41,25 @@ impl Text {
             (_, true) => Some(false),
             _ => None,
         };
-        Options { header, separator: self.separator, ..Options::default() }
+        Options { header, separator: self.separator, encoding: self.encoding.clone(), ..Options::default() }
     }
 }
 
 /// What fills empty cells in.
-const FILLINGS: &[Word] =
-    &[Word::new("mean", "The column's mean"), Word::new("median", "The column's median"), Word::new("zero", "Zero")];
+const FILLINGS: &[Word] = &[
+    Word::new("mark", "The column's median, and a one in a column of its own; words that are missing are a category"),
+    Word::new("mean", "The column's mean"),
+    Word::new("median", "The column's median"),
+    Word::new("zero", "Zero"),
+    Word::new("refuse", "Nothing: stop at the first one"),
+];
 
 /// Columns, and empty cells in them.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Columns")]
 pub(crate) struct Columns {
-    /// Columns to learn from, by name or number, separated by commas [default: all others]
+    /// Columns to learn from, by name or number, separated by commas [default: all others, but for those that say nothing about
+    /// other rows: identifiers, names, constants]
     #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
     columns: Option<Vec<String>>,
     /// Columns to leave out (names, identifiers), separated by commas
@@ -59,17 +68,28 @@ pub(crate) struct Columns {
     /// Columns that hold categories although their cells are numbers, dates or names, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
     categories: Vec<String>,
-    /// Fill empty cells in instead of refusing them
+    /// What empty cells become [default: mark]
     #[arg(long, value_parser = listed::words::<Missing>(FILLINGS), conflicts_with = "drop_missing")]
     impute: Option<Missing>,
     /// Leave rows with empty cells out
     #[arg(long)]
     drop_missing: bool,
+    /// Cells that stand for nothing, beside empty ones, separated by commas [default: ? NA N/A NaN null; among numbers - . None too]
+    #[arg(long, value_delimiter = ',', value_name = "WORD", allow_hyphen_values = true)]
+    missing_markers: Option<Vec<String>>,
+    /// Days come before months in dates such as 03/04/2020 [default: as other rows tell]
+    #[arg(long)]
+    day_first: bool,
 }
 
 impl Columns {
     pub(crate) fn missing(&self) -> Missing {
-        self.impute.unwrap_or(if self.drop_missing { Missing::Drop } else { Missing::Refuse })
+        self.asked().unwrap_or(Missing::Mark)
+    }
+
+    /// What empty cells become, if somebody has said so.
+    pub(crate) fn asked(&self) -> Option<Missing> {
+        self.impute.or(self.drop_missing.then_some(Missing::Drop))
     }
 
     pub(crate) fn open(
@@ -86,7 +106,9 @@ impl Columns {
             drop: self.drop.clone(),
             words: self.categories.clone(),
         };
-        let options = Options { missing: self.missing(), largest: Some(largest), ..text.options() };
+        let (markers, day_first) = (self.missing_markers.clone(), self.day_first.then_some(true));
+        let (missing, largest, sift) = (self.missing(), Some(largest), true);
+        let options = Options { missing, largest, markers, day_first, sift, ..text.options() };
         let labels = labels.map(Input::open).transpose()?;
         Ok(Data::open(Input::open(data)?, labels, &selection, &options)?)
     }

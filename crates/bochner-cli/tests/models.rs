@@ -181,9 +181,10 @@ fn empty_cells_are_refused_with_their_place_or_filled_in() {
     lines[8] = [fields[0], "", fields[3], fields[4], fields[5]].join(",");
     folder.write("houses.csv", lines.join("\n"));
     let common = ["fit", "houses.csv", "--target", "price", "--drop", "name", "--features", "64"];
-    let message = folder.bad(&common);
+    let message = folder.bad(&[&common[..], &["--impute", "refuse"]].concat());
     assert!(message.contains("houses.csv: line 9, column 2 (area): the value is missing"), "{message}");
-    for how in ["mean", "median", "zero"] {
+    assert!(folder.good(&common).contains("300 rows"), "the median is the default");
+    for how in ["mark", "mean", "median", "zero"] {
         let told = folder.good(&[&common[..], &["--impute", how]].concat());
         assert!(told.contains("300 rows") && told.contains("empty cells"), "{told}");
         // Gaps in new rows are filled with what was learned.
@@ -988,8 +989,9 @@ fn gaps_in_arrays_are_filled_in_on_request_and_again_in_new_rows() {
     };
     folder.write("data.npy", array(400, &value));
     let fit = ["fit", "data.npy", "--target", "3", "--features", "32", "--length-scale", "2"];
-    let message = folder.bad(&fit);
+    let message = folder.bad(&[&fit[..], &["--impute", "refuse"]].concat());
     assert!(message.contains("row 5, column 1") && message.contains("--impute"), "{message}");
+    assert!(folder.good(&fit).contains("400 rows"));
     let told = folder.good(&[&fit[..], &["--impute", "mean"]].concat());
     assert!(told.contains("400 rows") && told.contains("R²"), "{told}");
     assert_eq!(folder.good(&["predict", "data.bochner", "data.npy"]).lines().count(), 401);

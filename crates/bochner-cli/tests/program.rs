@@ -170,21 +170,39 @@ fn cells_that_a_model_cannot_use_are_told_with_what_helps_and_it_does() {
     assert!(bochner(&fit).status.success());
     let new = at("new.csv");
     std::fs::write(&new, "a,colour\n1,green\n2,pink\n3,red\n").unwrap();
-    assert!(
-        complaint(&["predict", &model, &new])
-            .contains("the word \"green\" did not occur in training; --unknown-words zeros")
-    );
     for command in [&["predict", &model, &new][..], &["transform", &new, "--model", &model]] {
-        let output = bochner(&[command, &["--unknown-words", "zeros"]].concat());
+        let output = bochner(command);
         assert!(output.status.success() && text(&output.stdout).lines().count() == 4, "{}", text(&output.stderr));
         let told = text(&output.stderr);
         assert!(told.contains("line 2, column 2 (colour)") && told.contains("one other cell"), "{told}");
         assert_eq!(told.lines().count(), 1);
     }
-    assert!(bochner(&["predict", &model, &new, "--unknown-words", "zeros", "-q"]).stderr.is_empty());
+    assert!(bochner(&["predict", &model, &new, "-q"]).stderr.is_empty());
+    // Who wants to know of every such word before anything is answered, hears of it; their rows have no answer, but a place.
+    let output = bochner(&["predict", &model, &new, "--unknown-words", "refuse"]);
+    let (answers, told) = (text(&output.stdout), text(&output.stderr));
+    assert!(told.contains("the word \"green\" did not occur in training; --unknown-words zeros"), "{told}");
+    assert_eq!(answers.lines().map(|line| line == "\"\"").collect::<Vec<_>>(), [false, true, true, false], "{answers}");
+    assert!(complaint(&["transform", &new, "--model", &model, "--unknown-words", "refuse"]).contains("\"green\""));
 
+    // Gaps get the median of the training rows, and that is told; cells that nobody understands leave a row without an answer.
+    std::fs::write(&new, "a,colour\n,red\n1,blue\nsoon,red\n2,blue\n").unwrap();
+    let output = bochner(&["predict", &model, &new]);
+    let (answers, told) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(
+        answers.lines().map(|line| line == "\"\"").collect::<Vec<_>>(),
+        [false, false, false, true, false],
+        "{answers}"
+    );
+    assert!(told.contains("line 2, column 1 (a): the value is missing, as none was in training"), "{told}");
+    assert!(
+        told.contains("line 4, column 1 (a): expected a number, found \"soon\": such rows have no answer"),
+        "{told}"
+    );
+
+    assert!(bochner(&[&fit[..], &["--impute", "refuse"]].concat()).status.success());
     std::fs::write(&new, "a,colour\n,red\n").unwrap();
-    let message = complaint(&["predict", &model, &new]);
+    let message = text(&bochner(&["predict", &model, &new]).stderr);
     assert!(
         message.contains("line 2, column 1 (a): the value is missing, and the model was trained on rows without gaps")
     );
@@ -197,9 +215,9 @@ fn cells_that_a_model_cannot_use_are_told_with_what_helps_and_it_does() {
     assert_eq!(predicted(&[]), zero);
 
     // Without means nobody is told to use them.
-    assert!(bochner(&[&fit[..], &["--preprocess", "none"]].concat()).status.success());
+    assert!(bochner(&[&fit[..], &["--preprocess", "none", "--impute", "refuse"]].concat()).status.success());
     std::fs::write(&new, "a,colour\n,red\n").unwrap();
-    let message = complaint(&["predict", &model, &new]);
+    let message = text(&bochner(&["predict", &model, &new]).stderr);
     assert!(!message.contains("--impute mean") && message.contains("--impute zero"), "{message}");
     assert!(complaint(&["predict", &model, &new, "--impute", "mean"]).contains("--impute zero needs none"));
 

@@ -88,7 +88,7 @@ impl Default for Request {
             map: MapRequest::default(),
             preparation: Preparation::Auto,
             threshold: 0.5,
-            missing: Missing::Refuse,
+            missing: Missing::Mark,
             penalty: None,
             budget: 30.0,
             memory: None,
@@ -410,7 +410,7 @@ pub fn fit_watched(
 ) -> Outcome<Trained> {
     let targets = target.split(',').map(str::to_owned).collect();
     let selection = Selection { targets, ..Selection::default() };
-    let options = Options { missing: request.missing, largest: Some(request.largest()?), ..Options::default() };
+    let options = Options { missing: request.missing, largest: Some(request.largest()?), ..Options::lenient() };
     let data = Data::open(Input::open(path.as_ref())?, None, &selection, &options)?;
     fit_data(request, &data, watch)
 }

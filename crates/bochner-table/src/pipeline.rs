@@ -8,7 +8,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, Watch};
-use crate::read::{Data, Kind, Missing, Schema};
+use crate::read::{Column, Data, Kind, Missing, Schema};
 use bochner::catalogue::Task;
 use bochner::persist::Label;
 use bochner::preprocess::{Binarize, Center, ColumnStatistics, Preprocess, ShiftNonNegative, Standardize, UnitNorm, Views};
@@ -19,7 +19,7 @@ use bochner::words;
 use bochner::{Error, Result};
 use ndarray::{Array2, ArrayView2, Axis, s};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What is done to rows first: one list for all commands, so that `plan` and `compare` answer for the rows of `fit`.
@@ -88,8 +88,8 @@ pub fn check_field(data: &Data) -> Outcome {
 /// Refuses targets that are words.
 pub fn check_numbers(data: &Data) -> Outcome {
     let words = data.schema().targets.iter().find_map(|column| match &column.kind {
-        Kind::Words { values } => Some((&column.name, values)),
-        Kind::Number { .. } => None,
+        Kind::Words { values, .. } => Some((&column.name, values)),
+        Kind::Number { .. } | Kind::Time { .. } => None,
     });
     let Some((name, values)) = words else { return Ok(()) };
     let advice = match values.iter().all(|v| v.parse::<f64>().is_ok()) {
@@ -189,7 +189,7 @@ impl Pipeline {
     /// Names of the classes, in the order of their numbers: words, or numbers as they are.
     pub fn class_names(&self) -> Vec<Label> {
         let words = match self.schema.targets.first().map(|c| &c.kind) {
-            Some(Kind::Words { values }) => Some(values),
+            Some(Kind::Words { values, .. }) => Some(values),
             _ => None,
         };
         let name = |&label: &f64| match words.and_then(|w| w.get(label as usize)) {
@@ -210,7 +210,20 @@ impl Pipeline {
                 n => format!("{n} columns of categories become columns of zeros and ones"),
             });
         }
+        let times = self.schema.inputs.iter().filter(|c| matches!(c.kind, Kind::Time { .. })).count();
+        match times {
+            0 => {}
+            1 => words.push("one column of dates or times becomes columns of its parts".to_owned()),
+            n => words.push(format!("{n} columns of dates or times become columns of their parts")),
+        }
+        let marked =
+            |c: &&Column| matches!(c.kind, Kind::Number { marked: true, .. } | Kind::Time { marked: true, .. });
+        let marked = self.schema.inputs.iter().filter(marked).count();
         match self.missing {
+            Missing::Mark if marked > 0 => {
+                words.push("empty cells get their column's median and a one in a column of their own".into());
+            }
+            Missing::Mark => {}
             Missing::Mean => words.push("empty cells get their column's mean".into()),
             Missing::Median => words.push("empty cells get their column's median".into()),
             Missing::Zero => words.push("empty cells become zero".into()),
@@ -271,8 +284,8 @@ pub(crate) struct Scan {
     binary: Vec<bool>,
     /// For every target the one value it has in all rows, if it has only one.
     only: Vec<Option<f64>>,
-    /// Different values of the only target, unless there are too many or some are not whole numbers.
-    distinct: Option<BTreeSet<i64>>,
+    /// Different values of the only target and how often they occur, unless there are too many or some are not whole numbers.
+    distinct: Option<BTreeMap<i64, usize>>,
     pub(crate) sample: Sample,
 }
 
@@ -304,7 +317,7 @@ pub(crate) fn scan(data: &Data, seed: Seed, sample_bytes: u64, watch: &dyn Watch
         targets: ColumnStatistics::new(t),
         binary: vec![true; d],
         only: Vec::new(),
-        distinct: (t == 1).then(BTreeSet::new),
+        distinct: (t == 1).then(BTreeMap::new),
         sample: Sample { rows: Array2::zeros((0, d)), targets: Array2::zeros((0, t)), numbers: Vec::new() },
     };
     let (mut rows, mut targets): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
@@ -318,7 +331,7 @@ pub(crate) fn scan(data: &Data, seed: Seed, sample_bytes: u64, watch: &dyn Watch
             }
             if let (Some(values), Some(&value)) = (&mut scan.distinct, target.first()) {
                 if value.fract() == 0.0 && value.abs() < 1e15 && values.len() <= MOST_CLASSES {
-                    values.insert(value as i64);
+                    *values.entry(value as i64).or_insert(0) += 1;
                 } else {
                     scan.distinct = None;
                 }
@@ -385,8 +398,8 @@ impl Scan {
             return Ok(());
         };
         let value = match &column.kind {
-            Kind::Words { values } => values.get(*value as usize).map_or(String::new(), |word| format!("{word:?}")),
-            Kind::Number { .. } => value.to_string(),
+            Kind::Words { values, .. } => values.get(*value as usize).map_or(String::new(), |word| format!("{word:?}")),
+            Kind::Number { .. } | Kind::Time { .. } => value.to_string(),
         };
         let (file, name, rows) = (&data.input().name, &column.name, words::count(self.rows));
         Err(Failure::Failed(format!(
@@ -394,19 +407,22 @@ impl Scan {
         )))
     }
 
-    /// What the targets are: classes if they are words or few whole numbers.
+    /// What the targets are: classes if they are words or few whole numbers, unless these are degrees of something.
     pub(crate) fn recognise(&self, data: &Data) -> (Task, String) {
         let targets = &data.schema().targets;
         if targets.len() > 1 {
             return (Task::Regression, format!("there are {} targets", targets.len()));
         }
         match (&targets[0].kind, &self.distinct) {
-            (Kind::Words { values }, _) => {
+            (Kind::Words { values, .. }, _) => {
                 (Task::Classification, format!("{} holds {} different words", targets[0].name, values.len()))
             }
             (_, Some(values)) if values.len() <= FEW_CLASSES && 5 * values.len() <= self.rows => {
-                let count = values.len();
-                (Task::Classification, format!("{} holds {count} different whole numbers", targets[0].name))
+                let (count, name) = (values.len(), &targets[0].name);
+                match degrees(name, values) {
+                    Some(why) => (Task::Regression, why),
+                    None => (Task::Classification, format!("{name} holds {count} different whole numbers")),
+                }
             }
             _ => (Task::Regression, format!("{} holds numbers", targets[0].name)),
         }
@@ -451,7 +467,7 @@ impl Scan {
                 if let Some(fault) = data.code_among_targets() {
                     return Err(Failure::Failed(fault.to_string()));
                 }
-                pipeline.labels = values.iter().map(|&v| v as f64).collect();
+                pipeline.labels = values.keys().map(|&v| v as f64).collect();
             }
         }
         Ok(pipeline)
@@ -489,6 +505,46 @@ impl Scan {
         let scale = full.scale().iter().zip(&self.binary).map(|(s, binary)| if *binary { 1.0 } else { *s });
         Ok(vec![Standardize::new(full.mean().to_vec(), scale.collect())?.into()])
     }
+}
+
+/// Why whole numbers are degrees of something, such as marks, and no classes, if they are: more than a handful that follow each
+/// other, which the name says or which lie around their middle.
+fn degrees(name: &str, values: &BTreeMap<i64, usize>) -> Option<String> {
+    /// Fewer can as well be classes.
+    const FEWEST: usize = 6;
+    const DEGREES: [&str; 12] =
+        ["quality", "rating", "score", "grade", "mark", "stars", "points", "rank", "level", "count", "age", "rings"];
+    const CLASSES: [&str; 8] = ["class", "label", "target", "type", "kind", "category", "digit", "species"];
+    let (first, last, count) = (*values.keys().next()?, *values.keys().next_back()?, values.len());
+    // One in ten may be missing.
+    if count < FEWEST || last.abs_diff(first) as usize + 1 > count + count / 10 {
+        return None;
+    }
+    let name_says = |list: &[&str]| {
+        let lower = name.to_lowercase();
+        let mut words = lower.split(|c: char| !c.is_alphanumeric());
+        words.any(|word| list.iter().any(|known| word == *known || word.strip_suffix('s') == Some(known)))
+    };
+    if name_says(&CLASSES) {
+        return None;
+    }
+    let held = format!("{name} holds {count} whole numbers from {first} to {last}");
+    if name_says(&DEGREES) {
+        return Some(format!(
+            "{held}, and its name says that they are degrees, not classes; --task classification takes them as such"
+        ));
+    }
+    let counts: Vec<f64> = values.values().map(|n| *n as f64).collect();
+    let (at, most) = counts.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
+    // Up to the most frequent one and down again, but for chance: a difference of counts has a variance of their sum.
+    let rises = |pair: &[f64]| pair[0] <= pair[1] + 2.0 * (pair[0] + pair[1]).sqrt();
+    let falls = |pair: &[f64]| pair[1] <= pair[0] + 2.0 * (pair[0] + pair[1]).sqrt();
+    let peaked = counts[..=at].windows(2).all(rises) && counts[at..].windows(2).all(falls);
+    let rare = |end: Option<&f64>| end.is_some_and(|n| 4.0 * n <= *most);
+    let around = (0 < at && at + 1 < count && peaked && rare(counts.first()) && rare(counts.last()))
+        .then(|| values.keys().nth(at))
+        .flatten()?;
+    Some(format!("{held} that lie around {around}: degrees, not classes; --task classification takes them as such"))
 }
 
 /// The rows of a file as a model sees them.
@@ -573,5 +629,27 @@ impl<R: Real> Part<R> {
     /// Some of the rows.
     pub(crate) fn select(&self, numbers: &[usize]) -> Self {
         Part { rows: self.rows.select(Axis(0), numbers), targets: self.targets.select(Axis(0), numbers) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    #[test]
+    fn degrees_are_told_from_classes() {
+        let degrees = |name: &str, first: i64, counts: &[usize]| {
+            super::degrees(name, &counts.iter().enumerate().map(|(i, n)| (first + i as i64, *n)).collect())
+        };
+        // Quality of red and of white wine; ages of abalones by their rings are such too.
+        assert!(degrees("q", 3, &[10, 53, 681, 638, 199, 18]).is_some_and(|why| why.contains("around 5")));
+        assert!(degrees("q", 3, &[20, 163, 1457, 2198, 880, 175, 5]).is_some());
+        // Digits, kinds of forest, and what its name calls a class.
+        assert_eq!(degrees("y", 0, &[5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]), None);
+        assert_eq!(degrees("y", 1, &[211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510]), None);
+        assert_eq!(degrees("wine_class", 3, &[10, 53, 681, 638, 199, 18]), None);
+        assert!(degrees("Overall Rating", 1, &[9; 10]).is_some_and(|why| why.contains("its name says")));
+        // Too few, or with holes.
+        assert_eq!(degrees("quality", 1, &[3, 9, 20, 9, 3]), None);
+        assert_eq!(super::degrees("quality", &[1, 2, 4, 8, 16, 32].map(|v| (v, 9)).into()), None);
     }
 }

@@ -37,6 +37,8 @@ pub struct NewCells {
     pub missing: Option<Missing>,
     /// Words that did not occur in training.
     pub unknown: Unknown,
+    /// Whether rows with cells that cannot be understood are kept, with an empty answer, rather than to stop at the first one.
+    pub keep_rows: bool,
 }
 
 /// Rows predicted at once.
@@ -85,7 +87,9 @@ pub fn open(
         None if trained == Missing::Drop => Missing::Refuse,
         asked => asked.unwrap_or(trained),
     };
-    let options = Options { advice: Some(advice), unknown: cells.unknown, missing, largest: Some(largest), ..options };
+    let NewCells { unknown, keep_rows, .. } = cells;
+    let keep_rows = keep_rows && missing != Missing::Drop;
+    let options = Options { advice: Some(advice), unknown, keep_rows, missing, largest: Some(largest), ..options };
     let Some(pipeline) = &model.pipeline else {
         return Ok(Data::open(Input::open(data)?, labels, &Selection::default(), &options)?);
     };
@@ -119,6 +123,8 @@ pub struct Use<'a> {
 pub struct Predicted {
     /// Their number.
     pub rows: usize,
+    /// How many of them are empty, as their rows could not be understood.
+    pub unanswered: usize,
     /// Beside the truth, where they were compared.
     pub compared: Option<Compared>,
 }
@@ -138,20 +144,38 @@ pub fn predict(model: &TableModel, data: &Data, purpose: Use<'_>, watch: &dyn Wa
     let mut answers = purpose.written.map(|out| Answered::create(model, purpose, out)).transpose()?;
     let progress = watch.reading(data.input(), "predicting")?;
     let (mut truth, mut predicted) = (Vec::new(), Vec::new());
-    let mut rows_before = 0;
+    let (mut rows_before, mut compared_rows, mut empty) = (0, 0, 0);
     data.rows::<f64>().for_each_block(&mut |block| {
         for start in (0..block.rows.nrows()).step_by(PIECE) {
             let range = start..(start + PIECE).min(block.rows.nrows());
-            let rows = model.prepared(block.rows.slice(s![range.clone(), ..]))?;
+            let mut rows = block.rows.slice(s![range.clone(), ..]).to_owned();
+            // Rows that could not be understood keep their places.
+            let mut unanswered = Vec::new();
+            for (i, mut row) in rows.rows_mut().into_iter().enumerate() {
+                if row.iter().any(|value| value.is_nan()) {
+                    row.fill(0.0);
+                    unanswered.push(i);
+                }
+            }
+            empty += unanswered.len();
+            let rows = model.prepared(rows.view())?;
             let found = model.predict_prepared(rows.view())?;
             if scored {
-                for (i, value) in block.targets.slice(s![range, ..]).iter().enumerate() {
-                    truth.push(true_target(model, *value, rows_before + start + i)?);
+                for (i, (row, found)) in
+                    block.targets.slice(s![range, ..]).rows().into_iter().zip(found.rows()).enumerate()
+                {
+                    if row.iter().any(|value| value.is_nan()) || unanswered.contains(&i) {
+                        continue;
+                    }
+                    for value in row {
+                        truth.push(true_target(model, *value, rows_before + start + i)?);
+                    }
+                    predicted.extend(found);
+                    compared_rows += 1;
                 }
-                predicted.extend(found.iter().copied());
             }
             if let Some(answers) = &mut answers {
-                answers.push(rows.view(), found).map_err(stopped)?;
+                answers.push(rows.view(), found, &unanswered).map_err(stopped)?;
             }
         }
         rows_before += block.rows.nrows();
@@ -162,16 +186,16 @@ pub fn predict(model: &TableModel, data: &Data, purpose: Use<'_>, watch: &dyn Wa
         progress.read().map_err(stopped)
     })?;
     drop(progress);
-    if scored && rows_before == 0 {
+    if scored && compared_rows == 0 {
         return Err(Failure::Failed(format!("{}: there are no rows to compare with predictions", data.input().name)));
     }
     answers.map_or(Ok(()), |answers| answers.sheet.finish())?;
     let compared = || {
-        let shape = (rows_before, predicted.len().checked_div(rows_before).unwrap_or(0));
+        let shape = (compared_rows, predicted.len().checked_div(compared_rows).unwrap_or(0));
         let shaped = |values| Array2::from_shape_vec(shape, values).map_err(|e| Failure::Failed(e.to_string()));
         Ok::<_, Failure>(Compared { task: model.task(), truth: shaped(truth)?, predicted: shaped(predicted)? })
     };
-    Ok(Predicted { rows: rows_before, compared: scored.then(compared).transpose()? })
+    Ok(Predicted { rows: rows_before, unanswered: empty, compared: scored.then(compared).transpose()? })
 }
 
 /// Refuses what this kind of model cannot answer.
@@ -246,8 +270,8 @@ impl<'a> Answered<'a> {
         Ok(Answered { model, purpose, in_words, alone, sheet })
     }
 
-    /// Writes the predictions `found` for prepared rows, and what else was asked for.
-    fn push(&mut self, rows: ArrayView2<'_, f64>, found: Array2<f64>) -> Outcome {
+    /// Writes the predictions `found` for prepared rows, and what else was asked for; nothing for those that have no answer.
+    fn push(&mut self, rows: ArrayView2<'_, f64>, found: Array2<f64>, unanswered: &[usize]) -> Outcome {
         let model = &self.model.model;
         let mut numbers = vec![Array2::zeros((rows.nrows(), 0))];
         let mut words = None;
@@ -280,7 +304,11 @@ impl<'a> Answered<'a> {
             numbers.push(self.model.probabilities_prepared(rows)?);
         }
         let numbers: Vec<_> = numbers.iter().map(|part| part.view()).collect();
-        let numbers = concatenate(Axis(1), &numbers).map_err(|e| Failure::Failed(e.to_string()))?;
+        let mut numbers = concatenate(Axis(1), &numbers).map_err(|e| Failure::Failed(e.to_string()))?;
+        for &i in unanswered {
+            numbers.row_mut(i).fill(f64::NAN);
+            words.iter_mut().for_each(|words| words[i] = usize::MAX);
+        }
         self.sheet.push(Block { words: words.as_deref(), numbers: numbers.view() })
     }
 }

@@ -80,12 +80,15 @@ impl Writer for Text {
 
     fn push(&mut self, layout: &Layout, block: Block<'_>, out: &mut Vec<u8>) {
         for (i, row) in block.numbers.outer_iter().enumerate() {
-            if let Some(word) = layout.word(&block, i) {
-                out.extend(quoted(word, self.0).bytes());
+            let start = out.len();
+            if layout.words.is_some() {
+                out.extend(quoted(layout.word(&block, i).unwrap_or(""), self.0).bytes());
                 out.push(self.0);
             }
             for &value in row {
                 let written = match layout.single {
+                    // A row without an answer.
+                    _ if value.is_nan() => Ok(()),
                     true => write!(out, "{}", value as f32),
                     false => write!(out, "{value}"),
                 };
@@ -94,6 +97,10 @@ impl Writer for Text {
             }
             // The line ends where the last separator is.
             out.pop_if(|last| *last == self.0);
+            // A blank line is no row.
+            if out.len() == start {
+                out.extend(b"\"\"");
+            }
             out.push(b'\n');
         }
     }
@@ -135,7 +142,7 @@ impl Writer for Npy {
     fn push(&mut self, layout: &Layout, block: Block<'_>, out: &mut Vec<u8>) {
         let longest = longest(layout);
         for (i, row) in block.numbers.outer_iter().enumerate() {
-            match layout.word(&block, i) {
+            match layout.words.as_ref().map(|_| layout.word(&block, i).unwrap_or("")) {
                 Some(word) => {
                     let end = out.len() + 4 * longest;
                     out.extend(word.chars().flat_map(|c| (c as u32).to_le_bytes()));

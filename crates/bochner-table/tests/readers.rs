@@ -119,9 +119,12 @@ fn an_index_0_in_a_later_line_is_told_with_its_line() {
         Data::open(input, None, &Selection::default(), &Options::default()).unwrap()
     };
     let from_one = open("1 1:2 2:3\n0 1:4\n");
-    assert_eq!((from_one.remark(), from_one.schema().input_names()), (None, vec!["1".to_owned(), "2".to_owned()]));
+    assert_eq!(
+        (from_one.remarks(), from_one.schema().input_names()),
+        (Vec::new(), vec!["1".to_owned(), "2".to_owned()])
+    );
     let from_zero = open("1 1:2 2:3\n# comment\n0 0:4\n");
-    assert_eq!(from_zero.remark(), Some("t.libsvm: line 3 has an index 0: columns are counted from 0"));
+    assert_eq!(from_zero.remarks(), ["t.libsvm: line 3 has an index 0: columns are counted from 0"]);
     assert_eq!(all::<f64>(&from_zero).unwrap().0, [[0.0, 2.0, 3.0], [4.0, 0.0, 0.0]]);
     // New rows of a model that counts from 1.
     let new = |text: &str, schema: &Schema| {
@@ -130,12 +133,12 @@ fn an_index_0_in_a_later_line_is_told_with_its_line() {
     };
     let refused = new("1 2:3\n0 0:4\n", from_one.schema()).unwrap_err().to_string();
     assert_eq!(refused, "new.libsvm: line 2: there is an index 0, which the model does not know: it counts from 1");
-    assert_eq!(new("1 2:3\n", from_one.schema()).unwrap().remark(), None);
+    assert_eq!(new("1 2:3\n", from_one.schema()).unwrap().remarks(), Vec::<String>::new());
     // A model whose columns have names: indices are places, and where they begin has to be said.
     let table = Input::from_bytes("t.csv", b"a,b\n1,2\n3,4\n".to_vec());
     let table = Data::open(table, None, &Selection::default(), &Options::default()).unwrap();
     let told = "new.libsvm: columns are found by their places: the index 1 is a";
-    assert_eq!(new("1 2:3\n", table.schema()).unwrap().remark(), Some(told));
+    assert_eq!(new("1 2:3\n", table.schema()).unwrap().remarks(), [told]);
 }
 
 #[test]
@@ -156,7 +159,7 @@ fn a_table_with_quotes_words_and_gaps_is_read_as_pandas_wrote_it() {
                 "count"
             ]
         );
-        assert_eq!(data.schema().targets[0].kind, Kind::Words { values: vec!["no".into(), "yes".into()] });
+        assert_eq!(data.schema().targets[0].kind, Kind::words(vec!["no".into(), "yes".into()]));
         let (rows, classes) = all::<f64>(&data).unwrap();
         assert_eq!(classes, [[0.0], [1.0], [0.0], [0.0], [1.0]]);
         assert_eq!(rows[0], [1.5, 0.0, 0.0, 1.0, 0.0, 3.0]);
@@ -181,8 +184,8 @@ fn a_schema_reads_new_files_in_its_own_order_and_refuses_unknown_words() {
     let stored: bochner_table::read::Schema = serde_json::from_str(&serde_json::to_string(&schema).unwrap()).unwrap();
     assert_eq!(stored, schema);
     let apply = |text: &str| {
-        let data =
-            Data::open_with(Input::from_bytes("new.csv", text.into()), None, &schema, false, &Options::default())?;
+        let strict = Options { unknown: Unknown::Refuse, ..Options::default() };
+        let data = Data::open_with(Input::from_bytes("new.csv", text.into()), None, &schema, false, &strict)?;
         all::<f64>(&data).map(|r| r.0)
     };
     assert_eq!(apply("extra,colour,a\n9,blue,7\n").unwrap(), [[7.0, 1.0, 0.0]]);
@@ -257,40 +260,116 @@ fn table_of(rows: usize, cell: impl Fn(usize) -> String) -> String {
 }
 
 #[test]
-fn numbers_written_another_way_are_no_categories() {
+fn numbers_written_another_way_are_numbers_unless_the_user_says_otherwise() {
     let as_words =
         |names: &[&str]| Selection { words: names.iter().map(|n| n.to_string()).collect(), ..targets(&["y"]) };
     let read = |text: &str, selection: &Selection| read_with(text, selection, &Options::default());
-    for cell in [|i| format!("{i},5"), |i| format!("{i}%"), |i| format!("$ {i}"), |i| format!("{},234", i + 1)] {
+    type Written = (fn(usize) -> String, fn(f64) -> f64);
+    let written: [Written; 4] = [
+        (|i| format!("{i},5"), |i| i + 0.5),
+        (|i| format!("{i}%"), |i| i),
+        (|i| format!("$ {i}"), |i| i),
+        (|i| format!("{},234", i + 1), |i| 1000.0 * i + 1234.0),
+    ];
+    for (cell, number) in written {
         let text = table_of(12, cell);
-        let message = read(&text, &targets(&["y"])).unwrap_err().to_string();
-        let place =
-            format!("data: line 2, column 1 (a): expected a number, found \"{}\": a number has a point", cell(0));
-        assert!(
-            message.starts_with(&place) && message.contains("--categories a takes the column as words"),
-            "{message}"
-        );
-        // As a target, and a second column, with its own place.
-        assert!(read(&text, &targets(&["a"])).unwrap_err().to_string().starts_with(&place));
+        let (rows, _) = read(&text, &targets(&["y"])).unwrap();
+        assert_eq!((rows[0][0], rows[7][0]), (number(0.0), number(7.0)), "{}", cell(7));
+        // As a target too, and as words where they are asked for.
+        assert_eq!(read(&text, &targets(&["a"])).unwrap().1[7], [number(7.0)]);
         assert_eq!(read(&text, &as_words(&["a"])).unwrap().0[0].len(), 13);
     }
-    let message = complaint(table_of(30, |i| format!("2020-01-{:02}", i + 1)));
-    assert!(
-        message.starts_with("data: line 2, column 1 (a): expected a number, found the date or time \"2020-01-01\"")
-    );
-    assert!(message.contains("--categories a") && message.contains("--drop a"), "{message}");
     // Continental tables: semicolons between the numbers, with and without a header.
     for header in ["a;b;y\n", ""] {
-        let message = complaint(format!("{header}1,5;2,25;3\n2,5;3,5;4\n"));
-        assert!(message.contains("column 1") && message.contains("found \"1,5\""), "{message}");
+        let (rows, _) = read_bytes(format!("{header}1,5;2,25;3\n2,5;3,5;4\n")).unwrap();
+        assert_eq!(rows, [[1.5, 2.25, 3.0], [2.5, 3.5, 4.0]]);
     }
-    // New rows of a model are told what is expected as well.
+    // Points between thousands are told by the decimal commas of another column; in a table without, they are decimal signs.
+    let (rows, _) = read_bytes("a;b\n1.234;1,5\n12.500;2,5\n100;3,5\n").unwrap();
+    assert_eq!(rows, [[1234.0, 1.5], [12500.0, 2.5], [100.0, 3.5]]);
+    let (rows, _) = read_bytes("a;b\n0.998;1,5\n0.999;2,5\n").unwrap();
+    assert_eq!(rows, [[0.998, 1.5], [0.999, 2.5]]);
+    assert_eq!(read_bytes("a;b\n1.234;1\n12.500;2\n").unwrap().0, [[1.234, 1.0], [12.5, 2.0]]);
+    // New rows of a model are told what is expected.
     let data =
         Data::open(Input::from_bytes("t", "a,y\n1,2\n3,4\n".into()), None, &targets(&["y"]), &Options::default());
     let schema = data.unwrap().schema().clone();
-    let new = Input::from_bytes("new", "a\n\"1,5\"\n".into());
-    let message = all::<f64>(&Data::open_with(new, None, &schema, false, &Options::default()).unwrap()).unwrap_err();
+    let new = || Input::from_bytes("new", "a\n\"1,5\"\n7\n".into());
+    let message = all::<f64>(&Data::open_with(new(), None, &schema, false, &Options::default()).unwrap()).unwrap_err();
     assert!(message.to_string().contains("found \"1,5\": a number has a point as decimal sign"), "{message}");
+    // Or their row has no answer, and keeps its place.
+    let keep = Options { keep_rows: true, ..Options::default() };
+    let data = Data::open_with(new(), None, &schema, false, &keep).unwrap();
+    let (rows, _) = all::<f64>(&data).unwrap();
+    assert!(rows[0][0].is_nan() && rows[1] == [7.0], "{rows:?}");
+    let told = data.remarks();
+    assert!(
+        told[0].starts_with("new: line 2, column 1 (a): expected a number") && told[0].ends_with("no answer"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn markers_of_gaps_are_those_that_the_user_names() {
+    let text = "a,w,y\n1,none,1\n-999,NA,2\n3,x,3\n4,none,4\n";
+    let open = |markers: &[&str]| {
+        let markers = Some(markers.iter().map(|m| m.to_string()).collect());
+        let options = Options { markers, ..Options::lenient() };
+        let data = Data::open(Input::from_bytes("t", text.into()), None, &targets(&["y"]), &options).unwrap();
+        let (rows, _) = all::<f64>(&data).unwrap();
+        (data.schema().input_names(), rows[1].clone())
+    };
+    // The median of 1, 3 and 4.
+    let named = (["a", "a:missing", "w=", "w=NA", "w=x"].map(String::from).to_vec(), vec![3.0, 1.0, 0.0, 1.0, 0.0]);
+    assert_eq!(open(&["-999", "None"]), named);
+    assert_eq!(open(&[]), (["a", "w=NA", "w=none", "w=x"].map(String::from).to_vec(), vec![-999.0, 1.0, 0.0, 0.0]));
+}
+
+#[test]
+fn columns_that_say_nothing_are_taken_where_they_are_asked_for() {
+    let text: String =
+        (0..40).fold("id,one,name,x,y\n".into(), |text, i| text + &format!("{i},1,n{i},{},{i}\n", i % 7));
+    let open = |inputs: Option<Vec<String>>, words: Vec<String>| {
+        let selection = Selection { inputs, words, ..targets(&["y"]) };
+        Data::open(Input::from_bytes("t", text.clone().into()), None, &selection, &Options::lenient()).unwrap()
+    };
+    let data = open(None, Vec::new());
+    assert_eq!(data.schema().input_names(), ["x"]);
+    let told = data.remarks().join("\n");
+    assert!(told.contains("id (numbers the rows), one (1 in all rows), name (40 different words in 40 rows"), "{told}");
+    let asked = |names: &[&str]| Some(names.iter().map(|n| n.to_string()).collect());
+    assert_eq!(open(asked(&["id", "one"]), Vec::new()).schema().input_names(), ["id", "one"]);
+    assert_eq!(open(None, vec!["name".into()]).schema().input_dim(), 41);
+}
+
+#[test]
+fn another_encoding_is_noticed_far_from_the_beginning_too() {
+    let lines: String = (0..30_000).map(|i| format!("{},{},{i}\n", ["rot", "blau"][i % 2], i % 13)).collect();
+    let mut bytes = format!("w,x,y\n{lines}").into_bytes();
+    bytes.extend(b"gr\xfcn,1,2\n");
+    let open = |encoding: Option<&str>| {
+        let options = Options { encoding: encoding.map(String::from), ..Options::default() };
+        Data::open(Input::from_bytes("t", bytes.clone()), None, &targets(&["y"]), &options)
+    };
+    let data = open(None).unwrap();
+    assert_eq!(data.schema().input_names(), ["w=blau", "w=grün", "w=rot", "x"]);
+    assert_eq!(all::<f64>(&data).unwrap().0[30_000], [0.0, 1.0, 0.0, 1.0]);
+    assert!(data.remarks()[0].starts_with("t: the text is taken for windows-1252"), "{:?}", data.remarks());
+    assert_eq!(open(Some("latin-2")).unwrap().schema().input_names()[1], "w=grün");
+    assert!(open(Some("utf-8")).unwrap_err().to_string().contains("is not UTF-8"));
+    assert_eq!(open(Some("klingon")).unwrap_err().to_string(), "t: there is no encoding klingon");
+}
+
+#[test]
+fn dates_are_read_in_strict_tables_too_and_gaps_among_them_refused() {
+    let text = table_of(30, |i| format!("2020-01-{:02}", i + 1));
+    let data =
+        Data::open(Input::from_bytes("t", text.clone().into()), None, &targets(&["y"]), &Options::default()).unwrap();
+    let parts = ["a:days", "a:yearday_sin", "a:yearday_cos", "a:weekday_sin", "a:weekday_cos", "x"];
+    assert_eq!(data.schema().input_names(), parts);
+    assert_eq!(all::<f64>(&data).unwrap().0[4][0], 18266.0);
+    let message = complaint(text.replace("2020-01-03", ""));
+    assert!(message.contains("line 4, column 1 (a): the value is missing"), "{message}");
 }
 
 #[test]
@@ -342,16 +421,16 @@ fn unknown_words_are_zeros_where_the_user_says_so_and_are_counted() {
     let data = Data::open(Input::from_bytes("p", bytes.clone()), None, &targets(&["class"]), &mean).unwrap();
     let mut schema = data.schema().clone();
     let values = schema.inputs.iter_mut().find_map(|c| match &mut c.kind {
-        Kind::Words { values } => Some(values),
-        Kind::Number { .. } => None,
+        Kind::Words { values, .. } => Some(values),
+        Kind::Number { .. } | Kind::Time { .. } => None,
     });
     values.unwrap().retain(|word| word != "red");
     let open = |options: &Options| {
         Data::open_with(Input::from_bytes("p", bytes.clone()), None, &schema, false, options).unwrap()
     };
-    let message = all::<f64>(&open(&mean)).unwrap_err().to_string();
+    let message = all::<f64>(&open(&Options { unknown: Unknown::Refuse, ..mean.clone() })).unwrap_err().to_string();
     assert!(message.contains("--unknown-words zeros"), "{message}");
-    let data = open(&Options { unknown: Unknown::Zeros, ..mean });
+    let data = open(&mean);
     assert_eq!(all::<f64>(&data).unwrap().0.len(), 1000);
     assert!(data.unknown_words().is_some_and(|(cells, first)| cells > 300 && first.to_string().contains("\"red\"")));
 }
@@ -707,7 +786,7 @@ fn whole_numbers_with_zeros_at_the_beginning_are_names_of_classes() {
     ] {
         let text = table(60, &class);
         let data = open(&text, &targets(&["y"]));
-        let Kind::Words { values } = &data.schema().targets[0].kind else { panic!("{} is a name", class(0)) };
+        let Kind::Words { values, .. } = &data.schema().targets[0].kind else { panic!("{} is a name", class(0)) };
         let (rows, found) = all::<f64>(&data).unwrap();
         assert_eq!(rows[6], [6.0], "inputs stay numbers");
         let schema = data.schema();
@@ -844,7 +923,7 @@ fn nul_bytes_wide_encodings_and_what_follows_compressed_bytes_are_told_as_they_a
         for bytes in
             [wide(&|c| (c as u16).to_le_bytes().to_vec(), mark), wide(&|c| (c as u16).to_be_bytes().to_vec(), mark)]
         {
-            assert_eq!(complaint(bytes), "data: the text is UTF-16; save it as UTF-8", "mark {mark}");
+            assert_eq!(read_bytes(bytes).unwrap().0, [[1.0, 2.0], [3.0, 4.0]], "mark {mark}");
         }
     }
     let packed = gzip(text.as_bytes());
@@ -885,9 +964,11 @@ fn bad_tables_get_one_sentence_with_line_and_column() {
         (b"a,b\n1,2\n3,1e999\n", "data: line 3, column 2 (b): the number \"1e999\" is infinite"),
         (b"a,b\n\"1,2\n", "data: line 2, column 1: a quoted field is not closed"),
         (b"a,b\n\"1\"x,2\n", "data: line 2, column 1: there is text after a closing quote"),
-        (b"\xff\xfea\0,\0b\0\n\0", "data: the text is UTF-16; save it as UTF-8"),
-        (b"a\xff,b\n1,2\n", "data: line 1, column 1: the text \"a\u{fffd}\" is not UTF-8"),
-        (b"a,b\nx\xff,2\n", "data: line 2, column 1 (a): the text \"x\u{fffd}\" is not UTF-8"),
+        (b"\xff\xfea\0,\0b\0\n\0", "data: there are no rows"),
+        (
+            b"\xff\xfea\0\n\0\x00\xd8\x31\0",
+            "data: the text is not UTF-16LE all through; --encoding names another encoding",
+        ),
         (b"abc\0\0\0\0", "data: this is not a text file, and not one of the known binary formats"),
         (b"PAR1....", "data: the Parquet file is damaged: it is too short"),
         (b"PAR1.........", "data: the Parquet file is damaged: its end is missing: it is truncated"),
@@ -917,7 +998,8 @@ fn a_few_words_among_many_numbers_are_mistakes_unless_the_user_says_otherwise() 
     assert_eq!(
         complaint(table(20, "seven")),
         "data: line 25, column 2 (b): expected a number, as 22 of the first 23 cells of this column are, found \"seven\"; \
-         --categories b takes the column as it is, --drop b leaves it out"
+         --missing-markers says which words stand for nothing, --categories b takes the column as words, --drop b leaves it \
+         out"
     );
     let words = |words: &[&str]| Selection { words: words.iter().map(|w| w.to_string()).collect(), ..targets(&["a"]) };
     let read = |text: String, selection: Selection| read_with(text, &selection, &Options::default());
@@ -935,7 +1017,9 @@ fn a_few_words_among_many_numbers_are_mistakes_unless_the_user_says_otherwise() 
 fn identifiers_are_not_categories() {
     let text: String =
         std::iter::once("id,y\n".to_owned()).chain((0..2000).map(|i| format!("name{i},{i}\n"))).collect();
-    let message = complaint(text);
+    let message = complaint(text.as_str());
+    assert!(message.starts_with("data: column 1 (id): 2000 different words in 2000 rows"), "{message}");
+    let message = read_with(text, &targets(&["id"]), &Options::default()).unwrap_err().to_string();
     assert!(message.starts_with("data: column 1 (id): more than 1000 different words"), "{message}");
 }
 
@@ -1065,7 +1149,7 @@ fn parquet_files_of_every_codec_and_encoding_hold_the_same_table() {
             data.schema().input_names(),
             ["float", "double", "int", "long", "byte", "flag", "word=blue", "word=grün", "word=red", "gaps"]
         );
-        let Kind::Words { values } = &data.schema().targets[0].kind else { panic!("words are words") };
+        let Kind::Words { values, .. } = &data.schema().targets[0].kind else { panic!("words are words") };
         assert_eq!(values, &["no", "yes"]);
         let (rows, classes) = all::<f64>(&data).unwrap();
         let present: Vec<f64> = (0..1000).filter(|i| i % 7 != 0).map(|i| f64::from(i) / 4.0).collect();
@@ -1281,6 +1365,39 @@ proptest! {
         let _ = read_with(text, &targets(&["1"]), &Options { missing: Missing::Mean, ..Options::default() });
     }
 
+    /// Tables of cells of every kind: whatever is made of them, it is finite, and a schema makes the same of the same cells.
+    #[test]
+    fn messy_cells_are_read_alike_by_those_who_learn_and_those_who_know(
+        cells in prop::collection::vec(
+            (0usize..40, prop_oneof![
+                "-?[0-9]{1,4}([.,][0-9]{1,3}){0,2}", "[$€]? ?[0-9]{1,3}(,[0-9]{3})?( ?%| kg)?", "[0-9]{1,2}/[0-9]{1,2}/20[0-9]{2}",
+                "20[0-9]{2}-[01][0-9]-[0-3][0-9]( [0-2][0-9]:[0-5][0-9])?", "[0-2]?[0-9]:[0-5][0-9]", "[ab?-]{0,2}", "NA|none|",
+            ]), 0..30),
+        kind in 0usize..6,
+    ) {
+        let usual = |i: usize| match kind {
+            0 => format!("{i}.5"),
+            1 => format!("{i},5"),
+            2 => format!("2020-01-{:02}", 1 + i % 28),
+            3 => format!("{}/{}/2020", 1 + i % 12, 1 + i % 12),
+            4 => format!("{}:15", i % 24),
+            _ => ["red", "blue"][i % 2].to_owned(),
+        };
+        let mut column: Vec<String> = (0..40).map(usual).collect();
+        cells.into_iter().for_each(|(at, cell)| column[at] = cell);
+        let lines: String = column.iter().enumerate().map(|(i, cell)| format!("{cell};{};{i}\n", i % 7)).collect();
+        let text = format!("a;x;y\n{lines}");
+        let lenient = Options::lenient();
+        if let Ok(data) = Data::open(Input::from_bytes("t", text.clone().into()), None, &targets(&["y"]), &lenient)
+            && let Ok((rows, _)) = all::<f64>(&data)
+        {
+            prop_assert!(rows.iter().flatten().all(|v| v.is_finite()) && rows.len() == 40);
+            let stored = serde_json::from_str::<Schema>(&serde_json::to_string(data.schema()).unwrap()).unwrap();
+            let again = Data::open_with(Input::from_bytes("t", text.into()), None, &stored, false, &lenient).unwrap();
+            prop_assert_eq!(all::<f64>(&again).unwrap().0, rows);
+        }
+    }
+
     #[test]
     fn no_binary_body_makes_a_reader_panic(
         which in 0usize..9, at in prop::collection::vec((any::<u16>(), any::<u8>()), 0..6), keep in any::<u16>()
@@ -1309,7 +1426,7 @@ proptest! {
         prop_assume!(words.iter().all(|w| !missing.contains(&w.as_str())));
         let selection = Selection { words: vec!["word".into()], ..targets(&["y"]) };
         let data = Data::open(Input::from_bytes("t", text.into_bytes()), None, &selection, &Options::default()).unwrap();
-        let Kind::Words { values } = &data.schema().inputs[0].kind else { panic!("words are words") };
+        let Kind::Words { values, .. } = &data.schema().inputs[0].kind else { panic!("words are words") };
         let (rows, _) = all::<f64>(&data).unwrap();
         prop_assert_eq!(rows.len(), words.len());
         for (row, word) in rows.iter().zip(&words) {

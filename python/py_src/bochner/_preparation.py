@@ -25,7 +25,7 @@ class Preparation:
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Rows as the model takes them, in float64: from a table with these columns, or from all of them in order."""
-        columns = [_column("words" in c["kind"], cells) for c, cells in zip(self.columns, self._cells(X), strict=True)]
+        columns = [_column(c["kind"], cells) for c, cells in zip(self.columns, self._cells(X), strict=True)]
         return _bochner.prepare(json.dumps(self.spec), columns)
 
     def _cells(self, X: Any) -> list[NDArray[Any]]:
@@ -49,11 +49,16 @@ class Preparation:
         return list(cells.T)
 
 
-def _column(words: bool, cells: NDArray[Any]) -> Any:
-    """Cells as the core takes them: numbers with NaN, or words with None, for gaps."""
+def _column(kind: dict[str, Any], cells: NDArray[Any]) -> Any:
+    """Cells as the core takes them: numbers (of dates and times, seconds) with NaN, or words with None, for gaps."""
+    if cells.dtype.kind in "mM":
+        unit = f"{cells.dtype.kind}8[ns]"
+        return np.where(np.isnat(cells), np.nan, cells.astype(unit).astype(np.int64) / 1e9)
     if cells.dtype == object:
         cells = np.array([None if _is_gap(cell) else cell for cell in cells], dtype=object)
-    if cells.dtype.kind == "f" or not words:
+    # Text that the core reads as it reads a file: words, dates, numbers with decimal commas.
+    text = cells.dtype.kind in "OUS" and ("time" in kind or "writing" in kind.get("number", {}))
+    if cells.dtype.kind == "f" or not ("words" in kind or text):
         try:
             return np.ascontiguousarray(cells, dtype=np.float64)
         except (TypeError, ValueError):

@@ -115,7 +115,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let bytes = fitted.model.model.to_bytes()?;
     output::write_whole(&out, &bytes)?;
     if let Some(path) = &args.report {
-        output_args::write_page(path, &fit_report::page(&fitted, context))?;
+        let mut page = fit_report::page(&fitted, context);
+        let remarks = data.remarks();
+        if !remarks.is_empty() {
+            page.heading("How the file was read");
+            for remark in &remarks {
+                page.paragraph(remark);
+            }
+        }
+        output_args::write_page(path, &page)?;
     }
     if let Some(path) = &args.plot {
         output_args::write_plot(path, &fit_report::figure(&fitted))?;
@@ -124,7 +132,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         Checkpoint::remove(path);
     }
     if args.json {
-        return context.print(&format!("{:#}\n", to_json(&fitted, &out, bytes.len())));
+        return context.print(&format!("{:#}\n", to_json(&fitted, &data.remarks(), &out, bytes.len())));
     }
     context.print(&summary(&fitted, context))?;
     let pages = args.report.iter().chain(&args.plot);
@@ -228,8 +236,9 @@ fn summary(fitted: &Trained, context: &Context) -> String {
     lines.join("\n")
 }
 
-fn to_json(fitted: &Trained, out: &std::path::Path, bytes: usize) -> serde_json::Value {
+fn to_json(fitted: &Trained, remarks: &[String], out: &std::path::Path, bytes: usize) -> serde_json::Value {
     let mut about = fitted.to_json();
+    about["remarks"] = json!(remarks);
     about["file"] = json!(out.display().to_string());
     about["bytes"] = json!(bytes);
     about

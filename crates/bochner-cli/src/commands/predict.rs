@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 /// Apply a model to new rows
 ///
 /// Does to the rows what was done in training, and writes one prediction per row: numbers, or the classes by the names
-/// they had in the training file. Columns are found by name; columns the model does not know are ignored. Tables of text on
-/// standard input are answered as they come; other formats are copied to a temporary file first.
+/// they had in the training file. Columns are found by name; columns the model does not know are ignored. A row with a cell that
+/// cannot be understood has an empty answer, and its place is told. Tables of text on standard input are answered as they come;
+/// other formats are copied to a temporary file first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -51,7 +52,7 @@ pub(crate) struct Args {
     /// File with the targets of an NPY or IDX file, for --score
     #[arg(long, value_name = "FILE", requires = "score")]
     labels: Option<PathBuf>,
-    /// Fill empty cells in, whatever was done in training [default: as in training; refused if it had none]
+    /// Fill empty cells in, whatever was done in training [default: as in training]
     #[arg(long, value_parser = listed::words::<Missing>(FILLINGS))]
     impute: Option<Missing>,
     #[command(flatten)]
@@ -67,23 +68,14 @@ const FILLINGS: &[Word] = &[Word::new("mean", "The column's mean in training"), 
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct WordsArgs {
     /// What to do with words that did not occur in training
-    #[arg(long, value_enum, default_value = "refuse", value_name = "WHAT")]
+    #[arg(long, value_enum, default_value = "zeros", value_name = "WHAT")]
     pub(crate) unknown_words: Unknown,
 }
 
-/// Says how a file was understood where it could have been otherwise, and how many words a model did not know, if they were
-/// let pass.
+/// Says everything odd that was found in a file, and how it was understood.
 pub(crate) fn tell_remarks(data: &Data, context: &Context) {
-    if let (Some(remark), false) = (data.remark(), context.global.quiet) {
-        eprintln!("bochner: {remark}");
-    }
-    if let (Some((cells, first)), false) = (data.unknown_words(), context.global.quiet) {
-        let others = match cells - 1 {
-            0 => String::new(),
-            1 => ", nor did that of one other cell".into(),
-            n => format!(", nor did those of {} other cells", words::count(n as usize)),
-        };
-        eprintln!("bochner: {first}{others}: such words count as none of those that did");
+    if !context.global.quiet {
+        data.remarks().iter().for_each(|remark| eprintln!("bochner: {remark}"));
     }
 }
 
@@ -94,7 +86,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     output_args::check_apart(&[("--out", args.out.as_deref())], &[&inputs[..], &labels].concat())?;
     check_order(args)?;
     let model = TableModel::load(&args.model)?;
-    let cells = NewCells { missing: args.impute, unknown: args.words.unknown_words };
+    let cells = NewCells { missing: args.impute, unknown: args.words.unknown_words, keep_rows: true };
     let options = args.text.options();
     let data = predict::open(&model, &args.data, args.labels.as_deref(), options, args.score, cells)?;
     let purpose = Use {
@@ -104,8 +96,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         interval: args.interval,
         scored: args.score,
     };
-    let Predicted { rows, compared } = predict::predict(&model, &data, purpose, context)?;
+    let Predicted { rows, unanswered, compared } = predict::predict(&model, &data, purpose, context)?;
     tell_remarks(&data, context);
+    // Of tables every remark says where.
+    if unanswered > 0 && !data.is_table() && !context.global.quiet {
+        let (name, rows) = (&data.input().name, words::things(unanswered, "row"));
+        eprintln!("bochner: {name}: {rows} with empty cells, for which the model knows nothing, have no answer; --impute zero fills them in");
+    }
     if let (Some(path), false) = (&args.out, context.global.quiet || args.json) {
         context.print(&format!("Wrote {} predictions to {}\n", words::count(rows), path.display()))?;
     }

@@ -8,7 +8,7 @@ use bochner_table::failure::{Failure, Outcome};
 use bochner_table::model::TableModel;
 use bochner_table::pipeline::Preparation;
 use bochner_table::predict::{NewCells, open};
-use bochner_table::read::{Data, Largest, Missing};
+use bochner_table::read::{Data, Largest};
 use bochner_table::transform::Transform;
 use bochner_table::write;
 use std::path::PathBuf;
@@ -78,8 +78,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
 }
 
 fn from_model(args: &Args, model: &TableModel) -> Outcome<(Data, Transform)> {
-    let missing = Some(args.columns.missing()).filter(|missing| *missing != Missing::Refuse);
-    let cells = NewCells { missing, unknown: args.words.unknown_words };
+    let cells = NewCells { missing: args.columns.asked(), unknown: args.words.unknown_words, keep_rows: false };
     let data = open(model, &args.data, None, args.text.options(), false, cells)?;
     Ok((data, Transform::of(model)?))
 }

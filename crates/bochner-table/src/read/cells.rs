@@ -2,9 +2,10 @@
 
 use super::Result;
 use super::columns::{absent, unknown_word};
-use super::csv::is_missing;
 use super::fault::{Fault, excerpt};
-use super::schema::{Kind, Largest};
+use super::judge::{Verdict, is_missing};
+use super::schema::{Kind, Largest, Missing};
+use super::times::Moment;
 use crate::pipeline::Pipeline;
 use bochner::Error;
 use ndarray::Array2;
@@ -60,41 +61,74 @@ impl Pipeline {
                 Fault { file: format!("row {}", row + 1), line, column, message }.into()
             };
             let gap = |row: usize| refused(row, absent(false, self.missing, Some(ADVICE)).into());
-            match (&column.kind, cells) {
-                (Kind::Number { fill }, Cells::Numbers(cells)) => {
+            let reading = column.reading();
+            // Numbers of a column of numbers, seconds of one of dates and times.
+            let value = |row: usize| -> Result<Option<f64>> {
+                match cells {
+                    Cells::Numbers(cells) => Ok(Some(cells[row]).filter(|cell| !cell.is_nan())),
+                    Cells::Words(cells) => match cells[row].as_deref().map(str::as_bytes) {
+                        None => Ok(None),
+                        Some(cell) if reading.is_gap(cell) => Ok(None),
+                        // Numbers that programs hand over are numbers: words among them are a mistake.
+                        Some(cell) if reading.verdict != Verdict::Number(None) => {
+                            let told =
+                                || refused(row, format!("expected {}, found {}", reading.expected(), excerpt(cell)));
+                            reading.value(cell).map(Some).ok_or_else(told)
+                        }
+                        Some(cell) => Err(refused(row, format!("expected a number, found {}", excerpt(cell)))),
+                    },
+                }
+            };
+            let width = column.width();
+            match &column.kind {
+                Kind::Number { fill, marked, .. } => {
                     let fill = fill.or(self.missing.fills().then_some(0.0));
-                    for (row, &cell) in cells.iter().enumerate() {
-                        let value = if cell.is_nan() { fill.ok_or_else(|| gap(row))? } else { cell };
-                        if value.abs() > Largest::DOUBLE.value {
-                            return Err(refused(row, format!("the number {value:e} is {}", Largest::DOUBLE.told)));
+                    for row in 0..rows {
+                        let cell = value(row)?;
+                        let number = cell.or(fill).ok_or_else(|| gap(row))?;
+                        if number.abs() > Largest::DOUBLE.value {
+                            return Err(refused(row, format!("the number {number:e} is {}", Largest::DOUBLE.told)));
                         }
-                        prepared[[row, at]] = value;
+                        prepared[[row, at]] = number;
+                        if *marked && cell.is_none() {
+                            prepared[[row, at + 1]] = 1.0;
+                        }
                     }
-                    at += 1;
                 }
-                (Kind::Number { .. }, Cells::Words(cells)) => {
-                    let found = cells.iter().enumerate().find_map(|(row, cell)| Some((row, cell.as_ref()?)));
-                    return Err(match found {
-                        Some((row, word)) => {
-                            refused(row, format!("expected a number, found {}", excerpt(word.as_bytes())))
+                Kind::Time { parts, fill, marked, .. } => {
+                    for row in 0..rows {
+                        let cell = value(row)?;
+                        let seconds = cell.or(*fill).ok_or_else(|| gap(row))?;
+                        let told = || refused(row, format!("the time {seconds:e} seconds from 1970 is in no calendar"));
+                        let moment = Moment::new(seconds).ok_or_else(told)?;
+                        for (k, part) in parts.iter().enumerate() {
+                            prepared[[row, at + k]] = part.of(&moment);
                         }
-                        None => gap(0),
-                    });
+                        if *marked && cell.is_none() {
+                            prepared[[row, at + parts.len()]] = 1.0;
+                        }
+                    }
                 }
-                (Kind::Words { values }, cells) => {
+                Kind::Words { values, .. } => {
                     for row in 0..rows {
                         let word = cells.word(row).unwrap_or_default();
-                        match values.iter().position(|value| *value == word) {
-                            Some(place) => prepared[[row, at + place]] = 1.0,
+                        let is_gap = reading.is_gap(word.as_bytes()) && !values.contains(&word);
+                        match column.word_number(if is_gap { "" } else { &word }) {
+                            // Missing words share no column with others.
+                            Some(place) if !is_gap || place < values.len() => prepared[[row, at + place]] = 1.0,
                             // A missing word is no word: all its columns stay 0.
-                            None if is_missing(word.as_bytes()) && self.missing.fills() => {}
-                            None if is_missing(word.as_bytes()) => return Err(gap(row)),
-                            None => return Err(refused(row, unknown_word(&excerpt(word.as_bytes()), false, true))),
+                            _ if is_gap && self.missing.fills() => {}
+                            _ if is_gap => return Err(gap(row)),
+                            // Earlier versions took more words for gaps.
+                            None if is_missing(word.as_bytes())
+                                && self.missing.fills()
+                                && self.missing != Missing::Mark => {}
+                            _ => return Err(refused(row, unknown_word(&excerpt(word.as_bytes()), false, true))),
                         }
                     }
-                    at += values.len();
                 }
             }
+            at += width;
         }
         self.prepared(prepared)
     }
@@ -103,22 +137,22 @@ impl Pipeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{Column, Missing};
+    use crate::read::{Column, TimePart, Unknown, Writing};
     use crate::read::{Data, Input, Options, Schema};
     use bochner::rows::RowSource;
 
     fn pipeline(missing: Missing) -> Pipeline {
-        let words = Kind::Words { values: vec!["blue".into(), "red".into()] };
-        let number = Kind::Number { fill: missing.fills().then_some(2.5) };
-        let column = |name: &str, kind: Kind| Column { name: name.into(), kind };
-        let inputs = vec![column("size", number), column("color", words)];
+        let words = Kind::words(vec!["blue".into(), "red".into()]);
+        let number = Kind::number(missing.fills().then_some(2.5));
+        let inputs = vec![Column::new("size", number), Column::new("color", words)];
         let schema = Schema { inputs, targets: Vec::new() };
         Pipeline { schema, missing, steps: Vec::new(), views: None, targets: Vec::new(), labels: Vec::new() }
     }
 
     /// The same cells as a file.
     fn of_file(pipeline: &Pipeline, text: &str) -> Result<Array2<f64>> {
-        let options = Options { missing: pipeline.missing, advice: Some(ADVICE), ..Options::default() };
+        let unknown = Unknown::Refuse;
+        let options = Options { missing: pipeline.missing, advice: Some(ADVICE), unknown, ..Options::default() };
         let path =
             std::env::temp_dir().join(format!("bochner-cells-{}-{:?}.csv", std::process::id(), pipeline.missing));
         std::fs::write(&path, text)?;
@@ -145,6 +179,35 @@ mod tests {
         let rows = filled.prepare(&columns).unwrap();
         assert_eq!(rows, of_file(&filled, "size,color\n1,red\n,blue\n3,\n4,NA\n").unwrap());
         assert_eq!(rows, ndarray::array![[1.0, 0.0, 1.0], [2.5, 1.0, 0.0], [3.0, 0.0, 0.0], [4.0, 0.0, 0.0]]);
+    }
+
+    #[test]
+    fn dates_and_numbers_in_memory_become_the_rows_that_those_of_a_file_become() {
+        let parts = vec![TimePart::Days, TimePart::Year, TimePart::WeekdaySin];
+        let day = Kind::Time { parts, day_first: true, clock: false, fill: Some(0.0), marked: true };
+        let price = Kind::Number {
+            fill: Some(2.5),
+            marked: true,
+            writing: Some(Writing { comma: true, sign: Some("€".into()) }),
+        };
+        let town = Kind::Words { values: vec![String::new(), "Bonn".into()], shared: 3 };
+        let inputs = vec![Column::new("day", day), Column::new("price", price), Column::new("town", town)];
+        let pipeline = Pipeline { schema: Schema { inputs, targets: Vec::new() }, ..pipeline(Missing::Mark) };
+        let columns = [
+            words(&[Some("25/12/2020"), Some("2020-01-06"), None]),
+            words(&[Some("3,50 €"), None, Some("1.200")]),
+            words(&[Some("Bonn"), Some("Köln"), None]),
+        ];
+        let rows = pipeline.prepare(&columns).unwrap();
+        assert_eq!(
+            rows,
+            of_file(&pipeline, "day;price;town\n25/12/2020;3,50 €;Bonn\n2020-01-06;;Köln\n;1.200;\n").unwrap()
+        );
+        assert_eq!(rows.row(1).iter().take(6).copied().collect::<Vec<_>>(), [18267.0, 2020.0, 0.0, 0.0, 2.5, 1.0]);
+        let seconds = [Cells::Numbers(vec![1_578_268_800.0]), words(&[Some("1,5")]), words(&[Some("Bonn")])];
+        assert_eq!(pipeline.prepare(&seconds).unwrap()[[0, 0]], 18267.0);
+        let wrong = [words(&[Some("soon")]), words(&[None]), words(&[None])];
+        assert!(pipeline.prepare(&wrong).unwrap_err().to_string().contains("expected a date, found \"soon\""));
     }
 
     #[test]

@@ -2,16 +2,17 @@
 //! becomes of their cells.
 
 use super::fault::{Fault, excerpt};
+use super::findings::Findings;
 use super::input::Input;
-use super::schema::{Chosen, Column, Kind, Largest, Missing, Schema, Unknown};
-use super::{Element, Options, Result, Visit, words};
+use super::judge::Reading;
+use super::schema::{Chosen, Column, Kind, Largest, Missing, Schema, Unknown, shared_place};
+use super::times::{Moment, TimePart};
+use super::{Element, Options, Result, Visit};
 use bochner::rows::RowBlock;
+use bochner::words::count;
 use ndarray::ArrayView2;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-
-/// A column with more different words than this is a name or an identifier, not a category.
-const MOST_WORDS: usize = 1000;
 
 const MISSING: &str = "the value is missing; --impute mean fills such cells in, --drop-missing leaves their rows out";
 
@@ -87,12 +88,62 @@ impl Noted {
     }
 }
 
+/// What becomes of a cell without a value.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Gap {
+    pub(super) fill: Option<f64>,
+    /// Whether the column behind says where one was.
+    pub(super) marked: bool,
+}
+
 /// What a cell becomes: numbers at a place among the inputs of a row and the targets behind them.
 #[derive(Debug, Clone)]
 pub(super) enum Role {
     Skip,
-    Number { place: usize, fill: Option<f64> },
-    Words { place: usize, values: HashMap<Vec<u8>, usize> },
+    Number { place: usize, gap: Gap, reading: Reading },
+    Time { place: usize, gap: Gap, parts: Vec<TimePart>, reading: Reading },
+    Words { place: usize, words: Vocabulary, reading: Reading },
+}
+
+/// The words of a column and the numbers of their columns.
+#[derive(Debug, Clone)]
+pub(super) struct Vocabulary {
+    values: HashMap<Vec<u8>, usize>,
+    shared: usize,
+}
+
+impl Vocabulary {
+    /// The number of a word that has one.
+    #[inline]
+    pub(super) fn number(&self, word: &[u8]) -> Option<usize> {
+        let own = self.values.get(word).copied();
+        own.or_else(|| (self.shared > 0).then(|| self.values.len() + shared_place(word, self.shared)))
+    }
+
+    /// The number of a word that has a column of its own.
+    #[inline]
+    pub(super) fn own_number(&self, word: &[u8]) -> Option<usize> {
+        self.values.get(word).copied()
+    }
+}
+
+impl Role {
+    pub(super) fn of(column: &Column, place: usize) -> Self {
+        let reading = column.reading();
+        match &column.kind {
+            Kind::Number { fill, marked, .. } => {
+                Role::Number { place, gap: Gap { fill: *fill, marked: *marked }, reading }
+            }
+            Kind::Words { values, shared } => {
+                let values = values.iter().enumerate().map(|(i, v)| (v.clone().into_bytes(), i)).collect();
+                let words = Vocabulary { values, shared: *shared };
+                Role::Words { place, words, reading }
+            }
+            Kind::Time { parts, fill, marked, .. } => {
+                Role::Time { place, gap: Gap { fill: *fill, marked: *marked }, parts: parts.clone(), reading }
+            }
+        }
+    }
 }
 
 /// The columns of a table, what becomes of their cells, and what was found in them.
@@ -111,6 +162,14 @@ pub(super) struct Columns {
     pub(super) unknown_categories: Noted,
     /// Numbers of a target that are written otherwise than they would be printed.
     pub(super) codes: Noted,
+    /// Gaps in columns that had none in training.
+    new_gaps: Noted,
+    /// Cells that nobody understands, in rows that are kept all the same.
+    spoiled: Noted,
+    /// How the columns were understood, where it could have been otherwise.
+    remarks: Vec<String>,
+    /// Whether rows are left out because their targets are missing.
+    pub(super) leaves_out: bool,
     /// Number of inputs and of targets of a row.
     pub(super) shape: (usize, usize),
 }
@@ -118,24 +177,32 @@ pub(super) struct Columns {
 impl Columns {
     fn new(names: Vec<String>, chosen: &Chosen, schema: Schema, options: &Options) -> Self {
         let mut roles = vec![Role::Skip; names.len()];
-        let role = |column: &Column, place: usize| match &column.kind {
-            Kind::Number { fill } => Role::Number { place, fill: *fill },
-            Kind::Words { values } => {
-                let values = values.iter().enumerate().map(|(i, v)| (v.clone().into_bytes(), i)).collect();
-                Role::Words { place, values }
-            }
-        };
         let mut place = 0;
         for (&j, column) in chosen.inputs.iter().zip(&schema.inputs) {
-            roles[j] = role(column, place);
+            roles[j] = Role::of(column, place);
             place += column.width();
         }
         let (shape, options) = ((place, schema.targets.len()), options.clone());
         for (t, (&j, column)) in chosen.targets.iter().zip(&schema.targets).enumerate() {
-            roles[j] = role(column, place + t);
+            roles[j] = Role::of(column, place + t);
         }
-        let (unknown_categories, codes) = Default::default();
-        Columns { names, options, schema, roles, doubt: None, known: false, unknown_categories, codes, shape }
+        let (unknown_categories, codes, new_gaps, spoiled) = Default::default();
+        let (doubt, known, remarks, leaves_out) = (None, false, Vec::new(), options.missing == Missing::Drop);
+        Columns {
+            names,
+            options,
+            schema,
+            roles,
+            doubt,
+            known,
+            unknown_categories,
+            codes,
+            new_gaps,
+            spoiled,
+            remarks,
+            leaves_out,
+            shape,
+        }
     }
 
     /// Columns of a known schema.
@@ -143,30 +210,49 @@ impl Columns {
         Columns { known: true, ..Self::new(names, chosen, schema, options) }
     }
 
-    /// Columns with what was learned about them from `rows` rows, or more.
-    pub(super) fn learned(
-        names: Vec<String>,
-        chosen: &Chosen,
-        facts: &HashMap<usize, Facts>,
-        rows: usize,
-        options: &Options,
-    ) -> Self {
-        let doubt = names_among(&names, chosen, facts)
-            .or_else(|| empty_among(&names, chosen, options.missing, facts).filter(|_| rows > 1));
-        let schema = schema_from(&names, chosen, options.missing, facts);
-        Columns { doubt, ..Self::new(names, chosen, schema, options) }
+    /// Columns with what was found in them.
+    pub(super) fn learned(names: Vec<String>, chosen: Chosen, findings: &Findings, options: &Options) -> Self {
+        let settled = findings.settle(&names, chosen, options);
+        let leaves_out = options.missing == Missing::Drop || settled.targets_missing;
+        let columns = Self::new(names, &settled.chosen, settled.schema, options);
+        Columns { doubt: settled.doubt, remarks: settled.remarks, leaves_out, ..columns }
     }
 
     fn place(&self, column: usize) -> Option<usize> {
         match &self.roles[column] {
             Role::Skip => None,
-            Role::Number { place, .. } | Role::Words { place, .. } => Some(*place),
+            Role::Number { place, .. } | Role::Words { place, .. } | Role::Time { place, .. } => Some(*place),
         }
     }
 
     /// Which columns are read.
     pub(super) fn wanted(&self) -> impl Iterator<Item = usize> {
         (0..self.roles.len()).filter(|j| self.place(*j).is_some())
+    }
+
+    /// Everything odd that was found so far, a sentence each.
+    pub(super) fn remarks(&self, file: &str) -> Vec<String> {
+        let mut all: Vec<String> = self.remarks.iter().map(|remark| format!("{file}: {remark}")).collect();
+        let others = |cells: u64, one: &str, many: &str| match cells - 1 {
+            0 => String::new(),
+            1 => format!(", {one} one other cell"),
+            n => format!(", {many} {} other cells", count(n as usize)),
+        };
+        if let Some((cells, first)) = self.unknown_categories.seen() {
+            let others = others(cells, "nor did that of", "nor did those of");
+            all.push(format!("{first}{others}: such words count as none of those that did"));
+        }
+        if let Some((cells, first)) = self.new_gaps.seen() {
+            all.push(format!(
+                "{first}{}: such cells get what fills gaps in training",
+                others(cells, "as is", "as are")
+            ));
+        }
+        if let Some((cells, first)) = self.spoiled.seen() {
+            let others = others(cells, "and so is", "and so are");
+            all.push(format!("{first}{others}: such rows have no answer"));
+        }
+        all
     }
 }
 
@@ -179,7 +265,11 @@ pub(super) struct Trouble {
     pub(super) column: Option<usize>,
     pub(super) message: String,
     /// Whether it is about an empty cell.
-    gap: bool,
+    pub(super) gap: bool,
+    /// Whether it is about what is in a cell, the end of which is known.
+    pub(super) of_value: bool,
+    /// A cell that is not what those of its column were taken for.
+    pub(super) contradiction: Option<Box<[u8]>>,
 }
 
 impl Trouble {
@@ -191,18 +281,13 @@ impl Trouble {
         Trouble { column: Some(column), message, ..Trouble::default() }
     }
 
-    /// A column with more words than a category may have.
-    pub(super) fn too_many_words(names: &[String], column: usize) -> Self {
-        let message = format!(
-            "more than {MOST_WORDS} different words: names, identifiers or free text; --drop {} leaves the column out ({})",
-            option_name(names, column),
-            words::AS_NUMBERS_ARE
-        );
-        Self::of_column(column, message)
+    pub(super) fn of_cell((line, column): (u64, usize), message: String) -> Self {
+        Trouble { line: Some(line), of_value: true, ..Self::of_column(column, message) }
     }
 
-    pub(super) fn of_cell((line, column): (u64, usize), message: String) -> Self {
-        Trouble { line: Some(line), ..Self::of_column(column, message) }
+    /// A cell that is not what those of its column were taken for.
+    pub(super) fn of_contradiction(spot: (u64, usize), cell: &[u8], message: String) -> Self {
+        Trouble { contradiction: Some(cell.into()), ..Self::of_cell(spot, message) }
     }
 }
 
@@ -214,6 +299,8 @@ pub(super) struct Parsed<R> {
     unknown_categories: Passed,
     /// Numbers of a target that are written otherwise than they would be printed.
     pub(super) codes: Passed,
+    new_gaps: Passed,
+    spoiled: Passed,
     /// Whether rows with empty cells were left out.
     dropped: bool,
 }
@@ -231,8 +318,8 @@ impl Passed {
 
 impl<R> Default for Parsed<R> {
     fn default() -> Self {
-        let (inputs, targets, unknown_categories, codes) = Default::default();
-        Parsed { inputs, targets, rows: 0, unknown_categories, codes, dropped: false }
+        let (inputs, targets, unknown_categories, codes, new_gaps, spoiled) = Default::default();
+        Parsed { inputs, targets, rows: 0, unknown_categories, codes, new_gaps, spoiled, dropped: false }
     }
 }
 
@@ -256,8 +343,14 @@ impl<R: Element> Parsed<R> {
         self.inputs.resize(base + d, R::ZERO);
         self.targets.resize(target_base + t, R::ZERO);
         let (inputs, targets) = (&mut self.inputs[base..], &mut self.targets[target_base..]);
-        let mut row = Row { columns, inputs, targets, unknown_categories: &mut self.unknown_categories, gap: false };
+        let (unknown_categories, new_gaps, spoiled) =
+            (&mut self.unknown_categories, &mut self.new_gaps, &mut self.spoiled);
+        let mut row =
+            Row { columns, inputs, targets, unknown_categories, new_gaps, spoiled, gap: false, is_spoiled: false };
         fill(&mut row)?;
+        if row.is_spoiled {
+            row.inputs.fill(R::from_f64(f64::NAN));
+        }
         if row.gap {
             self.inputs.truncate(base);
             self.targets.truncate(target_base);
@@ -275,8 +368,12 @@ pub(super) struct Row<'a, R> {
     inputs: &'a mut [R],
     targets: &'a mut [R],
     unknown_categories: &'a mut Passed,
+    new_gaps: &'a mut Passed,
+    spoiled: &'a mut Passed,
     /// Whether a cell is empty, and the row to be left out.
     gap: bool,
+    /// Whether a cell cannot be understood, and the row has no answer.
+    is_spoiled: bool,
 }
 
 impl<R: Element> Row<'_, R> {
@@ -285,13 +382,58 @@ impl<R: Element> Row<'_, R> {
     pub(super) fn put_number(
         &mut self,
         spot: (u64, usize),
-        (place, fill): (usize, Option<f64>),
+        (place, gap): (usize, Gap),
         value: Option<f64>,
     ) -> Result<(), Trouble> {
-        let Some(value) = value.or(fill) else { return self.put_gap(spot, place) };
-        let value = narrowed(value, self.columns.options.largest).map_err(|message| Trouble::of_cell(spot, message))?;
-        *self.cell(place) = value;
+        let value = match (value, gap.fill) {
+            (Some(value), _) => value,
+            (None, Some(fill)) => {
+                self.fill_gap(spot, place + 1, gap);
+                fill
+            }
+            (None, None) => return self.put_gap(spot, place),
+        };
+        match narrowed(value, self.columns.options.largest) {
+            Ok(value) => *self.cell(place) = value,
+            Err(message) => return self.spoil(Trouble::of_cell(spot, message)),
+        }
         Ok(())
+    }
+
+    /// Puts the parts of a time in seconds, `None` for an empty cell, to their places.
+    #[inline]
+    pub(super) fn put_time(
+        &mut self,
+        spot: (u64, usize),
+        (place, gap, parts): (usize, Gap, &[TimePart]),
+        seconds: Option<f64>,
+    ) -> Result<(), Trouble> {
+        let seconds = match (seconds, gap.fill) {
+            (Some(seconds), _) => seconds,
+            (None, Some(fill)) => {
+                self.fill_gap(spot, place + parts.len(), gap);
+                fill
+            }
+            (None, None) => return self.put_gap(spot, place),
+        };
+        let Some(moment) = Moment::new(seconds) else {
+            return self
+                .spoil(Trouble::of_cell(spot, format!("the time {seconds:e} seconds from 1970 is in no calendar")));
+        };
+        for (k, part) in parts.iter().enumerate() {
+            self.inputs[place + k] = R::from_f64(part.of(&moment));
+        }
+        Ok(())
+    }
+
+    /// Marks a gap that is filled in.
+    #[cold]
+    fn fill_gap(&mut self, spot: (u64, usize), mark: usize, gap: Gap) {
+        if gap.marked {
+            self.inputs[mark] = R::ONE;
+        } else if self.columns.known && self.columns.options.missing == Missing::Mark {
+            self.new_gaps.add(|| Trouble::of_cell(spot, "the value is missing, as none was in training".into()));
+        }
     }
 
     /// Puts a word, which is the one of some index among those of its column or none of them, to its place; `None` for an
@@ -308,17 +450,35 @@ impl<R: Element> Row<'_, R> {
             Some((_, Some(index))) if is_target => *self.cell(place) = R::from_f64(index as f64),
             Some((_, Some(index))) => self.inputs[place + index] = R::ONE,
             // A missing word is no word: all its columns stay 0.
-            None if options.missing.fills() && !is_target => {}
+            None if options.missing.fills() && !is_target => {
+                if self.columns.known && options.missing == Missing::Mark {
+                    self.new_gaps.add(|| Trouble::of_cell(spot, "the word is missing, as none was in training".into()));
+                }
+            }
             None => return self.put_gap(spot, place),
             Some((word, None)) => {
                 let let_pass = options.unknown == Unknown::Zeros;
                 let trouble = || Trouble::of_cell(spot, unknown_word(&excerpt(word), is_target, let_pass));
-                if is_target || !let_pass {
+                if is_target {
                     return Err(trouble());
+                }
+                if !let_pass {
+                    return self.spoil(trouble());
                 }
                 self.unknown_categories.add(trouble);
             }
         }
+        Ok(())
+    }
+
+    /// Goes on in spite of a cell that cannot be used, if rows are to be kept.
+    #[cold]
+    pub(super) fn spoil(&mut self, trouble: Trouble) -> Result<(), Trouble> {
+        if !(self.columns.options.keep_rows && trouble.of_value) {
+            return Err(trouble);
+        }
+        self.is_spoiled = true;
+        self.spoiled.add(|| trouble);
         Ok(())
     }
 
@@ -330,15 +490,17 @@ impl<R: Element> Row<'_, R> {
 
     #[cold]
     fn put_gap(&mut self, spot: (u64, usize), place: usize) -> Result<(), Trouble> {
-        let Options { missing, advice, .. } = self.columns.options;
-        self.gap = true;
-        match missing {
-            Missing::Drop => Ok(()),
-            _ => Err(Trouble {
-                gap: true,
-                ..Trouble::of_cell(spot, absent(place >= self.inputs.len(), missing, advice).into())
-            }),
+        let Options { missing, advice, keep_rows, .. } = self.columns.options;
+        let is_target = place >= self.inputs.len();
+        if keep_rows && is_target {
+            *self.cell(place) = R::from_f64(f64::NAN);
+            return Ok(());
         }
+        if missing == Missing::Drop || (is_target && missing.drops_targets()) {
+            self.gap = true;
+            return Ok(());
+        }
+        self.spoil(Trouble { gap: true, ..Trouble::of_cell(spot, absent(is_target, missing, advice).into()) })
     }
 }
 
@@ -405,6 +567,8 @@ pub(super) trait Cellular {
         parts(&mut |parsed, lines_before| {
             columns.unknown_categories.add(&mut parsed.unknown_categories, |first| self.locate(first, lines_before));
             columns.codes.add(&mut parsed.codes, |first| self.locate(first, lines_before));
+            columns.new_gaps.add(&mut parsed.new_gaps, |first| self.locate(first, lines_before));
+            columns.spoiled.add(&mut parsed.spoiled, |first| self.locate(first, lines_before));
             dropped |= parsed.dropped;
             if parsed.rows == 0 {
                 return Ok(());
@@ -427,191 +591,4 @@ pub(super) trait Cellular {
 /// So many rows of so many numbers.
 pub(super) fn view<R>(numbers: &[R], rows: usize, columns: usize) -> ArrayView2<'_, R> {
     ArrayView2::from_shape((rows, columns), numbers).expect("rows times columns numbers")
-}
-
-/// What a first pass learns about a column.
-#[derive(Debug, Clone)]
-pub(super) enum Facts {
-    /// Different words, and the number of cells that have one.
-    Words(BTreeSet<String>, u64),
-    /// Sum and number of the cells that are there.
-    Mean(f64, u64),
-    Median(Thinned),
-}
-
-impl Facts {
-    /// Adds a word of a column of words.
-    pub(super) fn add_word(&mut self, word: &str) {
-        if let Facts::Words(set, n) = self {
-            *n += 1;
-            // One too many is enough to know that there are.
-            if set.len() <= MOST_WORDS && !set.contains(word) {
-                set.insert(word.to_owned());
-            }
-        }
-    }
-
-    /// Adds a number of a column of numbers.
-    pub(super) fn add_number(&mut self, value: f64) {
-        match self {
-            Facts::Words(..) => {}
-            Facts::Mean(sum, n) => (*sum, *n) = (*sum + value, *n + 1),
-            Facts::Median(values) => values.push(value),
-        }
-    }
-
-    /// Nothing yet about a column of numbers.
-    pub(super) fn of_numbers(missing: Missing) -> Self {
-        match missing {
-            Missing::Median => Facts::Median(Thinned::default()),
-            _ => Facts::Mean(0.0, 0),
-        }
-    }
-
-    /// The mean or the median, if there is any number.
-    pub(super) fn fill(&self) -> Option<f64> {
-        match self {
-            Facts::Mean(sum, n) if *n > 0 => Some(sum / *n as f64),
-            Facts::Median(values) if !values.is_empty() => Some(values.median()),
-            _ => None,
-        }
-    }
-
-    /// Whether no cell of the column has a value.
-    fn is_empty(&self) -> bool {
-        match self {
-            Facts::Words(_, n) | Facts::Mean(_, n) => *n == 0,
-            Facts::Median(values) => values.is_empty(),
-        }
-    }
-
-    /// Nothing yet about any of the chosen columns.
-    pub(super) fn of_all(chosen: &Chosen, words: &[usize], missing: Missing) -> HashMap<usize, Facts> {
-        let fact = |j: &usize| match words.contains(j) {
-            true => Facts::Words(BTreeSet::new(), 0),
-            false => Facts::of_numbers(missing),
-        };
-        chosen.inputs.iter().chain(&chosen.targets).map(|j| (*j, fact(j))).collect()
-    }
-}
-
-/// Adds what a part of the rows has taught; the number of a column that has too many words for a category.
-pub(super) fn merge(facts: &mut HashMap<usize, Facts>, part: &mut HashMap<usize, Facts>) -> Option<usize> {
-    for (j, fact) in facts {
-        match (fact, part.remove(j)) {
-            (Facts::Words(all, n), Some(Facts::Words(some, m))) => {
-                all.extend(some);
-                *n += m;
-                if all.len() > MOST_WORDS {
-                    return Some(*j);
-                }
-            }
-            (Facts::Mean(sum, n), Some(Facts::Mean(s, m))) => (*sum, *n) = (*sum + s, *n + m),
-            (Facts::Median(all), Some(Facts::Median(some))) => some.kept.iter().for_each(|&v| all.push(v)),
-            _ => {}
-        }
-    }
-    None
-}
-
-/// The first column of words that are names, if nobody has said that they are categories, and what is said about it.
-fn names_among(names: &[String], chosen: &Chosen, facts: &HashMap<usize, Facts>) -> Option<(usize, String)> {
-    let mut columns = chosen.inputs.iter().chain(&chosen.targets).filter(|j| !chosen.words.contains(j));
-    columns.find_map(|&j| match facts.get(&j) {
-        Some(Facts::Words(words, n)) if words::are_names(words.len(), *n) => {
-            let target = chosen.targets.contains(&j);
-            Some((j, words::names_message(words.len(), *n, target, &option_name(names, j))))
-        }
-        _ => None,
-    })
-}
-
-/// The first column without a single value, unless zeros are to fill it, and what is said about it.
-fn empty_among(
-    names: &[String],
-    chosen: &Chosen,
-    missing: Missing,
-    facts: &HashMap<usize, Facts>,
-) -> Option<(usize, String)> {
-    let mut columns = chosen.inputs.iter().chain(&chosen.targets);
-    let j = *columns.find(|j| match facts.get(j) {
-        // A column of no words would be none at all.
-        Some(fact @ Facts::Words(..)) => fact.is_empty(),
-        Some(fact) => fact.is_empty() && missing != Missing::Zero,
-        None => false,
-    })?;
-    Some((j, empty(chosen.targets.contains(&j), &option_name(names, j))))
-}
-
-/// The chosen columns with what was learned about them.
-fn schema_from(names: &[String], chosen: &Chosen, missing: Missing, facts: &HashMap<usize, Facts>) -> Schema {
-    let column = |j: &usize| Column {
-        name: names[*j].clone(),
-        kind: match facts.get(j) {
-            Some(Facts::Words(values, _)) => Kind::Words { values: values.iter().cloned().collect() },
-            facts => {
-                let learned =
-                    facts.filter(|_| matches!(missing, Missing::Mean | Missing::Median)).and_then(Facts::fill);
-                let fill = learned.or(missing.fills().then_some(0.0));
-                Kind::Number { fill: fill.filter(|_| chosen.inputs.contains(j)) }
-            }
-        },
-    };
-    Schema { inputs: chosen.inputs.iter().map(column).collect(), targets: chosen.targets.iter().map(column).collect() }
-}
-
-/// At most [`Thinned::MOST`] of the values of a column, evenly spaced.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Thinned {
-    kept: Vec<f64>,
-    seen: u64,
-    /// One of `2^halvings` values is kept.
-    halvings: u32,
-}
-
-impl Thinned {
-    const MOST: usize = 1 << 19;
-
-    fn push(&mut self, value: f64) {
-        if self.seen.is_multiple_of(1 << self.halvings) {
-            self.kept.push(value);
-        }
-        self.seen += 1;
-        if self.kept.len() == Self::MOST {
-            let mut odd = false;
-            self.kept.retain(|_| {
-                odd = !odd;
-                odd
-            });
-            self.halvings += 1;
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.seen == 0
-    }
-
-    /// The middle value, or the mean of the two; 0 of nothing.
-    fn median(&self) -> f64 {
-        let mut sorted = self.kept.clone();
-        sorted.sort_by(f64::total_cmp);
-        match sorted.len() {
-            0 => 0.0,
-            n if n % 2 == 1 => sorted[n / 2],
-            n => 0.5 * sorted[n / 2 - 1] + 0.5 * sorted[n / 2],
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thinned_values_keep_their_median() {
-        let mut values = Thinned::default();
-        (0..3 * Thinned::MOST).for_each(|i| values.push(i as f64));
-        assert!(values.kept.len() < Thinned::MOST);
-        assert!((values.median() / (1.5 * Thinned::MOST as f64) - 1.0).abs() < 1e-4, "{}", values.median());
-    }
 }

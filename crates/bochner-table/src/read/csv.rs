@@ -4,14 +4,18 @@
 //! filled-in means need one more pass, before it, over all rows.
 
 use super::chunks::{BYTE_ORDER_MARK, Buffer, Chunks, Lines, Quotes, SEPARATORS};
-use super::columns::{Cellular, Columns, Facts, Parsed, Role, Trouble, check_names, merge, option_name};
+use super::columns::{Cellular, Columns, Parsed, Role, Trouble, check_names, option_name};
 use super::fault::{Fault, excerpt};
+use super::figures;
+use super::findings::{Facts, Findings};
 use super::input::Input;
-use super::schema::{Chosen, Kind, Missing, Schema, Selection, numbered};
-use super::{About, Element, Format, Openable, Options, Result, Table, Visit, rows_of, words};
+use super::judge::{Circumstances, Judged, Reading, Verdict, is_missing, judge, parse_number};
+use super::schema::{Chosen, Kind, Schema, Selection, numbered};
+use super::{About, Element, Format, Openable, Options, Result, Table, Visit, rows_of, times, words};
 use crate::write::Text;
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::cell::RefCell;
+use std::collections::HashSet;
 
 pub(super) const FORMAT: Format = Format {
     text: true,
@@ -23,8 +27,11 @@ pub(super) const FORMAT: Format = Format {
 /// Rows looked at before the kinds of columns are decided.
 const SAMPLE_ROWS: usize = 1000;
 
-/// Cells from which on a few words among numbers are taken for mistakes.
-const FEW_CELLS: usize = 10;
+/// Cells that may show, one after the other, that a column is not what the first rows make of it.
+const MOST_SURPRISES: usize = 100;
+
+/// The place of a column that nobody wants.
+const NOWHERE: usize = usize::MAX;
 
 /// A row as it is written.
 #[derive(Debug)]
@@ -41,7 +48,8 @@ struct Record {
 pub(super) struct Csv {
     text: Source,
     columns: Columns,
-    /// Where a number of each column goes among the inputs of a row and the targets behind them, if all columns are numbers.
+    /// Where a number of each column goes among the inputs of a row and the targets behind them, if all columns that are wanted
+    /// are plain numbers.
     places: Option<Vec<usize>>,
 }
 
@@ -67,8 +75,9 @@ struct Dialect {
 impl Csv {
     fn new(text: Source, columns: Columns) -> Self {
         let place = |role: &Role| match role {
-            Role::Number { place, .. } => Some(*place),
-            Role::Skip | Role::Words { .. } => None,
+            Role::Number { place, reading, .. } => reading.is_plain().then_some(*place),
+            Role::Skip => Some(NOWHERE),
+            Role::Words { .. } | Role::Time { .. } => None,
         };
         let places = columns.roles.iter().map(place).collect();
         Csv { text, columns, places }
@@ -87,65 +96,141 @@ fn code_target(chosen: &Chosen, sample: &[Record]) -> Option<usize> {
 }
 
 impl Source {
-    /// Whether the first rows have words in column `j`; refuses a few words among many numbers, which are more likely slips
-    /// of the pen than categories, and numbers and dates that are words only because of how they are written.
-    fn holds_words(&self, names: &[String], j: usize, sample: &[Record]) -> Result<bool> {
-        let cells = || sample.iter().filter_map(|r| Some((r.line, r.fields.get(j)?))).filter(|(_, f)| !is_missing(f));
-        let is_number = |field: &[u8]| parse_number(field).is_some();
-        let mut words = cells().filter(|(_, field)| !is_number(field));
-        let Some((line, field)) = words.next() else { return Ok(false) };
-        let refused =
-            |line: u64, message: String| Err(self.fault(names, Trouble::of_cell((line, j), message), 0).into());
-        let name = option_name(names, j);
-        if let Some((first, look)) = words::look(cells().map(|(_, field)| (&field[..], is_number(field))))
-            && let Some((line, field)) = cells().nth(first)
-        {
-            return refused(line, look.message(&excerpt(field), &name));
+    /// How the cells of all chosen columns are read, by the first rows and by cells of later ones that were a surprise, and what
+    /// should be told about it; one report of all columns that cannot be.
+    fn judge(
+        &self,
+        names: &[String],
+        chosen: &Chosen,
+        sample: &[Record],
+        surprises: &[(usize, u64, Box<[u8]>)],
+        options: &Options,
+    ) -> Result<(Vec<Reading>, Vec<Option<String>>)> {
+        let given = Reading { verdict: Verdict::Number(None), markers: options.markers.clone() };
+        let all = |comma_elsewhere: bool| {
+            let mut judged: Vec<Option<Judged>> = vec![None; names.len()];
+            let mut faults: Vec<Fault> = Vec::new();
+            for &j in chosen.inputs.iter().chain(&chosen.targets) {
+                if chosen.words.contains(&j) {
+                    judged[j] = Some(Judged { verdict: Verdict::Words, marker: None, remark: None });
+                    continue;
+                }
+                let late =
+                    surprises.iter().filter(|surprise| surprise.0 == j).map(|(_, line, cell)| (*line, &cell[..]));
+                let cells = sample.iter().filter_map(|r| Some((r.line, &r.fields.get(j)?[..]))).chain(late);
+                let (lines, cells): (Vec<u64>, Vec<&[u8]>) = cells.filter(|(_, cell)| !given.is_gap(cell)).unzip();
+                let about = Circumstances {
+                    lenient: options.missing.fills() && !chosen.targets.contains(&j),
+                    comma: self.dialect.separator == b';',
+                    comma_elsewhere,
+                    day_first: options.day_first,
+                    option: &option_name(names, j),
+                };
+                let mut refuse = |at: usize, message: String| {
+                    faults.push(self.fault(names, Trouble::of_cell((lines[at], j), message), 0));
+                };
+                match judge(&cells, about) {
+                    Ok(Judged { verdict: Verdict::Time { .. }, .. }) if chosen.targets.contains(&j) => {
+                        refuse(0, words::dates_cannot_be_predicted(&excerpt(cells[0]), about.option));
+                    }
+                    Ok(found) => judged[j] = Some(found),
+                    Err((at, message)) => refuse(at, message),
+                }
+            }
+            (judged, faults)
+        };
+        let (mut judged, mut faults) = all(false);
+        let has_comma = |judged: &Judged| matches!(&judged.verdict, Verdict::Number(Some(writing)) if writing.comma);
+        if judged.iter().flatten().any(has_comma) {
+            (judged, faults) = all(true);
         }
-        let (all, strange) = (cells().count(), 1 + words.count());
-        if all < FEW_CELLS || 10 * strange >= all {
-            return Ok(true);
+        if let Some(report) = Fault::all_of(faults) {
+            return Err(report.into());
         }
-        let message = format!(
-            "expected a number, as {} of the first {all} cells of this column are, found {}; --categories {name} takes the \
-             column as it is, --drop {name} leaves it out",
-            all - strange,
-            excerpt(field)
-        );
-        refused(line, message)
+        let reading = |judged: &Option<Judged>| match judged {
+            Some(judged) => judged.reading(options.markers.as_ref()),
+            None => Reading::PLAIN,
+        };
+        Ok((judged.iter().map(reading).collect(), judged.iter().map(|j| j.as_ref()?.remark.clone()).collect()))
     }
 
-    /// Collects the words and means of all rows; or gives a column that has too many words for a category.
-    fn scan(&self, names: &[String], mut facts: HashMap<usize, Facts>) -> Result<Result<HashMap<usize, Facts>, usize>> {
-        let empty = facts.clone();
-        let parse = |bytes: &[u8], found: &mut HashMap<usize, Facts>| {
+    /// What all rows say about the chosen columns; or a cell that is not what its column was taken for.
+    fn scan(
+        &self,
+        names: &[String],
+        readings: &[Reading],
+        chosen: &Chosen,
+        options: &Options,
+    ) -> Result<std::result::Result<Vec<Option<Facts>>, (usize, u64, Box<[u8]>)>> {
+        let mut empty = vec![None; names.len()];
+        for &j in chosen.inputs.iter().chain(&chosen.targets) {
+            empty[j] = Some(Facts::new(&readings[j].verdict, options.missing, chosen.inputs.len()));
+        }
+        let mut facts = empty.clone();
+        let parse = |bytes: &[u8], found: &mut Vec<Option<Facts>>| {
             found.clone_from(&empty);
-            self.scan_chunk(bytes, names.len(), found)
+            self.scan_chunk(bytes, readings, found)
         };
-        let locate = |trouble, before| self.fault(names, trouble, before).into();
-        let mut too_many = None;
+        let surprise = RefCell::new(None);
+        let locate = |mut trouble: Trouble, before| {
+            if let (Some(cell), Some(line), Some(column)) = (trouble.contradiction.take(), trouble.line, trouble.column)
+            {
+                *surprise.borrow_mut() = Some((column, before + line, cell));
+            }
+            self.fault(names, trouble, before).into()
+        };
         let ended = self.lines().parse_in_order(parse, locate, |found, _| {
-            too_many = merge(&mut facts, found);
-            // Any error ends the pass.
-            too_many.map_or(Ok(()), |_| Err(bochner::Error::Interrupted))
+            for (all, part) in facts.iter_mut().zip(found) {
+                if let (Some(all), Some(part)) = (all, part.take()) {
+                    all.merge(part);
+                }
+            }
+            Ok(())
         });
-        match too_many {
-            Some(column) => Ok(Err(column)),
+        match surprise.into_inner() {
+            Some(surprise) => Ok(Err(surprise)),
             None => ended.map(|()| Ok(facts)),
         }
     }
 
-    fn scan_chunk(&self, bytes: &[u8], columns: usize, facts: &mut HashMap<usize, Facts>) -> Result<u64, Trouble> {
+    fn scan_chunk(&self, bytes: &[u8], readings: &[Reading], facts: &mut [Option<Facts>]) -> Result<u64, Trouble> {
+        let columns = facts.len();
+        let place = |(j, fact): (usize, &Option<Facts>)| match fact {
+            None => Some(NOWHERE),
+            Some(_) => readings[j].is_plain().then_some(j),
+        };
+        let places: Option<Vec<usize>> = facts.iter().enumerate().map(place).collect();
+        let places = places.filter(|_| self.dialect.separator != b' ');
+        let mut numbers = vec![0.0; columns];
         let mut scanner = Scanner::new(bytes, self.dialect.separator);
         while scanner.next_row() {
-            for j in 0..columns {
-                let field = scanner.field(j, columns)?;
-                let Some(fact) = facts.get_mut(&j).filter(|_| !is_missing(&field)) else { continue };
-                if matches!(fact, Facts::Words(..)) {
-                    fact.add_word(word(&field).map_err(|message| scanner.trouble(j, message))?);
+            if let Some(places) = &places
+                && let Some((end, _)) = plain_row(&scanner, places, None, &mut numbers)
+            {
+                for (fact, value) in facts.iter_mut().zip(&numbers) {
+                    fact.iter_mut().for_each(|fact| fact.add_number(*value));
+                }
+                scanner.at = end;
+                continue;
+            }
+            for (j, fact) in facts.iter_mut().enumerate() {
+                let Some(fact) = fact else {
+                    scanner.field(j, columns)?;
+                    continue;
+                };
+                let (start, reading) = (scanner.at, &readings[j]);
+                if reading.verdict == Verdict::Words {
+                    let field = scanner.field(j, columns)?;
+                    match reading.is_gap(&field) {
+                        true => fact.add_gap(&field),
+                        false => fact.add_word(word(&field).map_err(|message| scanner.trouble(j, message))?),
+                    }
                 } else {
                     // A chunk has too few rows for its values to be thinned out here.
-                    fact.add_number(parse_number(&field).ok_or_else(|| scanner.trouble(j, not_a_number(&field)))?);
+                    match scanner.number(j, columns, reading)? {
+                        Some(value) => fact.add_number(value),
+                        None => fact.add_gap(scanner.taken_from(start)),
+                    }
                 }
             }
         }
@@ -233,35 +318,33 @@ impl Openable for Csv {
         };
         let (text, names, sample) = look(input, options, judge)?;
         let chosen = text.resolve(selection, &names, options)?;
-        let mut words = Vec::new();
-        for &j in chosen.inputs.iter().chain(&chosen.targets) {
-            if chosen.words.contains(&j) || text.holds_words(&names, j, &sample)? {
-                words.push(j);
+        let (mut surprises, mut coded) = (Vec::new(), true);
+        loop {
+            let (mut readings, remarks) = text.judge(&names, &chosen, &sample, &surprises, options)?;
+            let code = code_target(&chosen, &sample).filter(|j| coded && readings[*j].verdict == Verdict::Number(None));
+            code.into_iter().for_each(|j| readings[j].verdict = Verdict::Words);
+            let plain = |j: &usize| readings[*j] == Reading::PLAIN;
+            let (header, rows) = (text.dialect.header, sample.len() as u64);
+            if !options.missing.learns() && !options.sift && chosen.inputs.iter().chain(&chosen.targets).all(plain) {
+                let findings = Findings { readings, remarks, facts: Vec::new(), header, rows };
+                return Ok(Csv::new(text, Columns::learned(names, chosen, &findings, options)));
+            }
+            match text.scan(&names, &readings, &chosen, options)? {
+                // So many different ones are no classes: numbers filled up with zeros to the same length.
+                Ok(facts) if code.is_some_and(|j| facts[j].as_ref().is_some_and(Facts::are_no_classes)) => {
+                    coded = false
+                }
+                Ok(facts) => {
+                    let findings = Findings { readings, remarks, facts, header, rows };
+                    return Ok(Csv::new(text, Columns::learned(names, chosen, &findings, options)));
+                }
+                Err((j, line, cell)) if surprises.len() >= MOST_SURPRISES => {
+                    let trouble = Trouble::of_cell((line, j), not_as_expected(&readings[j], &cell));
+                    return Err(text.fault(&names, trouble, 0).into());
+                }
+                Err(surprise) => surprises.push(surprise),
             }
         }
-        let mut codes = code_target(&chosen, &sample).filter(|j| !words.contains(j));
-        words.extend(codes);
-        let mut facts = HashMap::new();
-        while !words.is_empty() || matches!(options.missing, Missing::Mean | Missing::Median) {
-            match text.scan(&names, Facts::of_all(&chosen, &words, options.missing))? {
-                Ok(found) => {
-                    facts = found;
-                    break;
-                }
-                Err(column) if codes == Some(column) => {
-                    codes = None;
-                    words.retain(|j| *j != column);
-                }
-                Err(column) => return Err(text.fault(&names, Trouble::too_many_words(&names, column), 0).into()),
-            }
-        }
-        // So many different ones are no classes: numbers filled up with zeros to the same length.
-        if let Some(j) = codes
-            && matches!(facts.get(&j), Some(Facts::Words(values, n)) if words::are_names(values.len(), *n))
-        {
-            facts.remove(&j);
-        }
-        Ok(Csv::new(text, Columns::learned(names, &chosen, &facts, sample.len(), options)))
     }
 
     /// By name where there is a header, else by position.
@@ -277,7 +360,12 @@ impl Openable for Csv {
         let chosen = if text.dialect.header || columns.any(|c| c.name.parse::<usize>().is_ok()) {
             text.resolve(&schema.selection(), &names, options)?
         } else if names.len() == expected {
-            Chosen { inputs: (0..inputs).collect(), targets: (inputs..expected).collect(), words: Vec::new() }
+            Chosen {
+                inputs: (0..inputs).collect(),
+                targets: (inputs..expected).collect(),
+                words: Vec::new(),
+                named: true,
+            }
         } else {
             let found = names.len();
             return Err(text.input.fault(format!("it has no header and {found} columns, but {expected} are expected")));
@@ -331,19 +419,31 @@ impl Csv {
                     let (start, spot) = (scanner.at, (scanner.line, j));
                     match role {
                         Role::Skip => drop(scanner.field(j, columns)?),
-                        Role::Number { place, fill } => {
-                            let value = scanner.number(j, columns)?;
-                            row.put_number(spot, (*place, *fill), value)?;
+                        Role::Number { place, gap, reading } => {
+                            match scanner.number(j, columns, reading) {
+                                Ok(value) => row.put_number(spot, (*place, *gap), value)?,
+                                Err(trouble) => row.spoil(trouble)?,
+                            }
                             if may_be_class && *place == d && words::is_code(scanner.taken_from(start)) {
                                 code = Some((spot, scanner.taken_from(start)));
                             }
                         }
-                        Role::Words { place, values } => {
+                        Role::Time { place, gap, parts, reading } => match scanner.number(j, columns, reading) {
+                            Ok(seconds) => row.put_time(spot, (*place, *gap, parts), seconds)?,
+                            Err(trouble) => row.spoil(trouble)?,
+                        },
+                        Role::Words { place, words, reading } => {
                             let field = scanner.field(j, columns)?;
-                            let index = values.get(&*field).copied();
-                            // A word that was seen in training may look like a missing one.
-                            let is_there = index.is_some() || !is_missing(&field);
-                            row.put_word(spot, *place, is_there.then_some((&field, index)))?;
+                            // A word that was seen in training may look like a missing one; missing ones may be a category.
+                            let index = words.own_number(&field);
+                            let word = match index {
+                                None if reading.is_gap(&field) => {
+                                    words.own_number(b"").map(|index| (&b""[..], Some(index)))
+                                }
+                                None => Some((&field[..], words.number(&field))),
+                                index => Some((&field[..], index)),
+                            };
+                            row.put_word(spot, *place, word)?;
                         }
                     }
                 }
@@ -365,15 +465,20 @@ impl Csv {
     }
 }
 
-fn not_a_number(field: &[u8]) -> String {
-    let found = format!("expected a number, found {}", excerpt(field));
+/// What is said about a cell that is not what its column holds.
+fn not_as_expected(reading: &Reading, field: &[u8]) -> String {
+    let found = format!("expected {}, found {}", reading.expected(), excerpt(field));
     match std::str::from_utf8(field) {
         _ if field.contains(&0) => format!("{found} with {NUL_BYTE}"),
-        Ok(text) if words::is_otherwise(text) => format!("{found}: {}", words::AS_NUMBERS_ARE),
+        Ok(text) if reading.verdict == Verdict::Number(None) && figures::is_number(text) => {
+            format!("{found}: a number has a point as decimal sign and no signs of thousands, of units or of per cent")
+        }
         _ => found,
     }
 }
 
+/// What is said about words in another encoding than that of the beginning of the file.
+pub(super) const NOT_UTF8: &str = "not UTF-8";
 const NUL_BYTE: &str = "a NUL byte, which is no text: the file is damaged";
 
 /// A field as text, or what is wrong with it.
@@ -381,7 +486,7 @@ fn word(field: &[u8]) -> Result<&str, String> {
     match std::str::from_utf8(field) {
         Ok(_) if field.contains(&0) => Err(format!("found {} with {NUL_BYTE}", excerpt(field))),
         Ok(word) => Ok(word),
-        Err(_) => Err(format!("the text {} is not UTF-8", excerpt(field))),
+        Err(_) => Err(format!("the text {} is {NOT_UTF8}", excerpt(field))),
     }
 }
 
@@ -430,40 +535,43 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The number in field `j` of `columns`; `None` if it is missing.
+    /// The number in field `j` of `columns`, seconds of a date or a time; `None` if it is missing.
     #[inline(always)]
-    fn number(&mut self, j: usize, columns: usize) -> Result<Option<f64>, Trouble> {
-        if let Some((value, end)) = plain_number(self.bytes, self.at)
+    fn number(&mut self, j: usize, columns: usize, reading: &Reading) -> Result<Option<f64>, Trouble> {
+        if reading.is_plain()
+            && let Some((value, end)) = plain_number(self.bytes, self.at)
             && self.close(end, j + 1 == columns)
         {
             return Ok(Some(value));
         }
-        self.any_number(j, columns)
+        self.any_number(j, columns, reading)
     }
 
     #[cold]
-    fn any_number(&mut self, j: usize, columns: usize) -> Result<Option<f64>, Trouble> {
-        if let Ok((value, n)) = fast_float2::parse_partial::<f64, _>(&self.bytes[self.at..])
+    fn any_number(&mut self, j: usize, columns: usize, reading: &Reading) -> Result<Option<f64>, Trouble> {
+        if reading.is_plain()
+            && let Ok((value, n)) = fast_float2::parse_partial::<f64, _>(&self.bytes[self.at..])
             && value.is_finite()
             && self.close(self.at + n, j + 1 == columns)
         {
             return Ok(Some(value));
         }
         let field = self.field(j, columns)?;
-        if is_missing(&field) {
+        if reading.is_gap(&field) {
             return Ok(None);
         }
-        match parse_number(&field) {
+        match reading.value(&field) {
             Some(value) if value.is_finite() => Ok(Some(value)),
             Some(_) => Err(self.trouble(j, format!("the number {} is infinite", excerpt(&field)))),
-            None => Err(self.trouble(j, not_a_number(&field))),
+            None => Err(Trouble::of_contradiction((self.line, j), &field, not_as_expected(reading, &field))),
         }
     }
 
     /// Field `j` of `columns`, without quotes and blanks around it.
     fn field(&mut self, j: usize, columns: usize) -> Result<Cow<'a, [u8]>, Trouble> {
         let start = self.at;
-        let (field, end) = take_field(self.bytes, start, self.separator).map_err(|m| self.trouble(j, m.into()))?;
+        let (field, end) = take_field(self.bytes, start, self.separator)
+            .map_err(|m| Trouble { of_value: false, ..self.trouble(j, m.into()) })?;
         self.next_line += if field.contains(&b'\n') { count_lines(&self.bytes[start..end]) } else { 0 };
         if self.close(end, j + 1 == columns) {
             return Ok(field);
@@ -583,8 +691,17 @@ fn plain_row(
     let (mut at, mut field) = (scanner.at, 0..0);
     let last = places.len() - 1;
     for (j, &place) in places.iter().enumerate() {
-        let (value, end) = plain_number(bytes, at)?;
-        *numbers.get_mut(place)? = value;
+        let end = match place {
+            NOWHERE => {
+                let end = at + memchr::memchr3(separator, b'\n', b'"', bytes.get(at..)?)?;
+                (bytes[end] != b'"').then_some(end)?
+            }
+            place => {
+                let (value, end) = plain_number(bytes, at)?;
+                *numbers.get_mut(place)? = value;
+                end
+            }
+        };
         if j == class {
             field = at..end;
         }
@@ -660,19 +777,6 @@ const TENS: [[f64; 17]; 2] = [
     [-1e0, -1e1, -1e2, -1e3, -1e4, -1e5, -1e6, -1e7, -1e8, -1e9, -1e10, -1e11, -1e12, -1e13, -1e14, -1e15, -1e16],
 ];
 
-/// Cells that stand for nothing, as spreadsheets, R and pandas write them.
-pub(super) fn is_missing(field: &[u8]) -> bool {
-    field.len() <= 4 && {
-        let lower = field.to_ascii_lowercase();
-        matches!(&lower[..], b"" | b"?" | b"na" | b"n/a" | b"nan" | b"null" | b"none" | b"-nan" | b"#n/a")
-    }
-}
-
-/// A number, possibly infinite.
-fn parse_number(field: &[u8]) -> Option<f64> {
-    fast_float2::parse::<f64, _>(field).ok().filter(|v| !v.is_nan())
-}
-
 fn count_lines(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }
@@ -710,37 +814,17 @@ impl<'a> FirstRow<'a> {
         let all = columns().enumerate().all(|(k, column)| {
             let place = numbered(&column.name, self.fields.len()).or(in_order.then_some(k));
             place.is_some_and(|j| {
-                let field = &self.fields[j];
+                let (field, reading) = (&self.fields[j], column.reading());
                 let is_value = match &column.kind {
-                    Kind::Number { .. } => parse_number(field).is_some(),
-                    Kind::Words { values } => values.iter().any(|value| value.as_bytes() == &field[..]),
+                    Kind::Words { values, .. } => values.iter().any(|value| value.as_bytes() == &field[..]),
+                    _ => reading.value(field).is_some(),
                 };
                 any |= is_value;
-                is_value || is_missing(field)
+                is_value || reading.is_gap(field)
             })
         });
         all && any
     }
-}
-
-/// The encoding of a text that is not UTF-8, if it is one of those with bytes of zero.
-fn wide_encoding(text: &[u8]) -> Option<&'static str> {
-    let marked = |marks: [&[u8]; 2]| marks.iter().any(|mark| text.starts_with(mark));
-    // The mark of one of them begins with that of the other.
-    if marked([&[0xff, 0xfe, 0, 0], &[0, 0, 0xfe, 0xff]]) {
-        return Some("UTF-32");
-    }
-    if marked([&[0xff, 0xfe], &[0xfe, 0xff]]) {
-        return Some("UTF-16");
-    }
-    // Without a mark: of every character, one byte is not zero.
-    let start = &text[..text.len().min(64) / 4 * 4];
-    let only =
-        |at: usize, of: usize| start.len() >= 8 && start.iter().enumerate().all(|(i, c)| (i % of == at) == (*c != 0));
-    if only(0, 4) || only(3, 4) {
-        return Some("UTF-32");
-    }
-    (only(0, 2) || only(1, 2)).then_some("UTF-16")
 }
 
 /// What is said about a text with a byte of zero at `nul`: where it is, unless nothing looks like text.
@@ -837,9 +921,6 @@ fn look(
     if text.is_empty() {
         return Err(input.fault("the file is empty"));
     }
-    if let Some(encoding) = wide_encoding(text) {
-        return Err(input.fault(format!("the text is {encoding}; save it as UTF-8")));
-    }
     if let Some(nul) = memchr::memchr(0, &text[..text.len().min(4096)]) {
         return Err(not_text(&input, options, text, nul));
     }
@@ -884,7 +965,8 @@ fn header_names(input: &Input, line: u64, fields: &[Vec<u8>]) -> Result<Vec<Stri
 /// A first row is a header if it has no number at all, or words above numbers.
 fn looks_like_header(first: &[Vec<u8>], rest: &[Record]) -> bool {
     let is_number = |f: &Vec<u8>| parse_number(f).is_some();
-    let otherwise = |f: &Vec<u8>| std::str::from_utf8(f).is_ok_and(words::is_otherwise);
+    let otherwise =
+        |f: &Vec<u8>| std::str::from_utf8(f).is_ok_and(|t| figures::is_number(t) || times::parse(t).is_some());
     let no_number = !first.iter().any(|f| is_number(f) || otherwise(f));
     let words_above_numbers = first.iter().enumerate().any(|(j, f)| {
         let mut below = rest.iter().filter_map(|row| row.fields.get(j)).filter(|f| !is_missing(f)).peekable();
@@ -912,7 +994,7 @@ fn guess_separator(text: &[u8]) -> u8 {
     // Decimal commas cut lines into more fields than what stands between the numbers.
     let all_numbers = |separator: u8| {
         let fields = || lines.iter().skip(1).flat_map(|l| l.split(move |&c| c == separator)).map(<[u8]>::trim_ascii);
-        let comma = |f: &[u8]| f.contains(&b',') && std::str::from_utf8(f).is_ok_and(words::is_otherwise);
+        let comma = |f: &[u8]| f.contains(&b',') && std::str::from_utf8(f).is_ok_and(figures::is_number);
         fields().any(comma) && fields().all(|f| is_missing(f) || parse_number(f).is_some() || comma(f))
     };
     let candidates = SEPARATORS.map(|separator| {

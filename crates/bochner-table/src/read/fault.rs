@@ -29,6 +29,15 @@ impl Fault {
     }
 }
 
+impl Fault {
+    /// One report of several mistakes.
+    pub(super) fn all_of(faults: Vec<Fault>) -> Option<Fault> {
+        let mut faults = faults.into_iter();
+        let first = faults.next()?;
+        Some(faults.fold(first, |all, next| Fault { message: format!("{}\n{next}", all.message), ..all }))
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.file)?;

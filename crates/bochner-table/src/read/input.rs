@@ -1,6 +1,7 @@
 //! Where bytes come from: a file, compressed or not, or standard input.
 
 use super::Result;
+use super::encoding::Decoded;
 use super::fault::Fault;
 use bochner::{Error, words};
 use flate2::bufread::GzDecoder;
@@ -108,6 +109,8 @@ pub struct Input {
     gzip: bool,
     /// Whether lines of text end in carriage returns alone, as old spreadsheets write them.
     pub(super) carriage_returns: bool,
+    /// The encoding of a text that is not UTF-8.
+    pub(super) encoding: Option<&'static encoding_rs::Encoding>,
     /// Bytes taken from the file so far, before decompression.
     taken: Arc<AtomicU64>,
     /// Of a file that others may write to, as it was opened.
@@ -189,8 +192,15 @@ impl Input {
 
     fn finish(name: &str, origin: Origin) -> Result<Self> {
         let name = name.to_owned();
-        let mut input =
-            Input { name, origin, gzip: false, carriage_returns: false, taken: Arc::default(), stamp: None };
+        let mut input = Input {
+            name,
+            origin,
+            gzip: false,
+            carriage_returns: false,
+            encoding: None,
+            taken: Arc::default(),
+            stamp: None,
+        };
         let mut magic = [0; 2];
         let read = input.raw().and_then(|mut raw| read_up_to(&mut raw, &mut magic));
         input.gzip = read.map_err(|e| input.unreadable(e))? == 2 && magic == GZIP;
@@ -205,6 +215,10 @@ impl Input {
     pub fn bytes(&self) -> Result<Bytes> {
         let raw = self.raw().map_err(|e| self.unreadable(e))?;
         let plain: Bytes = if self.gzip { Box::new(Gzip::new(raw)) } else { raw };
+        let plain: Bytes = match self.encoding {
+            Some(encoding) => Box::new(Decoded::new(plain, encoding)),
+            None => plain,
+        };
         Ok(if self.carriage_returns { Box::new(LineFeeds(plain)) } else { plain })
     }
 

@@ -155,7 +155,10 @@ impl Openable for Libsvm {
         let counted = |line| format!("line {line} has an index 0: columns are counted from 0");
         file.remark = extent.zero.map(|line| format!("{}: {}", file.input.name, counted(line)));
         if options.missing != Missing::Refuse {
-            file.gaps = file.learned_gaps()?;
+            let (gaps, told) = file.learned_gaps()?;
+            file.gaps = gaps;
+            file.remark =
+                [file.remark.take(), told].into_iter().flatten().reduce(|first, second| format!("{first}\n{second}"));
             file.schema.fill(|j| file.gaps.fills[j]);
         }
         Ok(file)

@@ -8,7 +8,17 @@
 //! | Parquet | magic bytes | named; words become zeros and ones; a row group at a time |
 //! | LIBSVM, plain or gzip | `label index:value …` | called by their indices; the label is the target |
 //!
-//! Empty cells, NaN in arrays and in LIBSVM files, are refused, filled in, or left out with their rows.
+//! What the cells of text are is decided by all cells of a column (numbers, however people write them; dates and times; words), and
+//! told by [`Data::remarks`]. Empty cells, NaN in arrays and in LIBSVM files, are refused, filled in, or left out with their rows;
+//! [`Options::lenient`] is what lets a run go on where nothing is lost.
+//!
+//! | file | knows |
+//! | --- | --- |
+//! | `judge` | what a column of text holds, and which cells stand for nothing |
+//! | `figures`, `times` | numbers as people write them; dates and times and their parts |
+//! | `findings` | what a first pass finds in all rows, which columns follow from it, and what is told |
+//! | `columns`, `schema` | what becomes of a cell; the columns of a model |
+//! | `encoding`, `input`, `chunks` | bytes on their way to lines |
 //!
 //! Contents decide, not the file's name.
 //!
@@ -39,22 +49,29 @@ mod chunks;
 mod columns;
 mod csv;
 mod digest;
+mod encoding;
 mod fault;
+mod figures;
+mod findings;
 mod gaps;
 mod idx;
 mod input;
+mod judge;
 mod libsvm;
 mod npy;
 mod npz;
 mod numbers;
 pub(crate) mod parquet;
 mod schema;
+mod times;
 mod words;
 
 pub use cells::Cells;
 pub use fault::Fault;
+pub use figures::Writing;
 pub use input::Input;
 pub use schema::{Column, Kind, Largest, Missing, Schema, Selection, Unknown};
+pub use times::TimePart;
 
 use bochner::rows::{RowBlock, RowSource};
 use bochner::scalar::Real;
@@ -114,6 +131,7 @@ fn open_table<T: Openable>(input: Input, wanted: Wanted<'_>, options: &Options) 
 }
 
 /// Which columns of a file are wanted.
+#[derive(Clone)]
 enum Wanted<'a> {
     /// Those that somebody asks for.
     Chosen(&'a Selection),
@@ -270,6 +288,25 @@ pub struct Options {
     pub unknown: Unknown,
     /// Larger numbers are refused; `None` allows all that are finite.
     pub largest: Option<Largest>,
+    /// Cells that stand for nothing, beside empty ones, whatever their letters' case; `None` are the usual ones: `?`, `NA`, …
+    pub markers: Option<Vec<String>>,
+    /// Whether days come before months in dates with strokes; `None` looks.
+    pub day_first: Option<bool>,
+    /// Name of the encoding of a text; `None` looks.
+    pub encoding: Option<String>,
+    /// Leave out columns that say nothing about other rows, unless they are asked for by name: identifiers, names, constants.
+    pub sift: bool,
+    /// Keep rows of a known schema with cells that cannot be understood: all inputs of such a row are NaN, and so are targets
+    /// that are missing.
+    pub keep_rows: bool,
+}
+
+impl Options {
+    /// What lets a run go on where nothing is lost: gaps are filled in and marked, columns that say nothing left out.
+    #[must_use]
+    pub fn lenient() -> Self {
+        Options { missing: Missing::Mark, sift: true, ..Options::default() }
+    }
 }
 
 /// A data file whose columns are known; rows are read as often as asked, and are the same every time: a file that others
@@ -282,6 +319,8 @@ pub struct Data {
     /// What the first whole pass has found: the number of rows, and what they hold.
     rows: OnceLock<usize>,
     digest: OnceLock<u64>,
+    /// Whether nobody has said what the encoding is.
+    guessed: bool,
 }
 
 impl Data {
@@ -326,22 +365,45 @@ impl Data {
     }
 
     fn open_unchecked(mut input: Input, labels: Option<Input>, wanted: Wanted<'_>, options: &Options) -> Result<Self> {
-        let format = recognize(&mut input)?;
+        let format = recognize(&mut input, options)?;
         if !format.streams {
             input = input.spooled()?;
         }
-        let inputs = std::iter::once(&input).chain(&labels).cloned().collect();
-        let table = match (&format.open, labels) {
-            (Open::Array(open), labels) => {
-                let labels = labels.map(open_labels).transpose()?;
-                Box::new(Matrix::open(|selection, own| open(input.clone(), selection, own), labels, wanted, options)?)
-            }
-            (Open::Table(_), Some(labels)) => {
-                return Err(labels.fault("labels in a second file go with NPY and IDX files only"));
-            }
-            (Open::Table(open), None) => open(input, wanted, options)?,
+        let guessed = options.encoding.is_none();
+        let open = |input: &Input, wanted: Wanted<'_>| -> Result<Box<dyn AnyTable>> {
+            Ok(match (&format.open, labels.clone()) {
+                (Open::Array(open), labels) => {
+                    let labels = labels.map(open_labels).transpose()?;
+                    Box::new(Matrix::open(
+                        |selection, own| open(input.clone(), selection, own),
+                        labels,
+                        wanted,
+                        options,
+                    )?)
+                }
+                (Open::Table(_), Some(labels)) => {
+                    return Err(labels.fault("labels in a second file go with NPY and IDX files only"));
+                }
+                (Open::Table(open), None) => open(input.clone(), wanted, options)?,
+            })
         };
-        Ok(Data { table, inputs, rows: OnceLock::new(), digest: OnceLock::new() })
+        let again = wanted.clone();
+        let table = match open(&input, wanted) {
+            // Far from its beginning a text can be in another encoding than it seemed to be.
+            Err(e)
+                if format.text
+                    && guessed
+                    && input.encoding.is_none()
+                    && !input.is_stream()
+                    && e.to_string().contains(csv::NOT_UTF8) =>
+            {
+                input.encoding = Some(encoding_rs::WINDOWS_1252);
+                open(&input, again)?
+            }
+            opened => opened?,
+        };
+        let inputs = std::iter::once(&input).chain(&labels).cloned().collect();
+        Ok(Data { table, inputs, rows: OnceLock::new(), digest: OnceLock::new(), guessed })
     }
 
     /// The columns.
@@ -365,9 +427,20 @@ impl Data {
         self.table.about().columns?.codes.seen().map(|(_, first)| first)
     }
 
-    /// How the file was understood, where it could have been otherwise: a sentence that users should hear.
-    pub fn remark(&self) -> Option<&str> {
-        self.table.about().remark
+    /// Everything that is odd in the file, as far as it was read, and how it was understood: sentences that users should hear.
+    pub fn remarks(&self) -> Vec<String> {
+        let (about, input) = (self.table.about(), self.input());
+        let told = |encoding: &'static encoding_rs::Encoding| {
+            format!(
+                "{}: the text is taken for {}, as it is not UTF-8; --encoding names another",
+                input.name,
+                encoding.name()
+            )
+        };
+        let mut all: Vec<String> = input.encoding.filter(|_| self.guessed).map(told).into_iter().collect();
+        all.extend(about.remark.map(str::to_owned));
+        all.extend(about.columns.map(|columns| columns.remarks(&input.name)).unwrap_or_default());
+        all
     }
 
     /// Whether all columns are measured alike: the bytes of images.
@@ -493,17 +566,37 @@ impl<R: Element> RowSource<R> for Rows<'_, R> {
 /// Targets in a second file, beside an array.
 fn open_labels(labels: Input) -> Result<Matrix> {
     let mut labels = labels.spooled()?;
-    match recognize(&mut labels)?.open {
+    match recognize(&mut labels, &Options::default())?.open {
         Open::Array(open) => open(labels, &Selection::default(), true),
         _ => Err(labels.fault("labels beside an array must be an array too (NPY or IDX)")),
     }
 }
 
-/// Looks at the first bytes; notices line ends that are not ours.
-fn recognize(input: &mut Input) -> Result<&'static Format> {
+/// Looks at the first bytes; notices encodings and line ends that are not ours.
+fn recognize(input: &mut Input, options: &Options) -> Result<&'static Format> {
     let mut start = vec![0; 1 << 16];
-    let n = first_bytes(input, &mut start)?;
-    let start = &start[..n];
+    let mut n = first_bytes(input, &mut start)?;
+    let (mut format, mut carriage_returns) = format_of(input, &start[..n])?;
+    if format.text {
+        input.encoding = match &options.encoding {
+            Some(name) => {
+                let known = encoding::named(name).ok_or_else(|| input.fault(format!("there is no encoding {name}")))?;
+                Some(known).filter(|known| *known != encoding_rs::UTF_8)
+            }
+            None => encoding::of(&start[..n])
+                .map_err(|name| input.fault(format!("the text is {name}; save it as UTF-8")))?,
+        };
+        if input.encoding.is_some() {
+            n = first_bytes(input, &mut start)?;
+            (format, carriage_returns) = format_of(input, &start[..n])?;
+        }
+    }
+    input.carriage_returns = format.text && carriage_returns;
+    Ok(format)
+}
+
+/// The format of a file that begins so, and whether its lines end in carriage returns.
+fn format_of(input: &Input, start: &[u8]) -> Result<(&'static Format, bool)> {
     if start.is_empty() {
         return Err(input.fault("the file is empty"));
     }
@@ -511,12 +604,10 @@ fn recognize(input: &mut Input) -> Result<&'static Format> {
         return Err(input.fault(what));
     }
     // The last one may be the first half of a line end.
-    let carriage_returns = !start.contains(&b'\n') && start[..n - 1].contains(&b'\r');
+    let carriage_returns = !start.contains(&b'\n') && start[..start.len() - 1].contains(&b'\r');
     let first_row = rows_of(start, if carriage_returns { b'\r' } else { b'\n' }).next().unwrap_or(&[]);
     let format = FORMATS.iter().rev().find(|format| (format.begins)(start, first_row));
-    let format = format.expect("anything may be text");
-    input.carriage_returns = format.text && carriage_returns;
-    Ok(format)
+    Ok((format.expect("anything may be text"), carriage_returns))
 }
 
 /// Lines that are neither blank nor comments.

@@ -177,6 +177,8 @@ pub(super) struct Matrix {
     gaps: Gaps,
     largest: Option<Largest>,
     pub(super) schema: Schema,
+    /// What is to be told about gaps.
+    remark: Option<String>,
 }
 
 impl Numbers {
@@ -258,10 +260,12 @@ impl Matrix {
         matrix.prepare(options);
         match wanted {
             Wanted::Chosen(_) if matrix.numbers.rows == 0 => return Err(matrix.input.fault("there are no rows")),
-            _ if options.missing == Missing::Refuse || !matrix.may_have_gaps() => {}
+            _ if !matrix.may_have_gaps() => {}
+            Wanted::Chosen(_) if options.missing == Missing::Refuse => {}
+            Wanted::Known(_) if options.missing == Missing::Refuse && !options.keep_rows => {}
             Wanted::Chosen(_) => {
                 matrix.gaps = Gaps::new(options.missing, options);
-                matrix.gaps = matrix.learned_gaps()?;
+                (matrix.gaps, matrix.remark) = matrix.learned_gaps()?;
                 matrix.schema.fill(|j| matrix.gaps.fills[j]);
             }
             Wanted::Known(schema) => matrix.gaps = Gaps::known(&schema.inputs, options),
@@ -308,7 +312,7 @@ impl Matrix {
         let inputs = chosen.inputs.iter().map(column).collect();
         let targets = chosen.targets.iter().map(column).collect();
         let (schema, gaps) = (Schema { inputs, targets }, Gaps::new(Missing::Refuse, &Options::default()));
-        Ok(Matrix { input, body, numbers, chosen, labels: None, gaps, largest: None, schema })
+        Ok(Matrix { input, body, numbers, chosen, labels: None, gaps, largest: None, schema, remark: None })
     }
 
     fn may_have_gaps(&self) -> bool {
@@ -410,7 +414,11 @@ impl Dense for Matrix {
 impl Table for Matrix {
     fn about(&self) -> About<'_> {
         let same_units = matches!(self.numbers.kind, NumberType::U8 | NumberType::I8 | NumberType::Bool);
-        About { same_units, ..About::numbers(&self.schema, self.kept(self.numbers.rows)) }
+        About {
+            same_units,
+            remark: self.remark.as_deref(),
+            ..About::numbers(&self.schema, self.kept(self.numbers.rows))
+        }
     }
 
     fn read<R: Element>(&self, visit: Visit<'_, R>) -> Result<()> {

@@ -2,6 +2,8 @@
 
 use super::Result;
 use super::fault::{Fault, short};
+use super::figures::Writing;
+use super::times::TimePart;
 use bochner::Error;
 use serde::{Deserialize, Serialize};
 
@@ -14,12 +16,58 @@ pub enum Kind {
         /// Value of a missing cell.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fill: Option<f64>,
+        /// Whether a column behind that of the numbers has a one where a cell is missing.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        marked: bool,
+        /// How they are written, where otherwise than programs do it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        writing: Option<Writing>,
     },
-    /// Words, each one of these; as an input one column of zeros and ones per word, as a target its number.
+    /// Words; as an input one column of zeros and ones per word, as a target its number. The empty word stands for cells
+    /// without one, where these are a category of their own.
     Words {
-        /// All words that occur, sorted.
+        /// All words that occur, or the most frequent ones, sorted.
         values: Vec<String>,
+        /// Number of the columns behind those of `values` that all other words share: which one is told by the word itself.
+        #[serde(default, skip_serializing_if = "is_none")]
+        shared: usize,
     },
+    /// Dates and times, each as several numbers.
+    Time {
+        /// The numbers.
+        parts: Vec<TimePart>,
+        /// Whether days come before months where they are written with strokes: 25/12/2020.
+        #[serde(default)]
+        day_first: bool,
+        /// Whether they are times of day.
+        #[serde(default)]
+        clock: bool,
+        /// Seconds that stand for a missing cell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fill: Option<f64>,
+        /// As for numbers.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        marked: bool,
+    },
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_none(number: &usize) -> bool {
+    *number == 0
+}
+
+impl Kind {
+    /// Numbers as programs write them.
+    #[must_use]
+    pub fn number(fill: Option<f64>) -> Self {
+        Kind::Number { fill, marked: false, writing: None }
+    }
+
+    /// Words, each with a column of its own.
+    #[must_use]
+    pub fn words(values: Vec<String>) -> Self {
+        Kind::Words { values, shared: 0 }
+    }
 }
 
 /// A column and its name.
@@ -29,20 +77,72 @@ pub struct Column {
     pub name: String,
     /// What it holds.
     pub kind: Kind,
+    /// Cells that stand for nothing, beside empty ones; `None` are the usual ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub markers: Option<Vec<String>>,
+}
+
+/// The column of a word that shares it with others: a function of the word alone, the same for ever.
+pub(super) fn shared_place(word: &[u8], shared: usize) -> usize {
+    // FNV-1a, its high bits folded into the low ones.
+    let hash = word
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    ((hash ^ hash >> 32) % shared.max(1) as u64) as usize
 }
 
 impl Column {
+    /// A column of some kind.
+    #[must_use]
+    pub fn new(name: &str, kind: Kind) -> Self {
+        Column { name: name.to_owned(), kind, markers: None }
+    }
+
     /// A column of numbers without gaps.
     pub(super) fn number(name: &str) -> Self {
-        Column { name: name.to_owned(), kind: Kind::Number { fill: None } }
+        Column::new(name, Kind::number(None))
     }
 
     /// Number of input columns this column becomes.
     pub(crate) fn width(&self) -> usize {
         match &self.kind {
-            Kind::Number { .. } => 1,
-            Kind::Words { values } => values.len(),
+            Kind::Number { marked, .. } => 1 + usize::from(*marked),
+            Kind::Words { values, shared } => values.len().saturating_add(*shared),
+            Kind::Time { parts, marked, .. } => parts.len() + usize::from(*marked),
         }
+    }
+
+    /// The number of a word among the input columns of this one, if it has one: its own, or the one that it shares.
+    ///
+    /// What is learned for every word, such as the mean of a target, is learned for these numbers.
+    #[must_use]
+    pub fn word_number(&self, word: &str) -> Option<usize> {
+        let Kind::Words { values, shared } = &self.kind else { return None };
+        let own = values.iter().position(|value| value == word);
+        own.or_else(|| (*shared > 0).then(|| values.len() + shared_place(word.as_bytes(), *shared)))
+    }
+
+    /// A name for every number that a cell becomes.
+    pub(super) fn input_names(&self) -> Vec<String> {
+        let name = &self.name;
+        let (mut names, marked) = match &self.kind {
+            Kind::Number { marked, .. } => (vec![name.clone()], *marked),
+            Kind::Words { values, shared } => {
+                let shared = (1..=*shared).map(|n| format!("{name}#{n}"));
+                (values.iter().map(|v| format!("{name}={v}")).chain(shared).collect(), false)
+            }
+            Kind::Time { parts, marked, .. } => {
+                (parts.iter().map(|part| format!("{name}:{}", part.name())).collect(), *marked)
+            }
+        };
+        names.extend(marked.then(|| format!("{name}:missing")));
+        names
+    }
+
+    /// The same from the input columns of this one in a row: where the one is.
+    #[must_use]
+    pub fn word_number_of(&self, row: &[f64]) -> Option<usize> {
+        matches!(self.kind, Kind::Words { .. }).then(|| row.iter().position(|value| *value == 1.0))?
     }
 }
 
@@ -58,7 +158,7 @@ pub struct Schema {
 impl Schema {
     /// Length of an input row.
     pub fn input_dim(&self) -> usize {
-        self.inputs.iter().map(Column::width).sum()
+        self.inputs.iter().map(Column::width).fold(0, usize::saturating_add)
     }
 
     /// For every number of an input row the name of the column that it is made from.
@@ -83,20 +183,26 @@ impl Schema {
         let mut at = 0;
         for column in &mut self.inputs {
             let width = column.width();
-            if let Kind::Number { fill } = &mut column.kind {
+            if let Kind::Number { fill, .. } = &mut column.kind {
                 *fill = value(at);
             }
             at += width;
         }
     }
 
-    /// A name for every number of an input row: `age`, `colour=red`.
+    /// Every column with its places in an input row.
+    pub fn places(&self) -> impl Iterator<Item = (&Column, std::ops::Range<usize>)> {
+        let mut at = 0;
+        self.inputs.iter().map(move |column| {
+            let start = at;
+            at += column.width();
+            (column, start..at)
+        })
+    }
+
+    /// A name for every number of an input row: `age`, `colour=red`, `date:year`, `age:missing`.
     pub fn input_names(&self) -> Vec<String> {
-        let names = self.inputs.iter().flat_map(|c| match &c.kind {
-            Kind::Number { .. } => vec![c.name.clone()],
-            Kind::Words { values } => values.iter().map(|v| format!("{}={v}", c.name)).collect(),
-        });
-        names.collect()
+        self.inputs.iter().flat_map(Column::input_names).collect()
     }
 }
 
@@ -111,6 +217,9 @@ pub enum Missing {
     Mean,
     /// Fill in the column's median, of every second, fourth, … value where there are very many.
     Median,
+    /// Fill in the column's median and mark where, in a column of its own; words that are missing are a category of their own,
+    /// and rows without a target are left out.
+    Mark,
     /// Fill in zeros.
     Zero,
     /// Leave out rows that have one.
@@ -118,9 +227,19 @@ pub enum Missing {
 }
 
 impl Missing {
+    /// Whether what fills empty cells in is learned from the others.
+    pub(super) fn learns(self) -> bool {
+        matches!(self, Missing::Mean | Missing::Median | Missing::Mark)
+    }
+
+    /// Whether rows without a target are left out.
+    pub(super) fn drops_targets(self) -> bool {
+        matches!(self, Missing::Drop | Missing::Mark)
+    }
+
     /// Whether empty cells are filled in.
     pub fn fills(self) -> bool {
-        matches!(self, Missing::Mean | Missing::Median | Missing::Zero)
+        matches!(self, Missing::Mean | Missing::Median | Missing::Mark | Missing::Zero)
     }
 }
 
@@ -129,9 +248,9 @@ impl Missing {
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Unknown {
     /// Stop at the first one
-    #[default]
     Refuse,
-    /// Take them for none of the words that did occur: all columns of the feature are 0
+    /// Take them for none of the words that did occur, all columns of the feature being 0, and say how many there are
+    #[default]
     Zeros,
 }
 
@@ -173,6 +292,8 @@ pub(super) struct Chosen {
     pub(super) inputs: Vec<usize>,
     pub(super) targets: Vec<usize>,
     pub(super) words: Vec<usize>,
+    /// Whether inputs were asked for by name: then none of them is left out.
+    pub(super) named: bool,
 }
 
 impl Selection {
@@ -225,7 +346,7 @@ impl Selection {
         if inputs.is_empty() {
             return Err(Fault::new(file, "no column is left to learn from").into());
         }
-        Ok(Chosen { inputs, targets, words })
+        Ok(Chosen { inputs, targets, words, named: self.inputs.is_some() })
     }
 }
 
@@ -303,15 +424,35 @@ mod tests {
 
     #[test]
     fn words_become_one_column_each() {
-        let words = Kind::Words { values: vec!["blue".into(), "red".into()] };
-        let schema = Schema {
-            inputs: vec![
-                Column { name: "age".into(), kind: Kind::Number { fill: None } },
-                Column { name: "colour".into(), kind: words },
-            ],
-            targets: vec![],
-        };
+        let words = Kind::words(vec!["blue".into(), "red".into()]);
+        let inputs = vec![Column::number("age"), Column::new("colour", words)];
+        let schema = Schema { inputs, targets: vec![] };
         assert_eq!(schema.input_dim(), 3);
         assert_eq!(schema.input_names(), ["age", "colour=blue", "colour=red"]);
+    }
+
+    #[test]
+    fn the_number_of_a_word_is_where_its_one_is() {
+        let column = Column::new("town", Kind::Words { values: vec!["Bonn".into(), "Köln".into()], shared: 8 });
+        assert_eq!(column.word_number("Köln"), Some(1));
+        let shared = column.word_number("Aachen").unwrap();
+        assert!((2..10).contains(&shared));
+        let mut row = vec![0.0; column.width()];
+        row[shared] = 1.0;
+        assert_eq!(column.word_number_of(&row), Some(shared));
+        // FNV-1a of 64 bits, of the authors' own list of examples: the hash of "foobar" is 85944171f73967e8.
+        assert_eq!(shared_place(b"foobar", 1 << 32), 0x8594_4171 ^ 0xf739_67e8);
+        let schema = Schema { inputs: vec![Column::number("age"), column], targets: vec![] };
+        assert_eq!(schema.places().map(|(_, place)| place).collect::<Vec<_>>(), [0..1, 1..11]);
+    }
+
+    #[test]
+    fn columns_of_earlier_versions_are_understood() {
+        let text = r#"{"inputs": [{"name": "a", "kind": {"number": {"fill": 2.5}}}, {"name": "b", "kind": {"number": {}}},
+            {"name": "c", "kind": {"words": {"values": ["x", "y"]}}}], "targets": []}"#;
+        let schema: Schema = serde_json::from_str(text).unwrap();
+        let words = Kind::words(vec!["x".into(), "y".into()]);
+        let inputs = vec![Column::new("a", Kind::number(Some(2.5))), Column::number("b"), Column::new("c", words)];
+        assert_eq!(schema, Schema { inputs, targets: vec![] });
     }
 }

@@ -7,18 +7,19 @@ mod codec;
 mod pages;
 pub(crate) mod thrift;
 
-use super::columns::{Cellular, Columns, Facts, Parsed, Role, Trouble, check_names, merge, option_name};
+use super::columns::{Cellular, Columns, Parsed, Role, Trouble, check_names, option_name};
 use super::fault::{Fault, excerpt};
+use super::findings::{Facts, Findings};
 use super::input::Input;
+use super::judge::{Circumstances, Judged, Reading, Verdict, judge};
 use super::numbers::NumberType;
-use super::schema::{Chosen, Kind, Missing, Schema, Selection};
+use super::schema::{Chosen, Kind, Schema, Selection};
 use super::{About, Element, Format, Openable, Options, Result, Table, Visit, words};
 use crate::{interrupt, write};
 use bochner::Error;
-use pages::{Cells, Chunk, Leaf, Physical};
+use pages::{Cells, Chunk, Leaf, Physical, Time};
 use rayon::prelude::*;
 use std::borrow::Cow;
-use std::collections::HashMap;
 use thrift::{Fields, Value};
 
 pub(super) const FORMAT: Format = Format {
@@ -33,6 +34,8 @@ const ENCRYPTED: &[u8] = b"PARE";
 const MOST_ROWS: usize = 1 << 27;
 /// Rows by which a column is judged.
 const SAMPLE_ROWS: usize = 1000;
+/// Cells that may show, one after the other, that a column is not what the first rows make of it.
+const MOST_SURPRISES: usize = 100;
 /// Numbers handed over at once, about.
 const BLOCK_NUMBERS: usize = 1 << 20;
 
@@ -61,27 +64,53 @@ impl Openable for Parquet {
     fn open(input: Input, selection: &Selection, options: &Options) -> Result<Self> {
         let (file, names) = Pages::look(input)?;
         let chosen = file.resolve(selection, &names)?;
-        let is_words = |j: &usize| chosen.words.contains(j) || file.leaves[*j].kind == Ok(Physical::Bytes);
-        let words: Vec<usize> = chosen.inputs.iter().chain(&chosen.targets).copied().filter(is_words).collect();
-        let facts = if words.is_empty() && !matches!(options.missing, Missing::Mean | Missing::Median) {
-            HashMap::new()
-        } else {
-            file.scan(&names, &chosen, &words, options.missing)?
-        };
         if file.rows() == 0 {
             return Err(file.input.fault("there are no rows"));
         }
-        let columns = Columns::learned(names, &chosen, &facts, file.rows(), options);
-        Ok(Parquet { file, columns })
+        let mut surprises = Vec::new();
+        loop {
+            let (readings, remarks) = file.judge(&names, &chosen, &surprises, options)?;
+            let (header, rows) = (true, file.rows() as u64);
+            let plain = |j: &usize| readings[*j] == Reading::PLAIN && file.leaves[*j].kind != Ok(Physical::Bytes);
+            let all_plain = chosen.inputs.iter().chain(&chosen.targets).all(plain);
+            let facts = match options.missing.learns() || options.sift || !all_plain {
+                true => file.scan(&chosen, &readings, options)?,
+                false => Ok(Vec::new()),
+            };
+            match facts {
+                Ok(facts) => {
+                    let findings = Findings { readings, remarks, facts, header, rows };
+                    let columns = Columns::learned(names, chosen, &findings, options);
+                    return Ok(Parquet { file, columns });
+                }
+                Err((j, row, cell)) if surprises.len() >= MOST_SURPRISES => {
+                    return Err(file.fault(Trouble::of_cell((row, j), not_as_expected(&readings[j], &cell))).into());
+                }
+                Err(surprise) => surprises.push(surprise),
+            }
+        }
     }
 
     fn open_with(input: Input, schema: Schema, options: &Options) -> Result<Self> {
         let (file, names) = Pages::look(input)?;
         let chosen = file.resolve(&schema.selection(), &names)?;
         for (&j, column) in chosen.inputs.iter().zip(&schema.inputs) {
-            if file.leaves[j].kind == Ok(Physical::Bytes) && matches!(column.kind, Kind::Number { .. }) {
-                return Err(file.refuse(j, "expected numbers, found words".into()));
-            }
+            let leaf = &file.leaves[j];
+            let is_words = leaf.kind == Ok(Physical::Bytes);
+            let wrong = match &column.kind {
+                Kind::Number { writing: None, .. } if is_words && column.markers.is_none() => {
+                    "expected numbers, found words"
+                }
+                Kind::Number { .. } if leaf.time.is_some() => "expected numbers, found dates or times",
+                Kind::Time { clock, .. } if !is_words => match leaf.time {
+                    Some(time) if (time == Time::Clock) == *clock => continue,
+                    Some(_) if *clock => "expected times of day, found dates",
+                    Some(_) => "expected dates, found times of day",
+                    None => "expected dates or times, found numbers",
+                },
+                _ => continue,
+            };
+            return Err(file.refuse(j, wrong.into()));
         }
         Ok(Parquet { file, columns: Columns::known(names, &chosen, schema, options) })
     }
@@ -90,7 +119,7 @@ impl Openable for Parquet {
 impl Table for Parquet {
     fn about(&self) -> About<'_> {
         // Rows with empty cells may be left out, and nobody knows how many.
-        let len = (self.columns.options.missing != Missing::Drop).then(|| self.file.rows());
+        let len = (!self.columns.leaves_out).then(|| self.file.rows());
         About::columns(&self.columns, len)
     }
 
@@ -135,10 +164,25 @@ impl Parquet {
                 let spot = ((before + i + 1) as u64, j);
                 match &self.columns.roles[j] {
                     Role::Skip => {}
-                    Role::Number { place, fill } => row.put_number(spot, (*place, *fill), number(cells, i))?,
-                    Role::Words { place, values } => {
-                        let word = word(cells, i);
-                        row.put_word(spot, *place, word.as_deref().map(|word| (word, values.get(word).copied())))?;
+                    Role::Number { place, gap, reading } => match number(cells, i, reading) {
+                        Ok(value) => row.put_number(spot, (*place, *gap), value)?,
+                        Err(cell) => row.spoil(Trouble::of_cell(spot, not_as_expected(reading, cell)))?,
+                    },
+                    Role::Time { place, gap, parts, reading } => match number(cells, i, reading) {
+                        Ok(seconds) => row.put_time(spot, (*place, *gap, parts), seconds)?,
+                        Err(cell) => row.spoil(Trouble::of_cell(spot, not_as_expected(reading, cell)))?,
+                    },
+                    Role::Words { place, words, reading } => {
+                        let found = word(cells, i);
+                        let found = found.as_deref().unwrap_or(b"");
+                        let word = match words.own_number(found) {
+                            None if is_gap(reading, found) => {
+                                words.own_number(b"").map(|index| (&b""[..], Some(index)))
+                            }
+                            None => Some((found, words.number(found))),
+                            index => Some((found, index)),
+                        };
+                        row.put_word(spot, *place, word)?;
                     }
                 }
             }
@@ -196,8 +240,13 @@ impl Pages {
         file.read_exact_at(&mut bytes, len - 8 - size).map_err(|_| broken("its metadata cannot be read"))?;
         let (metadata, _) = Fields::read(&bytes).ok_or_else(|| broken("its metadata cannot be understood"))?;
         let mut leaves = leaves(metadata.list(2)).ok_or_else(|| broken("its schema cannot be understood"))?;
-        for name in durations(metadata.list(5)) {
-            leaves.iter_mut().filter(|leaf| leaf.name == name).for_each(|leaf| leaf.kind = Err(A_DURATION));
+        for (name, unit) in durations(metadata.list(5)) {
+            for leaf in leaves.iter_mut().filter(|leaf| leaf.name == name) {
+                match unit {
+                    Some(per_second) => leaf.divisor = per_second,
+                    None => leaf.kind = Err(A_DURATION),
+                }
+            }
         }
         let groups = metadata.list(4).iter().map(|g| group(g.fields()?, leaves.len(), len)).collect::<Option<_>>();
         let groups = groups.ok_or_else(|| broken("its row groups cannot be understood"))?;
@@ -249,68 +298,154 @@ impl Pages {
         columns.par_iter().map(one).collect()
     }
 
-    /// Refuses numbers and dates that are words only because of how they are written, by the first cells of a column; the
-    /// names of classes may be whole numbers with zeros at the beginning.
-    fn check_words(&self, names: &[String], j: usize, cells: &Cells, target: bool) -> Result<()> {
-        let sample: Vec<_> = (0..cells.len().min(SAMPLE_ROWS)).filter_map(|i| Some((i, word(cells, i)?))).collect();
-        if target
-            && sample.iter().any(|(_, word)| words::is_code(word))
-            && sample.iter().all(|(_, word)| words::is_whole(word))
-        {
-            return Ok(());
-        }
-        match words::look(sample.iter().map(|(_, word)| (&word[..], false))) {
-            Some((at, look)) => {
-                let (row, word) = &sample[at];
-                let message = look.message(&excerpt(word), &option_name(names, j));
-                Err(self.fault(Trouble::of_cell((*row as u64 + 1, j), message)).into())
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn scan(
+    /// How the cells of all chosen columns are read, by the first words of those of words and by later ones that were a surprise,
+    /// and what should be told about it; one report of all columns that cannot be.
+    fn judge(
         &self,
         names: &[String],
         chosen: &Chosen,
-        words: &[usize],
-        missing: Missing,
-    ) -> Result<HashMap<usize, Facts>> {
-        let empty = Facts::of_all(chosen, words, missing);
-        let mut facts = empty.clone();
+        surprises: &[(usize, u64, Box<[u8]>)],
+        options: &Options,
+    ) -> Result<(Vec<Reading>, Vec<Option<String>>)> {
+        let mut readings = vec![Reading::PLAIN; names.len()];
+        let (mut remarks, mut faults) = (vec![None; names.len()], Vec::new());
+        let wanted = || chosen.inputs.iter().chain(&chosen.targets).copied();
+        let text: Vec<usize> = wanted().filter(|j| self.leaves[*j].kind == Ok(Physical::Bytes)).collect();
+        let first = self.groups.iter().find(|group| group.rows > 0);
+        let samples = first.map(|group| self.cells(group, &text)).transpose()?.unwrap_or_default();
+        for j in wanted() {
+            let (target, option) = (chosen.targets.contains(&j), option_name(names, j));
+            if chosen.words.contains(&j) {
+                readings[j].verdict = Verdict::Words;
+            } else if let Some(time) = self.leaves[j].time {
+                if target {
+                    faults.push(
+                        self.fault(Trouble::of_column(j, words::dates_cannot_be_predicted("of its type", &option))),
+                    );
+                }
+                let kind = match time {
+                    Time::Moment => "dates and times",
+                    Time::Day => "dates",
+                    Time::Clock => "times",
+                };
+                remarks[j] = Some(format!("{kind} by its type"));
+                readings[j].verdict = Verdict::Time { day_first: false, clock: time == Time::Clock };
+            } else if let Some(cells) = text.iter().position(|k| *k == j).and_then(|at| samples.get(at)) {
+                let given = Reading { markers: options.markers.clone(), ..Reading::PLAIN };
+                let late = surprises.iter().filter(|surprise| surprise.0 == j);
+                let late = late.map(|(_, row, cell)| (*row, Cow::Borrowed(&cell[..])));
+                let sample = (0..cells.len().min(SAMPLE_ROWS)).filter_map(|i| Some((i as u64 + 1, word(cells, i)?)));
+                let sample: Vec<_> = sample.chain(late).filter(|(_, cell)| !given.is_gap(cell)).collect();
+                let words: Vec<&[u8]> = sample.iter().map(|(_, word)| &word[..]).collect();
+                // The names of classes may be whole numbers with zeros at the beginning.
+                let codes =
+                    target && words.iter().any(|w| words::is_code(w)) && words.iter().all(|w| words::is_whole(w));
+                let (lenient, comma) = (options.missing.fills() && !target, false);
+                let about = Circumstances {
+                    lenient,
+                    comma,
+                    comma_elsewhere: comma,
+                    day_first: options.day_first,
+                    option: &option,
+                };
+                match judge(&words, about) {
+                    _ if codes || words.is_empty() => readings[j].verdict = Verdict::Words,
+                    Ok(Judged { verdict: Verdict::Time { .. }, .. }) if target => {
+                        let message = words::dates_cannot_be_predicted(&excerpt(words[0]), &option);
+                        faults.push(self.fault(Trouble::of_cell((sample[0].0, j), message)));
+                    }
+                    Ok(judged) => {
+                        readings[j] = judged.reading(options.markers.as_ref());
+                        remarks[j] = judged.remark;
+                        if readings[j] == Reading::PLAIN {
+                            // So that words are expected where the numbers are wanted.
+                            readings[j].verdict = Verdict::Number(Some(super::Writing::default()));
+                            remarks[j] = Some("numbers that are stored as words".into());
+                        }
+                    }
+                    Err((at, message)) => faults.push(self.fault(Trouble::of_cell((sample[at].0, j), message))),
+                }
+            } else {
+                readings[j].markers = options.markers.clone();
+            }
+            if readings[j].verdict == Verdict::Words {
+                readings[j].markers = options.markers.clone();
+            }
+        }
+        match Fault::all_of(faults) {
+            Some(report) => Err(report.into()),
+            None => Ok((readings, remarks)),
+        }
+    }
+
+    /// What all rows say about the chosen columns; or a cell that is not what its column was taken for.
+    fn scan(
+        &self,
+        chosen: &Chosen,
+        readings: &[Reading],
+        options: &Options,
+    ) -> Result<std::result::Result<Vec<Option<Facts>>, (usize, u64, Box<[u8]>)>> {
         let columns: Vec<usize> = chosen.inputs.iter().chain(&chosen.targets).copied().collect();
-        for (g, group) in self.groups.iter().enumerate() {
+        let mut facts = vec![None; readings.len()];
+        for &j in &columns {
+            facts[j] = Some(Facts::new(&readings[j].verdict, options.missing, chosen.inputs.len()));
+        }
+        let mut before = 0;
+        for group in &self.groups {
             if interrupt::requested() {
                 return Err(Error::Interrupted);
             }
-            let mut found = empty.clone();
             for (&j, cells) in columns.iter().zip(self.cells(group, &columns)?) {
-                let Some(fact) = found.get_mut(&j) else { continue };
-                if g == 0 && words.contains(&j) && !chosen.words.contains(&j) {
-                    self.check_words(names, j, &cells, chosen.targets == [j])?;
-                }
-                if matches!(fact, Facts::Words(..)) {
-                    for word in (0..cells.len()).filter_map(|i| word(&cells, i)) {
-                        let told = |_| self.refuse(j, format!("the text {} is not UTF-8", excerpt(&word)));
-                        fact.add_word(std::str::from_utf8(&word).map_err(told)?);
+                let (Some(fact), reading) = (&mut facts[j], &readings[j]) else { continue };
+                if reading.verdict != Verdict::Words {
+                    for i in 0..cells.len() {
+                        match number(&cells, i, reading) {
+                            Ok(Some(value)) => fact.add_number(value),
+                            Ok(None) => fact.add_gap(word(&cells, i).as_deref().unwrap_or(b"")),
+                            Err(cell) => return Ok(Err((j, before + i as u64 + 1, cell.into()))),
+                        }
                     }
-                } else {
-                    (0..cells.len()).filter_map(|i| number(&cells, i)).for_each(|value| fact.add_number(value));
+                    continue;
+                }
+                for i in 0..cells.len() {
+                    match word(&cells, i) {
+                        Some(word) if !is_gap(reading, &word) => {
+                            let told = |_| self.refuse(j, format!("the text {} is not UTF-8", excerpt(&word)));
+                            fact.add_word(std::str::from_utf8(&word).map_err(told)?);
+                        }
+                        gap => fact.add_gap(gap.as_deref().unwrap_or(b"")),
+                    }
                 }
             }
-            if let Some(j) = merge(&mut facts, &mut found) {
-                return Err(self.fault(Trouble::too_many_words(names, j)).into());
-            }
+            before += group.rows as u64;
         }
-        Ok(facts)
+        Ok(Ok(facts))
     }
 }
 
-/// The number in a cell; a NaN is a missing one, as pandas has it.
-fn number(cells: &Cells, i: usize) -> Option<f64> {
+/// Whether a word stands for nothing: in a table that has gaps of its own only what somebody has said.
+fn is_gap(reading: &Reading, word: &[u8]) -> bool {
+    word.is_empty() || (reading.markers.is_some() && reading.is_gap(word))
+}
+
+/// What is said about a cell that is not what its column holds.
+fn not_as_expected(reading: &Reading, cell: &[u8]) -> String {
+    format!("expected {}, found {}", reading.expected(), excerpt(cell))
+}
+
+/// The number in a cell, or seconds; a NaN is a missing one, as pandas has it. Or a word that is none.
+fn number<'a>(cells: &'a Cells, i: usize, reading: &Reading) -> Result<Option<f64>, &'a [u8]> {
     match cells {
-        Cells::Numbers(values) => values.get(i).copied().filter(|v| !v.is_nan()),
-        Cells::Words(_) => None,
+        Cells::Numbers(values) => {
+            let value = values.get(i).copied().filter(|v| !v.is_nan());
+            let is_gap = |v: &f64| reading.markers.is_some() && reading.is_gap(v.to_string().as_bytes());
+            Ok(value.filter(|v| !is_gap(v)))
+        }
+        Cells::Words(values) => match values.get(i).and_then(Option::as_deref) {
+            None => Ok(None),
+            Some(cell) if reading.is_gap(cell) => Ok(None),
+            Some(cell) => reading.value(cell).filter(|v| v.is_finite()).map(Some).ok_or(cell),
+        },
     }
 }
 
@@ -346,29 +481,41 @@ fn leaves(elements: &[Value]) -> Option<Vec<Leaf>> {
         }
         let repetition = element.int(3).unwrap_or(0);
         let nested = depth > 1 || repetition == 2;
-        let (kind, divisor) = kind(element);
+        let (kind, divisor, time) = kind(element);
         let kind = if nested { Err("lists and nested columns cannot be rows of numbers") } else { kind };
-        leaves.push(Leaf { name, kind, optional: repetition == 1, divisor });
+        leaves.push(Leaf { name, kind, optional: repetition == 1, divisor, time });
     }
     if leaves.is_empty() { None } else { Some(leaves) }
 }
 
-const A_TIME: &str = "dates and times are not taken for numbers: write the column as numbers (of days, of seconds), or its \
-                      parts in columns of their own";
-const A_DURATION: &str = "durations are not taken for numbers: write the column as numbers (of days, of seconds)";
+const A_TIME: &str =
+    "a date or a time is stored in a way that nobody knows: write the column as timestamps or as numbers";
+const A_DURATION: &str = "durations in a unit that nobody knows: write the column as numbers (of days, of seconds)";
 
-/// The columns that pandas says hold durations, in what a file is said to be: the format has numbers for them.
-fn durations(said: &[Value]) -> Vec<String> {
+/// The columns that pandas says hold durations, in what a file is said to be, and how many of their units are a second: the
+/// format has numbers for them.
+fn durations(said: &[Value]) -> Vec<(String, Option<f64>)> {
     let pandas = said.iter().filter_map(Value::fields).find(|said| said.text(1).as_deref() == Some("pandas"));
     let said: serde_json::Value = pandas.and_then(|said| serde_json::from_str(&said.text(2)?).ok()).unwrap_or_default();
     let of_columns = said["columns"].as_array().into_iter().flatten();
     let lasting = of_columns.filter(|column| column["numpy_type"].as_str().is_some_and(|t| t.starts_with("timedelta")));
-    lasting.filter_map(|column| column["field_name"].as_str().or(column["name"].as_str()).map(str::to_owned)).collect()
+    let unit = |kind: &str| match kind {
+        "timedelta64[s]" => Some(1.0),
+        "timedelta64[ms]" => Some(1e3),
+        "timedelta64[us]" => Some(1e6),
+        "timedelta64[ns]" => Some(1e9),
+        _ => None,
+    };
+    let one = |column: &serde_json::Value| {
+        let name = column["field_name"].as_str().or(column["name"].as_str())?;
+        Some((name.to_owned(), column["numpy_type"].as_str().and_then(unit)))
+    };
+    lasting.filter_map(one).collect()
 }
 
-/// How the values of a column are stored, and what they are divided by. A type has an older and a newer name; files have
-/// either or both.
-fn kind(element: &Fields) -> (std::result::Result<Physical, &'static str>, f64) {
+/// How the values of a column are stored, what they are divided by, and which kind of time they are then. A type has an older and
+/// a newer name; files have either or both.
+fn kind(element: &Fields) -> (std::result::Result<Physical, &'static str>, f64, Option<Time>) {
     use NumberType::*;
     let converted = element.int(6);
     let logical = element.fields(10);
@@ -378,14 +525,35 @@ fn kind(element: &Fields) -> (std::result::Result<Physical, &'static str>, f64) 
         matches!(converted, Some(11..=14)) || within(10).is_some_and(|whole| whole.get(2) == Some(&Value::Bool(false)));
     let decimal = converted == Some(5) || is(5);
     let scale = within(5).and_then(|decimal| decimal.int(1)).or(element.int(7)).unwrap_or(0);
-    let divisor = if decimal { 10f64.powi(scale.clamp(0, 300) as i32) } else { 1.0 };
+    // Units of times and of moments: thousandths, millionths and billionths of a second.
+    let unit = |id: i16| {
+        within(id).and_then(|time| time.fields(2)).and_then(|unit| {
+            [(1, 1e3), (2, 1e6), (3, 1e9)].into_iter().find_map(|(id, divisor)| unit.get(id).map(|_| divisor))
+        })
+    };
+    let (time, per_second) = match (element.int(1), converted) {
+        (Some(1), Some(6)) => (Some(Time::Day), Some(1.0)),
+        (Some(1), _) if is(6) => (Some(Time::Day), Some(1.0)),
+        (Some(1 | 2), _) if is(7) => (Some(Time::Clock), unit(7)),
+        (Some(2), _) if is(8) => (Some(Time::Moment), unit(8)),
+        (Some(1), Some(7)) => (Some(Time::Clock), Some(1e3)),
+        (Some(2), Some(8)) => (Some(Time::Clock), Some(1e6)),
+        (Some(2), Some(9)) => (Some(Time::Moment), Some(1e3)),
+        (Some(2), Some(10)) => (Some(Time::Moment), Some(1e6)),
+        (Some(3), _) => (Some(Time::Moment), Some(1.0)),
+        (_, converted) if matches!(converted, Some(6..=10 | 21)) || is(6) || is(7) || is(8) => {
+            (Some(Time::Moment), None)
+        }
+        _ => (None, Some(1.0)),
+    };
+    let divisor = if decimal { 10f64.powi(scale.clamp(0, 300) as i32) } else { per_second.unwrap_or(1.0) };
     let kind = match element.int(1) {
-        _ if matches!(converted, Some(6..=10 | 21)) || is(6) || is(7) || is(8) => Err(A_TIME),
+        _ if per_second.is_none() => Err(A_TIME),
         Some(0) => Ok(Physical::Boolean),
         Some(1) => Ok(Physical::Number(if unsigned { U32 } else { I32 })),
         Some(2) => Ok(Physical::Number(if unsigned { U64 } else { I64 })),
         // Whole numbers of 96 bits are times.
-        Some(3) => Err(A_TIME),
+        Some(3) => Ok(Physical::Wide),
         Some(4) => Ok(Physical::Number(F32)),
         Some(5) => Ok(Physical::Number(F64)),
         Some(6) if decimal => Ok(Physical::Decimal(None)),
@@ -397,7 +565,7 @@ fn kind(element: &Fields) -> (std::result::Result<Physical, &'static str>, f64) 
         Some(7) if is(15) && element.int(2) == Some(2) => Ok(Physical::Number(F16)),
         _ => Err("values of a fixed number of bytes are not supported"),
     };
-    (kind, divisor)
+    (kind, divisor, time)
 }
 
 fn group(fields: &Fields, columns: usize, len: u64) -> Option<Group> {
@@ -503,26 +671,77 @@ mod tests {
         (values.iter().flat_map(|v| v.to_le_bytes()).collect(), 16)
     }
 
+    fn ints(values: [i32; 2]) -> (Vec<u8>, usize) {
+        (values.iter().flat_map(|v| v.to_le_bytes()).collect(), 8)
+    }
+
     #[test]
-    fn dates_and_times_are_not_taken_for_numbers_whatever_their_name() {
-        let unit = || Value::structure([(2, Value::structure([]))]);
-        let time = || Value::structure([(1, Bool(true)), (2, unit())]);
+    fn dates_and_times_are_known_by_either_name_and_become_their_parts() {
+        let unit = |id: i16| Value::structure([(id, Value::structure([]))]);
+        let time = |id| Value::structure([(1, Bool(true)), (2, unit(id))]);
         let logical = |id, inner| Some(Value::structure([(id, inner)]));
-        let old = (6..=10).map(|converted| Written { converted: Some(converted), ..Written::default() });
-        let new = [(6, Value::structure([])), (7, time()), (8, time())];
-        let new = new.into_iter().map(|(id, inner)| Written { logical: logical(id, inner), ..Written::default() });
-        for written in old.chain(new) {
-            let told = refusal(Written { kind: 2, page: longs([1, 2]), ..written });
-            assert!(told.starts_with("t: column 1 (when): dates and times are not taken for numbers: "), "{told}");
-            assert!(told.ends_with("; --drop when leaves the column out"), "{told}");
+        // 2020-06-15 and a week later, at 06:00: 18,428 and 18,435 days after the first of 1970.
+        let (first, second) = (18428 * 86400 + 21600, 18435 * 86400 + 21600);
+        let moments = |factor: i64| longs([first * factor, second * factor]);
+        let days = || ints([18428, 18435]);
+        let wide = |day: i32| {
+            [(21600 * 1_000_000_000i64).to_le_bytes().to_vec(), (day + 2_440_588).to_le_bytes().to_vec()].concat()
+        };
+        for (written, hours) in [
+            (Written { kind: 1, converted: Some(6), page: days(), ..Written::default() }, 0.0),
+            (Written { kind: 1, logical: logical(6, Value::structure([])), page: days(), ..Written::default() }, 0.0),
+            (Written { kind: 2, converted: Some(9), page: moments(1000), ..Written::default() }, 6.0),
+            (Written { kind: 2, converted: Some(10), page: moments(1_000_000), ..Written::default() }, 6.0),
+            (Written { kind: 2, logical: logical(8, time(1)), page: moments(1000), ..Written::default() }, 6.0),
+            (Written { kind: 2, logical: logical(8, time(2)), page: moments(1_000_000), ..Written::default() }, 6.0),
+            (
+                Written { kind: 2, logical: logical(8, time(3)), page: moments(1_000_000_000), ..Written::default() },
+                6.0,
+            ),
+            (Written { kind: 3, page: ([wide(18428), wide(18435)].concat(), 24), ..Written::default() }, 6.0),
+        ] {
+            let data =
+                Data::open(Input::from_bytes("t", written.bytes()), None, &Selection::default(), &Options::default())
+                    .unwrap();
+            // A week later it is the same day of the week, and the hour is the same.
+            assert_eq!(data.schema().input_names(), ["when:days", "when:yearday_sin", "when:yearday_cos"]);
+            let mut rows = Vec::new();
+            let read = data.rows::<f64>().for_each_block(&mut |block| {
+                rows.extend(block.rows.column(0).to_vec());
+                Ok(())
+            });
+            read.unwrap();
+            assert_eq!(rows, [18428.0 + hours / 24.0, 18435.0 + hours / 24.0]);
+            assert!(data.remarks()[0].starts_with("t: when: dates"), "{:?}", data.remarks());
         }
-        let wide = refusal(Written { kind: 3, page: (vec![0; 24], 24), ..Written::default() });
-        assert!(wide.contains("dates and times"), "{wide}");
+        let clock = Written { kind: 1, converted: Some(7), page: ints([21_600_000, 25_200_000]), ..Written::default() };
+        assert_eq!(read(clock.bytes()).unwrap()[..1], [6.0]);
+        let clock = Written {
+            kind: 2,
+            logical: logical(7, time(3)),
+            page: longs([0, 3_600_000_000_000]),
+            ..Written::default()
+        };
+        let clock = read(clock.bytes()).unwrap();
+        assert_eq!((clock[0], clock[3]), (0.0, 1.0));
+        // Units of later versions, and types that do not go with what is said about them.
+        let strange = Written { kind: 2, logical: logical(8, time(9)), page: longs([1, 2]), ..Written::default() };
+        assert!(refusal(strange).contains("stored in a way that nobody knows"));
+        assert!(
+            refusal(Written { kind: 5, converted: Some(9), page: longs([1, 2]), ..Written::default() })
+                .contains("nobody knows")
+        );
         // Durations are numbers to the format; pandas says what they are.
-        let pandas = r#"{"columns": [{"name": "when", "field_name": "when", "numpy_type": "timedelta64[ns]"}]}"#;
-        let said = Value::structure([(1, Value::text("pandas")), (2, Value::text(pandas))]);
-        let lasting = refusal(Written { kind: 2, page: longs([1, 2]), said: Some(said), ..Written::default() });
-        assert!(lasting.contains("durations are not taken for numbers"), "{lasting}");
+        let pandas = |unit: &str| {
+            let said = format!(
+                r#"{{"columns": [{{"name": "when", "field_name": "when", "numpy_type": "timedelta64[{unit}]"}}]}}"#
+            );
+            Value::structure([(1, Value::text("pandas")), (2, Value::text(&said))])
+        };
+        let lasting =
+            |unit| Written { kind: 2, page: longs([1500, 2000]), said: Some(pandas(unit)), ..Written::default() };
+        assert_eq!(read(lasting("ms").bytes()).unwrap(), [1.5, 2.0]);
+        assert!(refusal(lasting("fortnights")).contains("durations in a unit that nobody knows"));
     }
 
     #[test]

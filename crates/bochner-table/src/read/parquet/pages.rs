@@ -3,6 +3,7 @@
 use super::codec::decompress;
 use super::thrift::{Fields, Reader, Value};
 use crate::read::numbers::NumberType;
+use crate::read::times::DAY;
 use flate2::Crc;
 
 /// Type of the stored values.
@@ -13,6 +14,19 @@ pub(super) enum Physical {
     /// Whole numbers of so many bytes each, or with their lengths before them; the high end comes first.
     Decimal(Option<usize>),
     Bytes,
+    /// Nanoseconds of a day and, counted from noon of the first of January 4713 BC, the day.
+    Wide,
+}
+
+/// What the numbers of a column of dates and times are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Time {
+    /// Seconds since the first of 1970.
+    Moment,
+    /// Days since then.
+    Day,
+    /// Seconds since midnight.
+    Clock,
 }
 
 /// A whole number of any length, its high end first; rounded once, to the nearest, if it has at most 16 bytes.
@@ -36,6 +50,8 @@ pub(super) struct Leaf {
     pub(super) optional: bool,
     /// What numbers are divided by: powers of ten of decimals.
     pub(super) divisor: f64,
+    /// What they are then, if they are no numbers.
+    pub(super) time: Option<Time>,
 }
 
 /// Where a column of a row group is, how its pages are compressed, and how many values they hold.
@@ -168,6 +184,9 @@ pub(super) fn decode(leaf: &Leaf, chunk: &Chunk, bytes: &[u8]) -> Result<Cells, 
     if let (Cells::Numbers(numbers), true) = (&mut cells, leaf.divisor != 1.0) {
         numbers.iter_mut().for_each(|v| *v /= leaf.divisor);
     }
+    if let (Cells::Numbers(numbers), Some(Time::Day)) = (&mut cells, leaf.time) {
+        numbers.iter_mut().for_each(|v| *v *= DAY);
+    }
     Ok(cells)
 }
 
@@ -230,6 +249,18 @@ fn plain(kind: Physical, bytes: &[u8], count: usize) -> Option<Cells> {
         Physical::Decimal(Some(width)) => {
             let raw = bytes.get(..count.checked_mul(width)?)?;
             cells_of(kind, raw.chunks_exact(width.max(1)).map(Some))?
+        }
+        Physical::Wide => {
+            let raw = bytes.get(..count.checked_mul(12)?)?;
+            /// The first of 1970.
+            const EPOCH: i64 = 2_440_588;
+            let seconds = |raw: &[u8; 12]| {
+                let (nanoseconds, day) = raw.split_at(8);
+                let nanoseconds = i64::from_le_bytes(nanoseconds.try_into().unwrap_or_default());
+                let day = i32::from_le_bytes(day.try_into().unwrap_or_default());
+                (i64::from(day) - EPOCH) as f64 * DAY + nanoseconds as f64 / 1e9
+            };
+            Cells::Numbers(raw.as_chunks::<12>().0.iter().map(seconds).collect())
         }
         Physical::Boolean => {
             let bytes = bytes.get(..count.div_ceil(8))?;
@@ -378,8 +409,13 @@ mod tests {
 
     #[test]
     fn pages_of_every_kind_are_compared_with_their_checksums() {
-        let leaf =
-            Leaf { name: "a".into(), kind: Ok(Physical::Number(NumberType::I32)), optional: false, divisor: 1.0 };
+        let leaf = Leaf {
+            name: "a".into(),
+            kind: Ok(Physical::Number(NumberType::I32)),
+            optional: false,
+            divisor: 1.0,
+            time: None,
+        };
         let numbers: Vec<u8> = [7i32, -1, 300].iter().flat_map(|v| v.to_le_bytes()).collect();
         let plain = page(0, 5, &[3, 0, 3, 3], &numbers);
         let second = page(3, 8, &[3, 0, 3, 0, 0, 0], &numbers);
