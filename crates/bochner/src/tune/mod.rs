@@ -4,6 +4,7 @@
 //! |---|---|
 //! | length scales, signal and noise of a Gaussian process | [`EvidenceSearch`]: L-BFGS on exact gradients |
 //! | map and penalty of ridge regression | [`Search`] over a [`grid`] or [`random`] candidates: held-out rows or folds |
+//! | in which directions rows differ | [`MetricSearch`]: average outer product of gradients |
 //! | smooth function with bounds | [`Lbfgs`] |
 //!
 //! The optimiser is our own hundred lines: an evaluation is a pass over rows that may be interrupted or fail with this
@@ -12,8 +13,10 @@
 
 mod evidence_search;
 mod lbfgs;
+mod metric;
 mod search;
 
 pub use evidence_search::{EvidenceSearch, Scales, Step, Tuned};
 pub use lbfgs::{Lbfgs, Minimum};
+pub use metric::{LearnedMetric, MetricForm, MetricSearch};
 pub use search::{Range, Search, SearchProgress, Split, Task, Trial, Trials, grid, random};

@@ -113,6 +113,23 @@ fn kernels_of_low_order_are_means_over_all_subsets_of_columns() {
 }
 
 #[test]
+fn kernels_of_low_order_are_known_by_name_and_to_the_planner() {
+    use bochner::feature::Spec;
+    use bochner::kernel::{AnyKernel, Kernel, LowOrder};
+    let kernel = AnyKernel::named("low_order", 3, &[("order", 1u64.into())]).unwrap();
+    assert_eq!(kernel, LowOrder::new(1.0, 1).unwrap().into());
+    let spec = Spec::for_kernel("low_order").unwrap();
+    assert_eq!(spec.in_words(), "Fourier features (Gaussian kernel, order 2)");
+    let (x, y) = ([0.6, 0.0, 0.8], [0.0, 1.0, 0.0]);
+    let two = LowOrder::new(1.0, 2).unwrap().evaluate(&x, &y);
+    assert!((spec.kernel().unwrap().evaluate(&x, &y) - two).abs() < 1e-15);
+    let candidates = Spec::candidates(&kernel, rows().view()).unwrap();
+    assert_eq!(candidates.len(), 1);
+    let prediction = candidates[0].spec.prediction(rows().view(), rows().view()).unwrap();
+    assert!(prediction.closed_form && prediction.bias.is_none());
+}
+
+#[test]
 fn orders_without_a_kernel_are_refused_in_words() {
     let refused = |spec: FourierSpec, dim: usize| spec.build::<f64>(dim).unwrap_err().to_string();
     let base = FourierSpec { order: Some(2), ..FourierSpec::default() };
