@@ -18,6 +18,7 @@ from bochner._features import (
     SphericalFeatures,
 )
 from bochner._files import load
+from bochner._metric import LearnedMetric
 from bochner._models import KINDS
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
 from bochner._plan import plan
@@ -35,6 +36,7 @@ __all__ = [
     "FeatureRidgeClassifier",
     "FeatureSVC",
     "FourierFeatures",
+    "LearnedMetric",
     "LocalGPRegressor",
     "MaclaurinFeatures",
     "NotConvergedError",
