@@ -127,6 +127,10 @@ class Model(Fitted, BaseEstimator):
         state.pop("_kept_", None)
         return state
 
+    def _shaped_gradient(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Derivatives of each output, as `gradient` returns them."""
+        return values
+
     def _checks(self, first: bool = True) -> dict[str, Any]:
         """What `validate_data` is to look for besides."""
         return {}
@@ -227,10 +231,6 @@ class Differentiable(Model):
         not there after `partial_fit` and in models from files.
         """
         return self.importances(self._some_of_fit("importances_")[0])
-
-    def _shaped_gradient(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Derivatives of each output, as `gradient` returns them."""
-        return values
 
 
 class FeatureModel(Differentiable):

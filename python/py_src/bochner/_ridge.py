@@ -34,11 +34,16 @@ class FeatureRidge(_signatures.RidgeModel, _FeatureRidge, Regression):
     True
     """
 
-    _learned = {"alpha_": ("float", "The penalty used.")}
-
     def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
         super()._prepare(rows, targets)
-        self.alpha_ = self._penalty(rows, targets) if isinstance(self.alpha, str) else self.alpha
+        if isinstance(self.alpha, str):
+            self._found_alpha_ = self._penalty(rows, targets)
+
+    @property
+    def alpha_(self) -> float:
+        """float: The penalty used."""
+        self._model()
+        return getattr(self, "_found_alpha_", self.alpha)
 
     def _penalty(self, rows: Any, targets: NDArray[Any]) -> float:
         """The penalty with the smallest error on rows that are left out one by one."""
@@ -57,7 +62,7 @@ class FeatureRidge(_signatures.RidgeModel, _FeatureRidge, Regression):
         super()._begin(rows, targets)
 
     def _plan(self, **others: Any) -> str:
-        return super()._plan(**{"alpha": getattr(self, "alpha_", self.alpha)} | others)
+        return super()._plan(**{"alpha": getattr(self, "_found_alpha_", self.alpha)} | others)
 
     def _left_out(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None) -> NDArray[np.float64]:
         """Residuals of some rows of `fit`, each left out."""
