@@ -17,6 +17,7 @@ mod operator;
 mod planner;
 mod search;
 mod sums;
+mod uncertainty;
 
 #[pyo3::pymodule]
 mod _bochner {
@@ -48,6 +49,7 @@ mod _bochner {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         crate::fit::register(module)?;
-        crate::search::register(module)
+        crate::search::register(module)?;
+        crate::uncertainty::register(module)
     }
 }

@@ -4,6 +4,7 @@ use crate::arrays::{Precision, Rows, in_precision, to_numpy};
 use crate::detached::{blockwise, detached};
 use crate::errors::{json, parse, to_python};
 use crate::features::{Drawn, Map};
+use crate::uncertainty::{PySampledFunction, sample_functions};
 use bochner::feature::{Description, DynComplexMap, DynMap, FeatureMap};
 use bochner::kernel::AnyKernel;
 use bochner::memory::{filled, in_blocks};
@@ -307,6 +308,29 @@ impl PyModel {
         Ok(model.into())
     }
 
+    /// Functions drawn from the posterior of a process on features.
+    #[pyo3(signature = (n_samples, seed))]
+    fn sample_functions(&self, py: Python<'_>, n_samples: usize, seed: u64) -> PyResult<Vec<PySampledFunction>> {
+        detached(py, None, None, |_| sample_functions(&self.model, n_samples, seed))
+    }
+
+    /// The same classifier with probabilities, from slope and shifts that are fitted to the rows of `X` and numbers of classes.
+    #[pyo3(signature = (x, labels, shifted, n_jobs=None), text_signature = "($self, X, labels, shifted, n_jobs=None)")]
+    fn calibrated(
+        &self,
+        py: Python<'_>,
+        x: Rows<'_>,
+        labels: Vec<usize>,
+        shifted: bool,
+        n_jobs: Option<i64>,
+    ) -> PyResult<Self> {
+        let mut model = self.model.clone();
+        in_precision!(x, |rows: R| detached(py, n_jobs, None, |_| {
+            model.calibrate(rows.wide()?.view(), &labels, shifted)
+        }))?;
+        Ok(model.into())
+    }
+
     /// The name of its kind in files and in the catalogue.
     #[getter]
     fn kind(&self) -> &'static str {
@@ -328,8 +352,8 @@ impl PyModel {
 
     /// What is asked about the rows of `X`, in the precision of the model: `predict`, one column per target, or per class, of
     /// which the first largest wins; `deviations` of observations; `spread`, means and then variances without noise; `sample`,
-    /// functions drawn from the posterior. In float64: `probabilities` of classes, `covariance` of a target, `jacobian`, and
-    /// `decide`, one column per pair of classes.
+    /// functions drawn from the posterior. In float64: `probabilities` of classes, `covariance` of a target, `jacobian`, `gradient`
+    /// of `predict` (axes are rows, targets or classes, inputs), and `decide`, one column per pair of classes.
     #[pyo3(signature = (question, x, target=0, n_samples=1, seed=0, n_jobs=None))]
     #[pyo3(text_signature = "($self, question, X, target=0, n_samples=1, seed=0, n_jobs=None)")]
     fn ask<'py>(
@@ -364,6 +388,11 @@ impl PyModel {
             "covariance" => (at_once(Question::Covariance(target))?, false),
             "jacobian" => (at_once(Question::Jacobian)?, false),
             "decide" => (at_once(Question::Decide)?, false),
+            "gradient" => {
+                let found =
+                    in_precision!(x, |rows: R| detached(py, n_jobs, None, |_| model.gradient(rows.wide()?.view())))?;
+                (found.into_dyn(), false)
+            }
             other => return Err(PyValueError::new_err(format!("there is no question {other}"))),
         };
         Ok(if narrow && self.single() { to_numpy(py, found.mapv(|v| v as f32)) } else { to_numpy(py, found) })

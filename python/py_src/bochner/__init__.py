@@ -20,6 +20,7 @@ from bochner._features import (
     SphericalFeatures,
 )
 from bochner._files import load
+from bochner._metric import LearnedMetric
 from bochner._models import KINDS
 from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
 from bochner._plan import plan
@@ -40,6 +41,7 @@ __all__ = [
     "FeatureSVC",
     "FourierFeatures",
     "LearnedFourierFeatures",
+    "LearnedMetric",
     "LocalGPRegressor",
     "MaclaurinFeatures",
     "NotConvergedError",

@@ -85,6 +85,42 @@ class Model:
         self, question: str, X: _Rows, target: int = 0, n_samples: int = 1, seed: int = 0, n_jobs: _Jobs = None
     ) -> NDArray[Any]: ...
 
+    def sample_functions(self, n_samples: int, seed: int) -> list[SampledFunction]: ...
+    def calibrated(self, X: _Rows, labels: list[int], shifted: bool, n_jobs: _Jobs = None) -> Model: ...
+
+@final
+class SampledFunction:
+    def values(self, X: _Rows, n_jobs: _Jobs = None) -> _Doubles: ...
+    def gradient(self, X: _Rows, n_jobs: _Jobs = None) -> _Doubles: ...
+
+def leave_one_out(
+    map: Map,
+    X: _Rows,
+    targets: NDArray[Any],
+    weights: NDArray[Any] | None,
+    at: _Rows,
+    at_targets: NDArray[Any],
+    at_weights: NDArray[Any] | None,
+    alpha: float,
+    fit_intercept: bool,
+    n_jobs: _Jobs = None,
+) -> tuple[_Doubles, list[float]]: ...
+def leave_one_out_losses(
+    map: Map,
+    X: _Rows,
+    targets: NDArray[Any],
+    weights: NDArray[Any] | None,
+    alphas: list[float],
+    fit_intercept: bool,
+    n_jobs: _Jobs = None,
+) -> list[float]: ...
+def conformal_quantile(scores: _Doubles, coverage: float) -> float: ...
+def process_scores(
+    residuals: _Doubles, variances: _Doubles, weights: list[float] | None, noise: list[float]
+) -> _Doubles: ...
+def learn_metric(
+    spec: str, X: _Rows, targets: NDArray[Any], metric: str, max_iter: int, seed: int, n_jobs: _Jobs = None
+) -> str: ...
 def fit(
     kind: str,
     on: Map | str | None,

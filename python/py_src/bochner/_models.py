@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
@@ -28,6 +29,10 @@ KINDS: dict[str, type[Model]] = {}
 # Rows of models that know no single precision, and of those that take no sparse matrices either.
 DOUBLE: dict[str, Any] = {"dtype": np.float64}
 DENSE: dict[str, Any] = {"accept_sparse": False, **DOUBLE}
+# Rows that intervals and importances are computed from, at most: more change the third digit of a quantile.
+MOST_ROWS = 4000
+# Parts of the rows that are left out in turn where there is no closed form.
+FOLDS = 5
 
 
 def learned(name: str, kind: str, about: str) -> Any:
@@ -95,7 +100,36 @@ class Model(Fitted, BaseEstimator):
             weights = self._weights(rows, sample_weight)
             self._prepare(rows, targets)
             self.model_ = self._fitted(rows, targets, weights)
+            # For what is asked about these rows later; no copy is made, and pickles do not have them.
+            self._kept_ = (rows, targets, weights)
         return self
+
+    def _rows_of_fit(self, purpose: str) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
+        """Rows, targets and weights of `fit`."""
+        self._model()
+        if not hasattr(self, "_kept_"):
+            raise AttributeError(
+                f"{purpose} needs the rows of fit, which models from files, pickles and partial_fit do not have"
+            )
+        return self._kept_
+
+    def _some_of_fit(self, purpose: str, most: int = MOST_ROWS) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
+        """The same of at most so many rows, drawn at random."""
+        rows, targets, weights = self._rows_of_fit(purpose)
+        if rows.shape[0] <= most:
+            return rows, targets, weights
+        chosen = np.sort(np.random.default_rng(0).choice(rows.shape[0], most, replace=False))
+        return rows[chosen], targets[chosen], None if weights is None else weights[chosen]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The model without the rows it was fitted to."""
+        state: dict[str, Any] = super().__getstate__()
+        state.pop("_kept_", None)
+        return state
+
+    def _shaped_gradient(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Derivatives of each output, as `gradient` returns them."""
+        return values
 
     def _checks(self, first: bool = True) -> dict[str, Any]:
         """What `validate_data` is to look for besides."""
@@ -162,7 +196,44 @@ class Model(Fitted, BaseEstimator):
         return tags
 
 
-class FeatureModel(Model):
+class Differentiable(Model):
+    """A model whose predictions have exact derivatives."""
+
+    def gradient(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Derivatives of predictions by the columns of X, exactly: one pullback of the coefficients.
+
+        Of regressions those of `predict`, of classifiers those of `decision_function`; of classifiers by Gaussian processes
+        those of the means of the latent processes.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_samples, n_features) or (n_samples, n_outputs, n_features)
+            Derivatives; with an axis of outputs for several targets and for more than two classes.
+        """
+        return self._shaped_gradient(self._ask("gradient", X))
+
+    def importances(self, X: ArrayLike) -> NDArray[np.float64]:
+        """How much predictions change with each column: the mean squared derivative over the rows of X.
+
+        Columns should be of one scale for their importances to be compared. Several outputs add up.
+
+        Returns
+        -------
+        importances : ndarray of shape (n_features,)
+            Mean squared derivatives.
+        """
+        gradient = self.gradient(X)
+        return np.mean(np.sum(gradient.reshape(len(gradient), -1, gradient.shape[-1]) ** 2, axis=1), axis=0)
+
+    @property
+    def importances_(self) -> NDArray[np.float64]:
+        """ndarray of shape (n_features,): Mean squared derivatives of predictions by each column, over at most 4,000 rows of `fit`;
+        not there after `partial_fit` and in models from files.
+        """
+        return self.importances(self._some_of_fit("importances_")[0])
+
+
+class FeatureModel(Differentiable):
     """A model on features: drawing the map."""
 
     _learned = {"features_": ("transformer", "The fitted feature map.")}
@@ -218,6 +289,91 @@ class Regression(MultiOutputMixin, RegressorMixin, Model):
         mean, variance = map(np.ascontiguousarray, np.split(self._ask("spread", X), 2, axis=1))
         return self._shaped(mean), self._shaped(np.sqrt(variance), spread=True)
 
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> NDArray[np.float64]:
+        """Intervals that hold an observation with a given probability.
+
+        An interval is the prediction, plus and minus a quantile of scores: how far predictions were off on rows that had no part in
+        them. `interval_kind_` says where the scores are from: ``"split"``, the rows given to `calibrate`, with a coverage of at least
+        `coverage` for exchangeable rows; otherwise the rows of `fit`, each left out in closed form (``"leave_one_out"``; no
+        guarantee, right for fits that one row does not change much) or in five parts (``"folds"``; at least ``2 * coverage - 1``, in
+        practice `coverage`). Scores of Gaussian processes are divided by their standard deviations, so that widths follow the data.
+        Several targets have intervals of their own.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Share of observations that intervals are to hold.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2) or (n_samples, n_targets, 2)
+            Lower and upper ends; infinite where there are too few scores for the coverage.
+        """
+        scores = self._interval_scores()
+        widths = [_bochner.conformal_quantile(np.ascontiguousarray(column), float(coverage)) for column in scores.T]
+        center, scale = self._center_and_scale(X)
+        half = np.asarray(widths) * scale
+        ends = np.stack([center - half, center + half], axis=-1)
+        return ends if self.target_shape_ else ends[:, 0]
+
+    def calibrate(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Take the scores behind intervals from rows that the model was not fitted to: split conformal prediction.
+
+        Returns
+        -------
+        self : object
+            The same model.
+        """
+        center, scale = self._center_and_scale(X)
+        observed = np.asarray(y, dtype=np.float64).reshape(len(center), -1)
+        if observed.shape != center.shape:
+            raise ValueError(f"y has shape {np.shape(y)}, but {center.shape[1]} targets were seen in fit")
+        if not np.isfinite(observed).all():
+            raise ValueError("y contains NaN or infinity")
+        self._scores_ = ("split", np.abs(observed - center) / scale)
+        return self
+
+    @property
+    def interval_kind_(self) -> str:
+        """str: Where the scores behind intervals are from: ``"split"``, ``"leave_one_out"`` or ``"folds"``."""
+        self._interval_scores()
+        return self._scores_[0]
+
+    def _interval_scores(self) -> NDArray[np.float64]:
+        """Scores of rows that had no part in their predictions, one column per target."""
+        self._model()
+        if not hasattr(self, "_scores_"):
+            if not hasattr(self, "_kept_"):
+                raise AttributeError(
+                    "intervals need rows: call calibrate(X, y) with rows that the model was not fitted to; models from files, "
+                    "pickles and partial_fit do not have those of fit"
+                )
+            self._scores_ = self._left_out_scores()
+        return self._scores_[1]
+
+    def _center_and_scale(self, X: ArrayLike) -> tuple[NDArray[np.float64], Any]:
+        """Predictions, one column per target, and what scores are divided by."""
+        predicted = np.asarray(self.predict(X), dtype=np.float64)
+        return predicted.reshape(len(predicted), -1), 1.0
+
+    def _left_out_scores(self) -> tuple[str, NDArray[np.float64]]:
+        """Scores of the rows of `fit`, in parts that are left out in turn, and the name of this."""
+        rows, targets, weights = self._rows_of_fit("intervals")
+        n = rows.shape[0]
+        if n < 2:
+            raise ValueError(f"intervals need at least 2 rows, got n_samples={n}")
+        scores = np.empty(targets.shape)
+        for part in np.array_split(np.random.default_rng(0).permutation(n), min(FOLDS, n)):
+            others = np.setdiff1d(np.arange(n), part)
+            told = {} if weights is None else {"sample_weight": weights[others]}
+            model = clone(self).fit(rows[others], targets[others].reshape(-1, *self.target_shape_), **told)
+            center, scale = model._center_and_scale(rows[part])
+            scores[part] = np.abs(targets[part] - center) / scale
+        return "folds", scores
+
+    def _shaped_gradient(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values if self.target_shape_ else values[:, 0]
+
     def _shaped(self, values: NDArray[Any], *, spread: bool = False) -> NDArray[Any]:
         """Values as y was shaped, in its units; `spread` for deviations from them."""
         units = getattr(self, "target_units_", None)
@@ -231,8 +387,16 @@ class Regression(MultiOutputMixin, RegressorMixin, Model):
 class Process(Regression):
     """A regression that knows how sure it is."""
 
-    def predict(self, X: ArrayLike, return_std: bool = False, return_cov: bool = False) -> Any:
+    def predict(
+        self, X: ArrayLike, return_std: bool = False, return_cov: bool = False, include_noise: bool = False
+    ) -> Any:
         """Predict targets.
+
+        Parameters
+        ----------
+        include_noise : bool, default=False
+            Whether standard deviations and covariances are those of observations, noise included, as ``bochner predict --std`` has
+            them, or those of the function behind them, as scikit-learn's.
 
         Returns
         -------
@@ -246,13 +410,35 @@ class Process(Regression):
         if return_std and return_cov:
             raise ValueError("at most one of return_std and return_cov can be True")
         if return_std:
-            return self._with_std(X)
+            mean, std = self._with_std(X)
+            return mean, np.sqrt(std**2 + self._noise()) if include_noise else std
         mean = self._shaped(self._ask("predict", X))
         if not return_cov:
             return mean
         scales = getattr(self, "target_units_", (None, np.ones(len(self._model().learned("observation_variances")))))[1]
         matrices = [self._ask("covariance", X, target=t) * s**2 for t, s in enumerate(scales)]
+        if include_noise:
+            for matrix, noise in zip(matrices, np.ravel(self._noise()), strict=True):
+                np.fill_diagonal(matrix, matrix.diagonal() + noise)
         return mean, np.stack(matrices, axis=-1) if self.target_shape_ else matrices[0]
+
+    def _noise(self) -> Any:
+        """Variances of the noise in units of the targets, in the shape of one of them."""
+        variances = np.asarray(self._model().learned("observation_variances"), dtype=np.float64)
+        scales = getattr(self, "target_units_", (None, np.ones(len(variances))))[1]
+        return (variances * np.asarray(scales) ** 2).reshape(self.target_shape_)
+
+    def _center_and_scale(self, X: ArrayLike) -> tuple[NDArray[np.float64], Any]:
+        mean, std = (np.asarray(part, dtype=np.float64) for part in self.predict(X, return_std=True, include_noise=True))
+        return mean.reshape(len(mean), -1), std.reshape(len(std), -1)
+
+    def _left_out_scores(self) -> tuple[str, NDArray[np.float64]]:
+        rows, targets, weights = self._some_of_fit("intervals")
+        mean, std = (np.asarray(part, dtype=np.float64) for part in self._with_std(rows))
+        mean, std = mean.reshape(targets.shape), std.reshape(targets.shape)
+        told = None if weights is None else weights.astype(np.float64).tolist()
+        noise = np.ravel(self._noise()).tolist()
+        return "leave_one_out", _bochner.process_scores(targets.astype(np.float64) - mean, std**2, told, noise)
 
     log_marginal_likelihood_value_ = learned(
         "log_marginal_likelihood", "float", "Log marginal likelihood of the training targets."
@@ -315,6 +501,59 @@ class Deciding(Classification):
     def _margin(self, values: NDArray[Any]) -> NDArray[Any]:
         """What decides between two classes."""
         return values[:, -1]
+
+    def _shaped_gradient(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values if len(self.classes_) > 2 else self._margin(values)
+
+    def calibrate(self, X: ArrayLike, y: ArrayLike, method: str = "temperature") -> Self:
+        """Fit what makes probabilities of the values of classes, on rows that the classifier was not fitted to.
+
+        From then on there is `predict_proba`; files keep it. Later calls to `fit` or `partial_fit` forget it.
+
+        Parameters
+        ----------
+        method : {"temperature", "platt"}, default="temperature"
+            One slope for the values of all classes, which never changes the class that wins; or a slope and a constant for every
+            class.
+
+        Returns
+        -------
+        self : object
+            The same classifier.
+        """
+        if method not in ("temperature", "platt"):
+            raise ValueError(f'method must be "temperature" or "platt", got {method!r}')
+        model = self._model()
+        labels = self._targets(np.asarray(y), False, None)[:, 0]
+        rows = self._rows(X, model)
+        if len(labels) != rows.shape[0]:
+            raise ValueError(f"X has {rows.shape[0]} rows and y {len(labels)} labels")
+        with explained(self, ("X", rows)):
+            calibrated = model.calibrated(rows, labels.tolist(), method == "platt", n_jobs=self.n_jobs)
+        if hasattr(self, "sums_"):
+            self.solved_ = (self.added_, calibrated)
+        else:
+            self.model_ = calibrated
+        return self
+
+    def _has_probabilities(self) -> bool:
+        return hasattr(self, "classes_") and "calibration" in json.loads(self._model().header)["extra"]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities of classes, after `calibrate`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        p : ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
+        return self._ask("probabilities", X)
 
 
 class Probable(Classification):
@@ -399,6 +638,8 @@ class Accumulating(Model):
             self._learn(self.sums_.push, rows, rows, targets, weights)
             # What another thread has solved for meanwhile is a model of the rows before.
             self.added_ = object()
+            # And so are scores of intervals.
+            vars(self).pop("_scores_", None)
         except _bochner.BusyError:
             # Nothing was added: another thread is solving for the model of the rows before.
             raise

@@ -15,7 +15,7 @@ from bochner._base import sample
 from bochner._bochner import Map
 from bochner._catalogue import documented
 from bochner._checks import count, plain, seed_of
-from bochner._models import AccumulatingClassification, Deciding, Regression, Solved
+from bochner._models import AccumulatingClassification, Deciding, Differentiable, Regression, Solved
 from bochner.kernels import OperatorKernel, check_kernel
 
 
@@ -69,7 +69,7 @@ def lagged_rows(series: ArrayLike, n_lags: int = 1) -> tuple[NDArray[np.float64]
     return _bochner.lagged_rows(check_array(series, dtype=np.float64, input_name="series"), n_lags)
 
 
-class _OperatorRidge(Solved):
+class _OperatorRidge(Differentiable, Solved):
     """What regression and classification share."""
 
     _apart = ("kernel", "length_scale", "A")

@@ -27,6 +27,49 @@ from bochner._models import (
 from bochner._progress import progress
 
 
+class SampledFunction:
+    """A function drawn from the posterior of a process on features: always the same one, with exact derivatives."""
+
+    def __init__(self, function: Any, several: bool) -> None:
+        self._function, self._several = function, several
+
+    def __call__(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Values of the function.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or (n_features,)
+            Rows, or a single one.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_targets), or of one row
+            Values.
+        """
+        return self._shaped(self._function.values, X)
+
+    def gradient(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Derivatives of the function by the columns of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or (n_features,)
+            Rows, or a single one.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_samples, n_features) or (n_samples, n_targets, n_features), or of one row
+            Derivatives.
+        """
+        return self._shaped(self._function.gradient, X)
+
+    def _shaped(self, question: Any, X: ArrayLike) -> NDArray[np.float64]:
+        rows = np.asarray(X, dtype=np.float64)
+        found = question(np.ascontiguousarray(np.atleast_2d(rows)))
+        found = found if self._several else found[:, 0]
+        return found if rows.ndim > 1 else found[0]
+
+
 class FeatureGPRegressor(_signatures.GpRegressorModel, FeatureModel, Accumulating, Process):
     """Gaussian-process regression on random features, in one pass over the rows.
 
@@ -84,6 +127,24 @@ class FeatureGPRegressor(_signatures.GpRegressorModel, FeatureModel, Accumulatin
         """
         samples = self._ask("sample", X, n_samples=count("n_samples", n_samples), seed=seed_of(random_state))
         return samples if self.target_shape_ else samples[:, 0]
+
+    def sample_functions(self, n: int = 1, random_state: RandomState = None) -> list[SampledFunction]:
+        """Draw functions from the posterior that can be called and differentiated anywhere.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of functions.
+        random_state : int, Generator, RandomState or None, default=None
+            Seed of the functions; those of `sample_y` with the same one.
+
+        Returns
+        -------
+        functions : list of SampledFunction
+            ``f(X)`` are values and ``f.gradient(X)`` derivatives.
+        """
+        drawn = self._model().sample_functions(count("n", n), seed_of(random_state))
+        return [SampledFunction(function, bool(self.target_shape_)) for function in drawn]
 
     @property
     def observation_variance_(self) -> Any:
@@ -225,8 +286,14 @@ class LocalGPRegressor(_signatures.LocalGpModel, Regression):
         least = {"n_components": 2, "weights": "real"} if self.n_components in (1, 2) else {}
         return super()._plan(**others | least)
 
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
-        """Predictive mean, and standard deviation of the function where asked for.
+    def predict(self, X: ArrayLike, return_std: bool = False, include_noise: bool = False) -> Any:
+        """Predictive mean, and standard deviation where asked for.
+
+        Parameters
+        ----------
+        include_noise : bool, default=False
+            Whether standard deviations are those of observations, noise included, as ``bochner predict --std`` has them, or
+            those of the function behind them.
 
         Returns
         -------
@@ -235,4 +302,7 @@ class LocalGPRegressor(_signatures.LocalGpModel, Regression):
         std : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Standard deviations, the same for all targets; only if `return_std`.
         """
-        return self._with_std(X) if return_std else super().predict(X)
+        if not return_std:
+            return super().predict(X)
+        mean, std = self._with_std(X)
+        return mean, np.sqrt(std**2 + self.noise) if include_noise else std

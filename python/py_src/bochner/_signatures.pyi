@@ -19,12 +19,13 @@ class FourierMap:
     length_scale: float | ArrayLike | Literal["median"]
     nu: float
     norm: Literal[1, 2]
+    order: int | None
     projection: Literal["auto", "gaussian", "orthogonal", "sorf"]
     form: Literal["cos_sin", "offset", "complex"]
     gamma: float | Literal["scale"] | None
     random_state: RandomState
     n_jobs: int | None
-    def __init__(self, n_components: int = 1024, *, kernel: Literal["gaussian", "laplacian", "matern"] = "gaussian", length_scale: float | ArrayLike | Literal["median"] = 1.0, nu: float = 1.5, norm: Literal[1, 2] = 2, projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto", form: Literal["cos_sin", "offset", "complex"] = "cos_sin", gamma: float | Literal["scale"] | None = None, random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
+    def __init__(self, n_components: int = 1024, *, kernel: Literal["gaussian", "laplacian", "matern"] = "gaussian", length_scale: float | ArrayLike | Literal["median"] = 1.0, nu: float = 1.5, norm: Literal[1, 2] = 2, order: int | None = None, projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto", form: Literal["cos_sin", "offset", "complex"] = "cos_sin", gamma: float | Literal["scale"] | None = None, random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
 
 class PolynomialMap:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -369,6 +370,14 @@ class CompressiveKernel:
     _about: ClassVar[str]
     compressed_dim: int = 64
     length_scale: float = 1.0
+
+@dataclass(frozen=True)
+class LowOrderKernel:
+    _parameters: ClassVar[tuple[Parameter, ...]]
+    _name: ClassVar[str]
+    _about: ClassVar[str]
+    length_scale: float = 1.0
+    order: int = 2
 
 @dataclass(frozen=True)
 class CurlFreeKernel:

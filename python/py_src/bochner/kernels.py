@@ -29,6 +29,7 @@ __all__ = [
     "Helmholtz",
     "Kernel",
     "Laplacian",
+    "LowOrder",
     "Matern",
     "OperatorKernel",
     "Optical",
@@ -134,6 +135,15 @@ class Laplacian(_signatures.LaplacianKernel, Kernel):
     """
     >>> Laplacian(length_scale=5.0)([[0.0, 0.0]], [[3.0, 4.0]]).round(4)
     array([[0.3679]])
+    """
+
+
+class LowOrder(_signatures.LowOrderKernel, Kernel):
+    """Mean over subsets of `order` columns of the Gaussian kernel on those columns: functions that are sums of functions of few
+    columns each.
+
+    >>> LowOrder(order=1)([[0.0, 0.0]], [[0.0, 1.0]]).round(4)
+    array([[0.8033]])
     """
 
 

@@ -476,7 +476,15 @@ impl Spec {
             reason: format!("no map estimates the kernel {name}"),
         })?;
         let spec = Self::named(entry.name)?;
-        if entry.parameter("kernel").is_ok() { spec.with("kernel", Value::Word(name.into())) } else { Ok(spec) }
+        match entry.parameter("kernel") {
+            Ok(kernel) if kernel.domain.words().contains(&name) => spec.with("kernel", Value::Word(name.into())),
+            // A mean over subsets of columns is a parameter of the map, not a kernel of its own.
+            Ok(_) => {
+                let order = AnyKernel::entry_named(name)?.parameter("order")?;
+                spec.with("order", order.default())
+            }
+            Err(_) => Ok(spec),
+        }
     }
 
     /// The same map with another value of a parameter.

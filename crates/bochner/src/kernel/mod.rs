@@ -9,6 +9,7 @@
 //! | [`Matern`], [`Laplacian`] | distance | Fourier |
 //! | [`Spherical`] `(1 − |x−y|²/A²)ᵖ` on unit rows | distance | spherical |
 //! | [`Optical`] `E |u·x|ᵐ|u·y|ᵐ` | inner product and norms | optical |
+//! | [`LowOrder`], means over subsets of columns | differences | Fourier |
 //! | [`Compressive`] `E exp(−|P(x−y)|²/2ℓ²)` | distance | compressive |
 //!
 //! [`OperatorKernel`] has matrices for values: several outputs that are one function.
@@ -110,7 +111,7 @@ macro_rules! values_of {
 /// The list of all scalar kernels.
 macro_rules! kernels {
     ($then:ident) => {
-        $then!(Gaussian, Laplacian, Matern, Exponential, Polynomial, Spherical, Optical, Compressive);
+        $then!(Gaussian, Laplacian, Matern, Exponential, Polynomial, Spherical, Optical, Compressive, LowOrder);
     };
 }
 
@@ -119,6 +120,7 @@ mod compressive;
 mod exponential;
 mod gaussian;
 mod laplacian;
+mod low_order;
 mod matern;
 mod matrix;
 mod normalized;
@@ -138,6 +140,8 @@ pub use compressive::{Compression, Compressive};
 pub use exponential::Exponential;
 pub use gaussian::Gaussian;
 pub use laplacian::Laplacian;
+pub use low_order::LowOrder;
+pub(crate) use low_order::LowOrderLaplacian;
 pub use matern::Matern;
 pub use matrix::{kernel_matrix, kernel_matrix_into};
 pub use normalized::{Normalized, normalize};

@@ -1,10 +1,11 @@
+use super::Calibration;
 use super::ridge::largest;
 use super::{KINDS, ModelEntry};
 use crate::error::{Result, check_dim};
 use crate::feature::{Description, DrawCost};
 use crate::persist::{Header, Label, Stored, malformed};
 use crate::rows::MOST_CLASSES;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, Array3, ArrayView2};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::any::Any;
@@ -47,6 +48,17 @@ pub trait Fitted: Any + Debug + Send + Sync {
     /// As [`values`](Self::values), and for kinds that have none.
     fn variances(&self, _rows: ArrayView2<'_, f64>) -> Result<(Array2<f64>, Vec<f64>)> {
         Err(ModelEntry::named(self.kind())?.without_deviations())
+    }
+
+    /// Derivatives of the values by the inputs: axes are rows, values, inputs. For classifiers whose values are probabilities,
+    /// those of the means of the latent processes.
+    ///
+    /// # Errors
+    /// As [`values`](Self::values), for maps without derivatives, and for kinds that have no map.
+    fn gradients(&self, _rows: ArrayView2<'_, f64>) -> Result<Array3<f64>> {
+        let title = ModelEntry::named(self.kind())?.entry.title;
+        let reason = format!("{title} has none; models on features have");
+        Err(crate::Error::Unsupported { what: "gradients", reason })
     }
 
     /// Whether [`values`](Self::values) are probabilities.
@@ -298,15 +310,85 @@ impl Model {
         finite("deviations", self.fitted.variances(rows)?.0.mapv(|v| v.max(0.0).sqrt()))
     }
 
-    /// Probabilities of the classes, one column each; rows add up to 1.
+    /// Derivatives of [`predict`](Self::predict) by the inputs: axes are rows, targets or classes, inputs. For classifiers whose
+    /// values are probabilities, those of the means of the latent processes.
+    ///
+    /// ```
+    /// use bochner::feature::{Describe, FourierSpec};
+    /// use bochner::model::{Fit, Model, Ridge};
+    /// use ndarray::Array2;
+    /// let rows = Array2::from_shape_fn((80, 2), |(i, j)| ((i * (j + 2)) as f64 * 0.7).sin());
+    /// let targets = rows.column(0).insert_axis(ndarray::Axis(1)).mapv(f64::exp);
+    /// let map = FourierSpec { n_components: 64, ..Default::default() }.build::<f64>(2)?;
+    /// let model = Model::from(Ridge::new(map, 1e-3)?.fit(rows.view(), targets.view())?);
+    /// assert_eq!(model.gradient(rows.view())?.dim(), (80, 1, 2));
+    /// let importances = model.importances(rows.view())?;
+    /// assert!(importances[0] > 50.0 * importances[1]); // the second column has no part in the targets
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict); for models without a map, and for maps that are steps.
+    pub fn gradient(&self, rows: ArrayView2<'_, f64>) -> Result<Array3<f64>> {
+        let found = self.fitted.gradients(rows)?;
+        match found.indexed_iter().find(|(_, value)| !value.is_finite()) {
+            Some(((row, _, column), _)) => Err(crate::Error::NonFinite { what: "gradients", row, column }),
+            None => Ok(found),
+        }
+    }
+
+    /// How much predictions change with each input: squared derivatives, summed over targets or classes, in the mean over rows.
+    ///
+    /// # Errors
+    /// As [`gradient`](Self::gradient), and no rows.
+    pub fn importances(&self, rows: ArrayView2<'_, f64>) -> Result<Vec<f64>> {
+        crate::error::check_count("number of rows", rows.nrows())?;
+        let mut sums = vec![0.0; rows.ncols()];
+        // In pieces: nobody needs the gradients of all rows.
+        for piece in rows.axis_chunks_iter(ndarray::Axis(0), 4096) {
+            for gradient in self.gradient(piece)?.rows() {
+                sums.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += g * g);
+            }
+        }
+        Ok(sums.into_iter().map(|sum| sum / rows.nrows() as f64).collect())
+    }
+
+    /// Probabilities of the classes, one column each; rows add up to 1. Of classifiers without any, those of the
+    /// [`Calibration`] that is attached to them.
     ///
     /// # Errors
     /// As [`predict`](Self::predict), and for models that have none: which ones have is told.
     pub fn probabilities(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        if let (false, Some(calibration)) = (self.fitted.is_probabilistic(), self.calibration()?) {
+            return finite("probabilities", calibration.probabilities(self.predict(rows)?.view())?);
+        }
         if !self.fitted.is_probabilistic() {
             return Err(self.kind().without_probabilities());
         }
         self.predict(rows)
+    }
+
+    /// What makes probabilities of the values of its classes, where it was fitted on held-out rows.
+    ///
+    /// # Errors
+    /// A file in which it cannot be read.
+    pub fn calibration(&self) -> Result<Option<Calibration>> {
+        self.attachment(Calibration::NAME)
+    }
+
+    /// Fits what makes probabilities of the values of the classes, on rows that the classifier was not fitted to;
+    /// [`probabilities`](Self::probabilities) has them from then on, and files keep it.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict); models that are no classifiers or have probabilities; labels beyond the classes.
+    pub fn calibrate(&mut self, rows: ArrayView2<'_, f64>, labels: &[usize], shifted: bool) -> Result<()> {
+        if self.fitted.class_count().is_none() || self.fitted.is_probabilistic() {
+            let reason =
+                format!("{} has nothing to be calibrated: only values of classes have", self.kind().entry.title);
+            return Err(crate::Error::Unsupported { what: "calibration", reason });
+        }
+        let calibration = Calibration::fit(self.predict(rows)?.view(), labels, shifted)?;
+        self.attach(Calibration::NAME, &calibration)
     }
 
     /// Sentences about what was learned and how.

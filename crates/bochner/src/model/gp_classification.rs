@@ -19,7 +19,7 @@ use crate::random::Seed;
 use crate::rows::{Counted, RowBlock, RowSource, check_finite, class_of};
 use crate::scalar::{Real, Scalar};
 use crate::solve::factorise_sums;
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array2, Array3, ArrayView2, s};
 
 /// Gaussian-process classification on features by the Dirichlet transform.
 ///
@@ -467,6 +467,10 @@ fn losses<R: Real>(
 impl<M: FeatureMap + 'static> Fitted for GpClassifierModel<M> {
     on_map!(CLASSIFIER);
     gives_probabilities!(self, rows => self.probabilities(rows.mapv(M::Real::from_f64).view()));
+
+    fn gradients(&self, rows: ArrayView2<'_, f64>) -> Result<Array3<f64>> {
+        self.linear.gradient(&self.map, rows.mapv(M::Real::from_f64).view())
+    }
 
     fn sentences(&self) -> Vec<String> {
         vec![format!("one process per class on Dirichlet targets with alpha {}", self.alpha())]

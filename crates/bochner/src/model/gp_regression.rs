@@ -5,7 +5,7 @@ use super::evidence::{
 use super::kinds::{Answers, Load, ModelEntry, Penalty, answers, load_complex, on_map, process_in_words, regresses};
 use super::linear::Linear;
 use super::request::{Asked, Describing, Drawn, FitAny, Sums};
-use super::{Fit, Fitted, Predict};
+use super::{Fit, Fitted, Predict, SampledFunction};
 use crate::accumulate::{Gram, Moments};
 use crate::context::Context;
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
@@ -301,33 +301,16 @@ impl<M: FeatureMap> GpRegressorModel<M> {
     /// As [`predict_with_variance`](Self::predict_with_variance), and no samples.
     pub fn sample(&self, rows: ArrayView2<'_, M::Real>, samples: usize, seed: Seed) -> Result<Array3<M::Real>> {
         check_count("number of samples", samples)?;
-        let (dim, outputs) = self.coefficients.dim();
+        let outputs = self.coefficients.ncols();
         let size = bytes::<M::Real>(&[rows.nrows(), outputs, samples]);
         need("values of the samples", size, |_| "ask for fewer samples, or for those at fewer rows".into())?;
         let mut out = Array3::from_elem((rows.nrows(), outputs, samples), M::Real::ZERO);
-        let parts = if Wide::<M>::IS_COMPLEX { 2 } else { 1 };
-        let mut normals = vec![0.0; parts * dim];
         // Some functions at a time: their weights are a matrix of the size of the features of as many rows.
         let most = 64;
         for first in (0..samples * outputs).step_by(most) {
             let count = most.min(samples * outputs - first);
-            let mut weights = Array2::from_elem((dim, count), Wide::<M>::ZERO);
-            for (j, mut column) in weights.columns_mut().into_iter().enumerate() {
-                let scale = (1.0 / parts as f64).sqrt();
-                Stream::new(seed, Role::Posterior, (first + j) as u64).normals_from(0, &mut normals);
-                for (to, draw) in column.iter_mut().zip(normals.chunks(parts)) {
-                    *to = Wide::<M>::from_parts(scale * draw[0], scale * draw[parts - 1]);
-                }
-            }
-            let window = TileMut::new(weights.as_slice_mut().expect("standard layout"), dim, count);
-            self.factor.solve_adjoint_in_place(window)?;
+            let weights = self.posterior_weights(first, count, seed)?;
             let target = |j: usize| (first + j) % outputs;
-            for (j, mut column) in weights.columns_mut().into_iter().enumerate() {
-                let size = self.parts.signal.sqrt() * self.parts.scales[target(j)];
-                for (to, mean) in column.iter_mut().zip(self.coefficients.column(target(j))) {
-                    *to = *mean + to.scale(size);
-                }
-            }
             let means: Vec<f64> = (0..count).map(|j| self.parts.means[target(j)]).collect();
             let mut values = Array2::from_elem((rows.nrows(), count), M::Real::ZERO);
             Linear::<M::Output>::narrowed(&weights, &means)?.apply(&self.map, rows, values.view_mut())?;
@@ -468,6 +451,10 @@ impl<M: FeatureMap + 'static> Fitted for GpRegressorModel<M> {
         Ok((variance.mapv(Real::to_f64), self.observation_variances()))
     }
 
+    fn gradients(&self, rows: ArrayView2<'_, f64>) -> Result<Array3<f64>> {
+        self.linear.gradient(&self.map, rows.mapv(M::Real::from_f64).view())
+    }
+
     fn sentences(&self) -> Vec<String> {
         process_in_words(self.report(), self.log_marginal_likelihood())
     }
@@ -491,5 +478,53 @@ impl<M: Drawable + 'static> Load for GpRegressorModel<M> {
         let (dim, outputs) = (map.output_dim(), parts.scales.len());
         let factor = factor_of(stored, "factor", dim, stored.header.part("norm_one")?)?;
         GpRegressorModel::from_parts(map, coefficients(stored, dim, outputs)?, factor, parts)
+    }
+}
+
+impl<M: FeatureMap> GpRegressorModel<M> {
+    /// Weights drawn from the posterior, in units of the targets: column `j` is function `first + j`, which is sample
+    /// `k` of target `t` with `k · targets + t = first + j`.
+    fn posterior_weights(&self, first: usize, count: usize, seed: Seed) -> Result<Array2<Wide<M>>> {
+        let (dim, outputs) = self.coefficients.dim();
+        let parts = if Wide::<M>::IS_COMPLEX { 2 } else { 1 };
+        let mut normals = vec![0.0; parts * dim];
+        let mut weights = Array2::from_elem((dim, count), Wide::<M>::ZERO);
+        for (j, mut column) in weights.columns_mut().into_iter().enumerate() {
+            let scale = (1.0 / parts as f64).sqrt();
+            Stream::new(seed, Role::Posterior, (first + j) as u64).normals_from(0, &mut normals);
+            for (to, draw) in column.iter_mut().zip(normals.chunks(parts)) {
+                *to = Wide::<M>::from_parts(scale * draw[0], scale * draw[parts - 1]);
+            }
+        }
+        let window = TileMut::new(weights.as_slice_mut().expect("standard layout"), dim, count);
+        self.factor.solve_adjoint_in_place(window)?;
+        for (j, mut column) in weights.columns_mut().into_iter().enumerate() {
+            let target = (first + j) % outputs;
+            let size = self.parts.signal.sqrt() * self.parts.scales[target];
+            for (to, mean) in column.iter_mut().zip(self.coefficients.column(target)) {
+                *to = *mean + to.scale(size);
+            }
+        }
+        Ok(weights)
+    }
+
+    /// Functions drawn from the posterior, each one of all targets: those of [`sample`](Self::sample) with the same seed, to be
+    /// evaluated and differentiated anywhere.
+    ///
+    /// # Errors
+    /// No samples, or weights that do not fit in memory.
+    pub fn sample_functions(&self, samples: usize, seed: Seed) -> Result<Vec<SampledFunction<M>>>
+    where
+        M: Clone,
+    {
+        check_count("number of samples", samples)?;
+        let (dim, outputs) = self.coefficients.dim();
+        let size = bytes::<Wide<M>>(&[dim, outputs, samples]).saturating_mul(2);
+        need("weights of the samples", size, |_| "ask for fewer samples".into())?;
+        let one = |k: usize| {
+            let weights = self.posterior_weights(k * outputs, outputs, seed)?;
+            Ok(SampledFunction::new(self.map.clone(), Linear::narrowed(&weights, &self.parts.means)?))
+        };
+        (0..samples).map(one).collect()
     }
 }

@@ -8,7 +8,7 @@ use crate::parallel::Parallel;
 use crate::rows::check_finite;
 use crate::scalar::{Real, Scalar};
 use crate::solve::Solution;
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
+use ndarray::{Array1, Array2, Array3, ArrayView2, ArrayViewMut2, Axis};
 
 /// `φ ↦ Re(Xᵀφ) + b`.
 #[derive(Debug, Clone)]
@@ -79,6 +79,37 @@ impl<T: Scalar> Linear<T> {
                 check_finite("predictions", out.view(), index * tile)
             },
         )
+    }
+}
+
+/// Rows whose gradients are made at once: cotangents take as much memory as their features.
+const PIECE: usize = 4096;
+
+impl<T: Scalar> Linear<T> {
+    /// Derivatives of `Re(Xᵀφ(row))` by the inputs: axes are rows, outputs, inputs. One pullback of each output's
+    /// coefficients; no Jacobian is made.
+    pub(super) fn gradient<M>(&self, map: &M, rows: ArrayView2<'_, T::Real>) -> Result<Array3<f64>>
+    where
+        M: FeatureMap<Real = T::Real, Output = T> + ?Sized,
+    {
+        let (dim, outputs) = self.coefficients.dim();
+        let (n, inputs) = rows.dim();
+        check_dim("number of columns of rows", map.input_dim(), inputs)?;
+        let needed = crate::memory::bytes::<f64>(&[n, outputs, inputs]);
+        crate::memory::need("gradients", needed, |_| "ask for those of fewer rows".into())?;
+        let mut out = Array3::zeros((n, outputs, inputs));
+        // dL = Re(conj(u) dφ) with L = Re(Xᵀφ): the cotangent is the conjugate.
+        let cotangents = self.coefficients.mapv(Scalar::conj);
+        for start in (0..n).step_by(PIECE) {
+            let range = start..(start + PIECE).min(n);
+            let rows = rows.slice(ndarray::s![range.clone(), ..]);
+            for (t, column) in cotangents.columns().into_iter().enumerate() {
+                let same = column.broadcast((range.len(), dim)).expect("one row of cotangents for all");
+                let pulled = map.pullback(rows, same).map_err(|error| error.rows_from(start))?;
+                out.slice_mut(ndarray::s![range.clone(), t, ..]).assign(&pulled.mapv(Real::to_f64));
+            }
+        }
+        Ok(out)
     }
 }
 

@@ -14,12 +14,15 @@
 //! [`Fit::fit_stream`] one of a [`RowSource`]; models can only predict. All of them can be saved ([`Fitted::save`]); [`Model`]
 //! is any of them, in any precision, and what [`load`] reads.
 
+mod calibration;
 mod dirichlet;
 pub(crate) mod evidence;
 pub mod exact;
 mod fitted;
+mod functions;
 mod gp_classification;
 mod gp_regression;
+mod interval;
 mod kernel_svm;
 pub mod kinds;
 mod linear;
@@ -32,9 +35,12 @@ mod svi;
 mod svm;
 mod validation;
 
+pub use calibration::Calibration;
 pub use fitted::{Fitted, Model, load};
+pub use functions::SampledFunction;
 pub use gp_classification::{GpClassifier, GpClassifierModel};
 pub use gp_regression::{GpRegressor, GpRegressorModel};
+pub use interval::{IntervalKind, conformal_quantile, process_scores};
 pub use kernel_svm::{KernelSvm, KernelSvmModel, PairReport};
 pub use kinds::{Answers, ModelEntry, Penalty, Task};
 pub use local_gp::{LocalGp, LocalGpModel};

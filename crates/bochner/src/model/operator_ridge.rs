@@ -861,6 +861,10 @@ impl<R: Real> Fitted for OperatorRidgeModel<R> {
 
     regresses!(answers);
 
+    fn gradients(&self, rows: ArrayView2<'_, f64>) -> Result<Array3<f64>> {
+        self.jacobian(rows.mapv(R::from_f64).view())
+    }
+
     fn sentences(&self) -> Vec<String> {
         solver_in_words(self.report())
     }
@@ -895,6 +899,17 @@ impl<R: Real> Fitted for OperatorRidgeClassifierModel<R> {
 
     fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         Ok(self.scores(rows.mapv(R::from_f64).view())?.mapv(Real::to_f64))
+    }
+
+    fn gradients(&self, rows: ArrayView2<'_, f64>) -> Result<Array3<f64>> {
+        let codes = self.ridge.jacobian(rows.mapv(R::from_f64).view())?;
+        let Some(corners) = &self.corners else { return Ok(codes) };
+        let corners = corners.mapv(Real::to_f64);
+        let mut out = Array3::zeros((codes.dim().0, corners.ncols(), codes.dim().2));
+        for (from, mut to) in codes.outer_iter().zip(out.outer_iter_mut()) {
+            to.assign(&corners.t().dot(&from));
+        }
+        Ok(out)
     }
 
     fn sentences(&self) -> Vec<String> {

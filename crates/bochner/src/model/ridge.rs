@@ -1,3 +1,4 @@
+use super::evidence::for_each_image;
 use super::kinds::{Load, ModelEntry, Penalty, answers, load, on_map, predicts_classes, regresses, solver_in_words};
 use super::linear::Linear;
 use super::request::{Asked, Describing, FitAny, Sums};
@@ -14,10 +15,10 @@ use crate::persist::{Drawable, Header, Stored, Tensor};
 use crate::rows::{Coded, Coding, Counted, RowSource};
 use crate::scalar::Real;
 use crate::solve::{
-    self, Choice, ConjugateGradients, Journalled, Normal, Preconditioner, Size, Solution, SolveReport, Solver,
-    StochasticGradient,
+    self, Choice, ConjugateGradients, Journalled, LeaveOneOut, Leverage, Normal, Preconditioner, Size, Solution,
+    SolveReport, Solver, StochasticGradient,
 };
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
+use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 /// Ridge regression on features: `min Σ wᵢ |Xᵀφ(xᵢ) + b - yᵢ|² + α|X|²`.
 ///
@@ -291,6 +292,89 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + Clone> Ridge<M> {
             }
         };
         RidgeModel::from_solution(self.map.clone(), &solution, report.because(reason))
+    }
+}
+
+impl<R: Real, M: FeatureMap<Real = R, Output = R>> Ridge<M> {
+    /// Residuals and leverages of all rows, each as if it had not been seen ([`LeaveOneOut`]).
+    ///
+    /// Two passes, with the Gram matrix in memory; where rows are much fewer than features, one pass that keeps their features.
+    ///
+    /// ```
+    /// use bochner::feature::{Describe, FourierSpec};
+    /// use bochner::model::{Fit, Predict, Ridge};
+    /// use bochner::rows::InMemory;
+    /// use bochner::Context;
+    /// use ndarray::{Array2, s};
+    /// let rows = Array2::from_shape_fn((40, 1), |(i, _)| i as f64 * 0.1);
+    /// let targets = rows.mapv(|v| v.sin());
+    /// let ridge = Ridge::new(FourierSpec { n_components: 20, ..Default::default() }.build::<f64>(1)?, 0.1)?;
+    /// let left_out = ridge.leave_one_out(&mut InMemory::new(rows.view(), targets.view())?, &mut Context::default())?;
+    /// let without = ridge.fit(rows.slice(s![1.., ..]), targets.slice(s![1.., ..]))?;
+    /// let residual = targets[[0, 0]] - without.predict(rows.slice(s![..1, ..]))?[[0, 0]];
+    /// assert!((left_out.residuals[[0, 0]] - residual).abs() < 1e-9);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`fit_stream`](Fit::fit_stream) with [`Solver::Cholesky`].
+    pub fn leave_one_out(&self, source: &mut dyn RowSource<R>, context: &mut Context<'_>) -> Result<LeaveOneOut> {
+        check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
+        context.fit(source, |source, context| {
+            let dim = self.map.output_dim() as f64;
+            // A decomposition costs about twenty factorisations.
+            let few = |n: usize| 20.0 * (n as f64).powi(3) < dim.powi(3) + 3.0 * n as f64 * dim * dim;
+            if source.len_hint().is_some_and(|n| n < self.map.output_dim() && few(n)) {
+                let (features, targets, weights) = self.gather(source, context)?;
+                let weights = weights.as_deref().map(ndarray::aview1);
+                let penalties = [self.penalty];
+                let found =
+                    solve::leave_one_out_path(features.view(), targets.view(), weights, &penalties, self.intercept)?;
+                return found.into_iter().next().ok_or_else(Error::overflow);
+            }
+            let leverage = Leverage::new(self.accumulate(source, context)?, self.penalty, self.intercept)?;
+            self.left_out(&leverage, source)
+        })
+    }
+
+    /// Like [`leave_one_out`](Self::leave_one_out), of some of the rows only: `at` are rows of `source`. A second pass over all of
+    /// many rows costs as much as the first.
+    ///
+    /// # Errors
+    /// As [`leave_one_out`](Self::leave_one_out).
+    pub fn leave_one_out_at(
+        &self,
+        source: &mut dyn RowSource<R>,
+        at: &mut dyn RowSource<R>,
+        context: &mut Context<'_>,
+    ) -> Result<LeaveOneOut> {
+        check_dim("number of input columns", self.map.input_dim(), source.input_dim())?;
+        check_dim("number of target columns", source.target_dim(), at.target_dim())?;
+        let sums = context.fit(source, |source, context| self.accumulate(source, context))?;
+        let leverage = Leverage::new(sums, self.penalty, self.intercept)?;
+        context.fit(at, |at, _| self.left_out(&leverage, at))
+    }
+
+    fn left_out(&self, leverage: &Leverage, source: &mut dyn RowSource<R>) -> Result<LeaveOneOut> {
+        let (mut residuals, mut leverages) = (Vec::new(), Vec::new());
+        let outputs = source.target_dim();
+        source.for_each_block(&mut |block| {
+            let first = leverages.len();
+            let targets = block.targets.mapv(Real::to_f64);
+            let weights = block
+                .weights
+                .map_or(vec![1.0; block.rows.nrows()], |weights| weights.iter().map(|w| Real::to_f64(*w)).collect());
+            for_each_image(&self.map, &[&leverage.factor], block.rows, &mut |start, _, image| {
+                let range = start..start + image.ncols();
+                let (rest, own) = leverage.of(image, targets.slice(s![range.clone(), ..]), &weights[range]);
+                residuals.extend(rest);
+                leverages.extend(own);
+                Ok(())
+            })
+            .map_err(|error| error.rows_from(first))
+        })?;
+        let residuals = Array2::from_shape_vec((leverages.len(), outputs), residuals).expect("one row each");
+        Ok(LeaveOneOut::of(residuals, leverages))
     }
 }
 
@@ -638,6 +722,10 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + 'static> Fitted for RidgeMod
     on_map!(RIDGE);
     regresses!(answers);
 
+    fn gradients(&self, rows: ArrayView2<'_, f64>) -> Result<Array3<f64>> {
+        self.linear.gradient(&self.map, rows.mapv(R::from_f64).view())
+    }
+
     fn sentences(&self) -> Vec<String> {
         solver_in_words(self.report())
     }
@@ -676,6 +764,10 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + 'static> Fitted for RidgeCla
 
     fn values(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         self.regression().values(rows)
+    }
+
+    fn gradients(&self, rows: ArrayView2<'_, f64>) -> Result<Array3<f64>> {
+        self.regression().gradients(rows)
     }
 
     fn sentences(&self) -> Vec<String> {

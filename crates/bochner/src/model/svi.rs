@@ -2,6 +2,7 @@ use super::dirichlet::Sampling;
 use super::evidence::coefficients_tensor;
 use super::gp_classification::{CLASSIFICATION, GpClassifierSpec};
 use super::kinds::{Load, ModelEntry, Penalty, gives_probabilities, load, on_map, predicts_classes};
+use super::linear::Linear;
 use super::request::{Asked, Describing, FitAny};
 use super::ridge::largest;
 use super::{Fit, Fitted, Predict, known};
@@ -18,7 +19,7 @@ use crate::random::{Role, Seed, Stream};
 use crate::rows::{Counted, RowBlock, RowSource, check_finite, class_of};
 use crate::scalar::Real;
 use crate::solve::{last_state, packed, unpack};
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array1, Array2, Array3, ArrayView2, s};
 
 /// Stochastic variational Gaussian-process classification: for more features than a `D × D` matrix could be made of.
 ///
@@ -476,6 +477,12 @@ fn describe<R: Real>(asked: &Asked<'_, R>) -> Result<Box<dyn FitAny<R>>> {
 impl<R: Real, M: FeatureMap<Real = R, Output = R> + 'static> Fitted for SviClassifierModel<M> {
     on_map!(SVI);
     gives_probabilities!(self, rows => self.probabilities(rows.mapv(M::Real::from_f64).view()));
+
+    fn gradients(&self, rows: ArrayView2<'_, f64>) -> Result<Array3<f64>> {
+        let means = self.weights.means.mapv(|v| R::from_f64(self.parts.signal.sqrt() * v));
+        let none = Array1::from_elem(means.ncols(), R::ZERO);
+        Linear::new(means, none)?.gradient(&self.map, rows.mapv(R::from_f64).view())
+    }
 
     fn sentences(&self) -> Vec<String> {
         vec![format!("the logarithm of the evidence is at least {:.1}", self.bound())]

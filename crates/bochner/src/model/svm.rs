@@ -15,7 +15,7 @@ use crate::random::Seed;
 use crate::rows::{Counted, RowSource, class_of};
 use crate::scalar::Real;
 use crate::solve::{Blocks, DualCoordinateDescent, GapReport, Hinge, check_weights};
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, concatenate, s};
+use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut2, Axis, concatenate, s};
 
 /// Bytes of features kept where no budget was given; beyond them features are made again in every pass.
 const BUDGET: u64 = 4 << 30;
@@ -456,6 +456,14 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R> + 'static> Fitted for SvmModel
         let mut decided = Array2::from_elem((rows.nrows(), self.reports().len()), R::ZERO);
         self.decide_into(rows.mapv(R::from_f64).view(), decided.view_mut())?;
         let decided = decided.mapv(Real::to_f64);
+        Ok(match self.classes() {
+            2 => concatenate![Axis(1), -&decided, decided],
+            _ => decided,
+        })
+    }
+
+    fn gradients(&self, rows: ArrayView2<'_, f64>) -> Result<Array3<f64>> {
+        let decided = self.linear.gradient(&self.map, rows.mapv(R::from_f64).view())?;
         Ok(match self.classes() {
             2 => concatenate![Axis(1), -&decided, decided],
             _ => decided,

@@ -16,12 +16,14 @@ pub(crate) use dims;
 
 mod dense;
 mod hadamard_chain;
+mod sparse;
 mod srht;
 
 #[allow(deprecated)]
 pub use dense::Gaussian;
 pub use dense::{Dense, DenseGaussian, Entries, Given, MatrixFree, Orthogonal, Orthoprojector, Rademacher};
 pub use hadamard_chain::{ComplexChain, HadamardChain};
+pub use sparse::Sparse;
 pub use srht::{Sampling, Srht};
 mod count_sketch;
 

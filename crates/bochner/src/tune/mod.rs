@@ -5,6 +5,7 @@
 //! | length scales, signal and noise of a Gaussian process | [`EvidenceSearch`]: L-BFGS on exact gradients |
 //! | map and penalty of ridge regression | [`Search`] over a [`grid`] or [`random`] candidates: held-out rows or folds |
 //! | frequencies of Fourier features | [`LearnFourier`]: the gradient of held-out error |
+//! | in which directions rows differ | [`MetricSearch`]: average outer product of gradients |
 //! | smooth function with bounds | [`Lbfgs`] |
 //!
 //! The optimiser is our own hundred lines: an evaluation is a pass over rows that may be interrupted or fail with this
@@ -15,9 +16,11 @@ mod evidence_search;
 mod flow;
 mod lbfgs;
 mod learned;
+mod metric;
 mod search;
 
 pub use evidence_search::{EvidenceSearch, Scales, Step, Tuned};
 pub use lbfgs::{Lbfgs, Minimum};
 pub use learned::{LearnFourier, LearnedMap, LearningStep};
+pub use metric::{LearnedMetric, MetricForm, MetricSearch};
 pub use search::{Range, Search, SearchProgress, Split, Task, Trial, Trials, grid, random};

@@ -82,6 +82,68 @@ fn independent_frequencies_have_their_closed_form_mean_and_variance() {
 }
 
 #[test]
+fn frequencies_of_few_columns_have_their_closed_form_mean_and_variance() {
+    for form in [Form::CosSin, Form::Offset, Form::Complex] {
+        let columns = if form == Form::CosSin { 2 * FREQUENCIES } else { FREQUENCIES };
+        for order in 1..=3 {
+            let base = FourierSpec { n_components: columns, order: Some(order), form, ..FourierSpec::default() };
+            check_estimate(&base);
+            check_estimate(&FourierSpec { length_scale: LengthScale::PerInput(vec![0.5, 2.0, 1.0]), ..base.clone() });
+            check_estimate(&FourierSpec { kernel: FourierKernel::Laplacian, norm: 1, ..base.clone() });
+        }
+    }
+}
+
+/// The recursion against a sum over all subsets.
+#[test]
+fn kernels_of_low_order_are_means_over_all_subsets_of_columns() {
+    use bochner::kernel::{Kernel, LowOrder};
+    let (x, y) = ([0.3, -0.2, 0.5, 1.4, -2.0, 0.1], [0.1, 0.4, 0.9, -0.3, 1.0, 0.1]);
+    let factors: Vec<f64> = x.iter().zip(&y).map(|(a, b)| (-0.5 * ((a - b) / 0.8f64).powi(2)).exp()).collect();
+    for order in 1..=6u32 {
+        let subsets: Vec<u32> = (0..1u32 << 6).filter(|set| set.count_ones() == order).collect();
+        let product = |set: &u32| (0..6).filter(|j| set >> j & 1 == 1).map(|j| factors[j]).product::<f64>();
+        let mean = subsets.iter().map(product).sum::<f64>() / subsets.len() as f64;
+        let found = LowOrder::new(0.8, order as usize).unwrap().evaluate(&x, &y);
+        // Six steps of three roundings each, all of positive numbers.
+        assert!((found - mean).abs() <= 64.0 * f64::EPSILON * mean, "order {order}: {found} instead of {mean}");
+        let all = [x.as_slice(), &x, &x].concat();
+        assert_eq!(LowOrder::new(0.8, 17).unwrap().evaluate(&all, &all), 1.0, "more than sixteen columns");
+    }
+}
+
+#[test]
+fn kernels_of_low_order_are_known_by_name_and_to_the_planner() {
+    use bochner::feature::Spec;
+    use bochner::kernel::{AnyKernel, Kernel, LowOrder};
+    let kernel = AnyKernel::named("low_order", 3, &[("order", 1u64.into())]).unwrap();
+    assert_eq!(kernel, LowOrder::new(1.0, 1).unwrap().into());
+    let spec = Spec::for_kernel("low_order").unwrap();
+    assert_eq!(spec.in_words(), "Fourier features (Gaussian kernel, order 2)");
+    let (x, y) = ([0.6, 0.0, 0.8], [0.0, 1.0, 0.0]);
+    let two = LowOrder::new(1.0, 2).unwrap().evaluate(&x, &y);
+    assert!((spec.kernel().unwrap().evaluate(&x, &y) - two).abs() < 1e-15);
+    let candidates = Spec::candidates(&kernel, rows().view()).unwrap();
+    assert_eq!(candidates.len(), 1);
+    let prediction = candidates[0].spec.prediction(rows().view(), rows().view()).unwrap();
+    assert!(prediction.closed_form && prediction.bias.is_none());
+}
+
+#[test]
+fn orders_without_a_kernel_are_refused_in_words() {
+    let refused = |spec: FourierSpec, dim: usize| spec.build::<f64>(dim).unwrap_err().to_string();
+    let base = FourierSpec { order: Some(2), ..FourierSpec::default() };
+    let matern = refused(FourierSpec { kernel: FourierKernel::Matern, ..base.clone() }, 3);
+    assert!(matern.contains("products over columns"), "{matern}");
+    let orthogonal = refused(FourierSpec { projection: Directions::Orthogonal, ..base.clone() }, 3);
+    assert!(orthogonal.contains("one by one"), "{orthogonal}");
+    assert!(refused(base, 1).contains("order must be from 1 to the number of columns, 1, got 2"));
+    // Files of earlier versions say nothing of it.
+    let old: FourierSpec = serde_json::from_str(r#"{"n_components": 8, "length_scale": 0.5, "seed": 7}"#).unwrap();
+    assert_eq!(old.order, None);
+}
+
+#[test]
 fn orthogonal_frequencies_have_their_closed_form_mean_and_variance() {
     for form in [Form::CosSin, Form::Complex] {
         let columns = if form == Form::CosSin { 2 * FREQUENCIES } else { FREQUENCIES };

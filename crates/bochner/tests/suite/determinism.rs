@@ -26,6 +26,7 @@ pub(crate) fn maps() -> Vec<Spec> {
         FourierSpec { n_components: 90, kernel: FourierKernel::Laplacian, norm: 1, seed: 3, ..Default::default() }
             .into(),
     );
+    list.push(FourierSpec { n_components: 150, order: Some(1), seed: 3, ..Default::default() }.into());
     let polynomial = PolynomialSpec { n_components: 150, degree: 3, coef0: 0.5, seed: 3, ..Default::default() };
     for sketch in [SketchKind::TensorSrht, SketchKind::Rademacher, SketchKind::Gaussian, SketchKind::TensorSketch] {
         for weights in [Weights::Real, Weights::Ctr] {

@@ -5,7 +5,7 @@ use bochner::Complex;
 use bochner::linalg::{Tile, TileMut, Workspace};
 use bochner::projection::{
     CountSketch, DenseGaussian, Entries, HadamardChain, MatrixFree, Orthogonal, Orthoprojector, Projection, Rademacher,
-    panels,
+    Sparse, panels,
 };
 use bochner::random::Seed;
 use bochner::scalar::{Real, Scalar};
@@ -76,6 +76,8 @@ fn every_projection_is_isotropic() {
     check_projection("orthoprojector", 3.0, |s| Orthoprojector::<f64>::new(s, 4, 2, Entries::Gaussian).unwrap());
     check_projection("hadamard chain", 4.0, |s| HadamardChain::<f64>::new(s, 3, 6).unwrap());
     check_projection("complex chain", 4.0, |s| HadamardChain::<f64, Complex<f64>>::new(s, 3, 6).unwrap());
+    // An entry is √(d/q) times a normal number with probability q/d: fourth moment 3d/q.
+    check_projection("sparse", 4.5, |s| Sparse::<f64>::new(s, 3, 5, 2).unwrap());
     // An entry is ±√D with probability 1/D: fourth moment D.
     check_projection("count sketch", 5.0, |s| CountSketch::<f64>::new(3, 5, s).unwrap());
 }

@@ -29,4 +29,5 @@ mod spherical;
 #[path = "../statistics/mod.rs"]
 mod statistics;
 mod svm;
+mod uncertainty;
 mod waves;

@@ -96,6 +96,7 @@ fn numbers(name: &str) -> Vec<Value> {
         "fourier" => vec![
             json!({"n_components": 26, "length_scale": [0.7, 1.3, 2.0, 0.9, 1.1]}),
             json!({"n_components": 600, "length_scale": 1.7}),
+            json!({"n_components": 40, "length_scale": [0.7, 1.3, 2.0, 0.9, 1.1], "order": 2}),
         ],
         "polynomial" => vec![
             json!({"n_components": 20, "degree": 1, "gamma": 0.7}),

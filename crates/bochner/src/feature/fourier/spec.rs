@@ -4,10 +4,10 @@ use crate::feature::DrawCost;
 use crate::feature::spec::Candidate;
 use crate::feature::{ComplexToReal, Describe, DynComplexMap, DynMap, Prediction};
 use crate::kernel::AnyKernel;
-use crate::kernel::{Gaussian, Kernel, Laplacian, Matern, Scaled, kernel_matrix};
+use crate::kernel::{Gaussian, Kernel, Laplacian, LowOrder, LowOrderLaplacian, Matern, Scaled, kernel_matrix};
 use crate::parameter::{Domain, description, words};
 use crate::preprocess::LengthScale;
-use crate::projection::{self, Given, HadamardChain, Orthogonal, Projection};
+use crate::projection::{self, Given, HadamardChain, Orthogonal, Projection, Sparse};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Real;
 use crate::variance::{EqualLengths, Form, MixedLengths, at_multiples, fourier, fourier_orthogonal};
@@ -120,12 +120,15 @@ description! {
         nu: f64 = 1.5, Domain::POSITIVE, Kernel, only for kernel = ["matern"];
         /// Norm of the Laplacian kernel: 2 is the Euclidean one, 1 the sum of absolute values.
         norm: u8 = 2, Domain::Whole(1, 2), Kernel, only for kernel = ["laplacian"];
+        /// Columns that every frequency touches, drawn anew for each: the kernel is then the mean over subsets of so many columns.
+        /// None means all columns. For the Gaussian kernel and the Laplacian one of norm 1.
+        order: Option<usize> = None, Domain::Optional(&Domain::COUNT), Kernel;
         /// How frequencies are drawn; `auto` takes the fastest one whose bias hides below the sampling error.
         projection: Directions = Directions::Auto, Domain::Word(Directions::CHOICES), Draw;
         /// Pairs of cosine and sine, a cosine with a random offset, or complex exponentials (complex output).
         form: Form = Form::CosSin, Domain::Word(Form::CHOICES), Draw;
     }
-    map "fourier" for ["gaussian", "laplacian", "matern"], "Fourier features":
+    map "fourier" for ["gaussian", "laplacian", "matern", "low_order"], "Fourier features":
         "Cosines and sines of projections on frequencies drawn from the kernel's spectrum.";
 }
 
@@ -152,9 +155,19 @@ impl FourierSpec {
     ///
     /// # Errors
     /// Parameters out of range, and structured projections for the Laplacian kernel of norm 1, whose frequencies have
-    /// independent coordinates and no direction to speak of.
+    /// independent coordinates and no direction to speak of, and for frequencies that touch a few columns only.
     pub fn directions(&self, input_dim: usize) -> Result<Directions> {
         let count = self.frequencies()?;
+        if self.order.is_some() && matches!(self.projection, Directions::Orthogonal | Directions::Sorf) {
+            return Err(Error::Unsupported {
+                what: "projection",
+                reason: "frequencies that touch `order` columns are drawn one by one; use \"gaussian\" or \"auto\""
+                    .into(),
+            });
+        }
+        if self.order.is_some() {
+            return Ok(Directions::Gaussian);
+        }
         if !self.coordinatewise() {
             return Ok(self.projection.choose(input_dim, count));
         }
@@ -176,6 +189,18 @@ impl FourierSpec {
 
     /// The kernel with length scale `scale`.
     fn kernel_at(&self, scale: f64) -> Result<Arc<dyn Kernel>> {
+        if let Some(order) = self.order {
+            return match self.kernel {
+                FourierKernel::Gaussian => Ok(Arc::new(LowOrder::new(scale, order)?)),
+                FourierKernel::Laplacian if self.norm == 1 => Ok(Arc::new(LowOrderLaplacian::new(scale, order)?)),
+                FourierKernel::Laplacian | FourierKernel::Matern => Err(Error::Unsupported {
+                    what: "order",
+                    reason: "the mean over subsets of columns is known for kernels that are products over columns: the \
+                             Gaussian kernel, and the Laplacian kernel with norm 1; take one of them, or leave order out"
+                        .into(),
+                }),
+            };
+        }
         Ok(match self.kernel {
             FourierKernel::Gaussian => Arc::new(Gaussian::new(scale)?),
             FourierKernel::Laplacian => Arc::new(Laplacian::new(scale, self.norm)?),
@@ -260,14 +285,21 @@ macro_rules! with_projection {
         let (spec, d) = ($spec, $input_dim);
         let (seed, m) = (Seed::new(spec.seed), spec.frequencies()?);
         spec.length_scale.check(d)?;
-        match spec.directions(d)? {
+        match (spec.directions(d)?, spec.order) {
+            (_, Some(order)) if spec.coordinatewise() => {
+                spec.$finish(Sparse::<R>::drawn(seed, d, m, order, Stream::cauchy)?)
+            }
+            // Not at unit scale: a frequency has the entries that it would have with all columns, and no others.
+            (_, Some(order)) => spec.$finish(Sparse::<R>::drawn(seed, d, m, order, Stream::normal)?),
             _ if spec.coordinatewise() => spec.$finish(Given::<R>::given(d, m, |j, direction| {
                 let mut draw = Stream::new(seed, Role::Direction, j as u64);
                 direction.fill_with(|| draw.cauchy());
             })?),
-            Directions::Sorf => spec.$finish(HadamardChain::<R>::new(seed, d, m)?),
-            Directions::Orthogonal => spec.$finish(Orthogonal::<R>::new(seed, d, m)?),
-            Directions::Gaussian | Directions::Auto => spec.$finish(projection::DenseGaussian::<R>::new(seed, d, m)?),
+            (Directions::Sorf, _) => spec.$finish(HadamardChain::<R>::new(seed, d, m)?),
+            (Directions::Orthogonal, _) => spec.$finish(Orthogonal::<R>::new(seed, d, m)?),
+            (Directions::Gaussian | Directions::Auto, _) => {
+                spec.$finish(projection::DenseGaussian::<R>::new(seed, d, m)?)
+            }
         }
     }};
 }
@@ -294,9 +326,10 @@ impl FourierSpec {
 impl FourierSpec {
     /// Ways to draw the frequencies of the kernel.
     pub(crate) fn ways(&self) -> &'static [(&'static str, Directions)] {
-        match self.coordinatewise() {
-            true => &[("Fourier", Directions::Gaussian)],
-            false => &[
+        match (self.order, self.coordinatewise()) {
+            (Some(_), _) => &[("Fourier, low order", Directions::Gaussian)],
+            (None, true) => &[("Fourier", Directions::Gaussian)],
+            (None, false) => &[
                 ("Fourier, dense", Directions::Gaussian),
                 ("Fourier, orthogonal", Directions::Orthogonal),
                 ("Fourier, SORF", Directions::Sorf),
@@ -318,6 +351,10 @@ impl Describe for FourierSpec {
                 let length_scale = k.length_scale().into();
                 FourierSpec { kernel: FourierKernel::Laplacian, norm: k.norm(), length_scale, ..spec }
             }
+            AnyKernel::LowOrder(k) => {
+                let length_scale = k.length_scale().into();
+                FourierSpec { order: Some(k.order()), length_scale, ..spec }
+            }
             _ => return Ok(Vec::new()),
         };
         let named = |&(name, projection): &_| Candidate::new(name, FourierSpec { projection, ..base.clone() });
@@ -337,6 +374,10 @@ impl Describe for FourierSpec {
         let count = self.n_components;
         let of_features = DrawCost::listed(count);
         of_features.and(match self.directions(input_dim) {
+            Ok(_) if self.order.is_some() => {
+                let entries = 2 * self.order.unwrap_or(0).min(input_dim);
+                DrawCost::stored(self.frequencies().unwrap_or(count), entries)
+            }
             Ok(directions) => directions.draw_cost(self.frequencies().unwrap_or(count), input_dim),
             // The draw says what is wrong.
             Err(_) => DrawCost::default(),
