@@ -14,7 +14,7 @@
 //! [`Fit::fit_stream`] one of a [`RowSource`]; models can only predict. All of them can be saved ([`Fitted::save`]); [`Model`]
 //! is any of them, in any precision, and what [`load`] reads.
 
-mod dirichlet;
+pub(crate) mod dirichlet;
 pub(crate) mod evidence;
 pub mod exact;
 mod fitted;
@@ -28,6 +28,7 @@ mod operator_exact;
 mod operator_ridge;
 mod request;
 mod ridge;
+pub(crate) mod spectrum;
 mod svi;
 mod svm;
 mod validation;

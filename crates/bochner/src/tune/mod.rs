@@ -10,10 +10,11 @@
 //! crate's error, steps into indefinite matrices must shrink instead of ending the search, and logarithms of length scales
 //! need bounds.
 
+pub(crate) mod evidence;
 mod evidence_search;
 mod lbfgs;
 mod search;
 
-pub use evidence_search::{EvidenceSearch, Scales, Step, Tuned};
+pub use evidence_search::{EvidenceSearch, ExactTuned, Scales, Step, Tuned};
 pub use lbfgs::{Lbfgs, Minimum};
 pub use search::{Range, Search, SearchProgress, Split, Task, Trial, Trials, grid, random};
