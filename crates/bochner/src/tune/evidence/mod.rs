@@ -4,7 +4,6 @@
 pub(crate) mod exact;
 pub(crate) mod hunt;
 pub(crate) mod inlet;
-#[cfg(test)]
 pub(crate) mod problem;
 #[cfg(test)]
 mod tests;
