@@ -8,9 +8,13 @@ use crate::features::{Drawn, Map};
 use crate::kernels::PyKernel;
 use crate::models::PyModel;
 use bochner::catalogue::{Domain, ModelEntry, Needs, Parameter, Value};
-use bochner::feature::{Description, Spec};
-use bochner::model::kinds::GpRegressorSpec;
+use bochner::feature::Description;
+use bochner::kernel::AnyKernel;
+use bochner::model::kinds::{
+    ExactGpClassifierSpec, ExactGpRegressorSpec, GpClassifierSpec, GpRegressorSpec, LocalGpSpec,
+};
 use bochner::model::{Basis, FitRequest, OperatorBasis};
+use bochner::preprocess::LengthScale;
 use bochner::random::Seed;
 use bochner::tune::EvidenceSearch;
 use bochner::{Error, Result};
@@ -151,13 +155,29 @@ fn validate(
     })
 }
 
-/// Length scales, signal and noise of a `gp_regressor` by maximum marginal likelihood: JSON in, JSON out.
+/// Numbers of classes from targets.
+fn labels(targets: &ndarray::Array2<f64>) -> Vec<usize> {
+    targets.iter().map(|label| *label as usize).collect()
+}
+
+/// The first of several values of alpha.
+fn first(alpha: &Value) -> f64 {
+    match alpha {
+        Value::List(values) => values.first().and_then(Value::number).unwrap_or(f64::NAN),
+        value => value.number().unwrap_or(f64::NAN),
+    }
+}
+
+/// Hyperparameters of a process by maximum marginal likelihood: JSON in, JSON out.
+///
+/// `on` is the description of a map, or that of a kernel for exact and local processes.
 #[pyfunction]
-#[pyo3(signature = (spec, x, targets, parameters, complex=false, n_jobs=None, progress=None))]
-#[pyo3(text_signature = "(spec, X, targets, parameters, complex=False, n_jobs=None, progress=None)")]
+#[pyo3(signature = (kind, on, x, targets, parameters, complex=false, n_jobs=None, progress=None))]
+#[pyo3(text_signature = "(kind, on, X, targets, parameters, complex=False, n_jobs=None, progress=None)")]
 fn maximize_evidence(
     py: Python<'_>,
-    spec: &str,
+    kind: &str,
+    on: &str,
     x: Rows<'_>,
     targets: Rows<'_>,
     parameters: &str,
@@ -165,28 +185,103 @@ fn maximize_evidence(
     n_jobs: Option<i64>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let spec: Spec = parse(spec)?;
-    let request = Request::new("gp_regressor", py.None().bind(py), parameters, None, 0)?;
-    let plan: GpRegressorSpec = request.fit.spec().map_err(to_python)?;
-    let (scales, normalised) = (plan.length_scales, plan.normalize_y);
-    let mut search = EvidenceSearch { scales, rows: plan.max_rows, normalised, complex, ..EvidenceSearch::default() };
-    search.lbfgs.max_evaluations = plan.max_iter;
+    let request = Request::new(kind, py.None().bind(py), parameters, None, 0)?;
     let (rows, targets) = in_precision!(x, |rows: R| Data::new(rows, &targets, None)?.wide().map_err(to_python)?);
-    let tuned = detached(py, n_jobs, progress, |watch| {
+    let search = |scales, rows, evaluations, nu: bool| {
+        let mut search = EvidenceSearch { scales, rows, complex, ..EvidenceSearch::default() };
+        search.lbfgs.max_evaluations = evaluations;
+        if nu {
+            search.smoothness = vec![0.5, 1.5, 2.5];
+        }
+        search
+    };
+    let found = detached(py, n_jobs, progress, |watch| {
         let mut step = |at: bochner::tune::Step| {
             watch.reach(at.evaluations, None);
             watch.checkpoint()
         };
-        search.run(&spec, plan.signal, plan.noise, rows.view(), targets.view(), &mut step)
+        let (rows, view) = (rows.view(), targets.view());
+        match kind {
+            "gp_regressor" => {
+                let plan: GpRegressorSpec = request.fit.spec()?;
+                let mut search = search(plan.length_scales, plan.max_rows, plan.max_iter, plan.search_nu);
+                search.normalised = plan.normalize_y;
+                search.run(&read(on)?, plan.signal, plan.noise, rows, view, &mut step).map(of_map)
+            }
+            "gp_classifier" => {
+                let plan: GpClassifierSpec = request.fit.spec()?;
+                let search = search(plan.length_scales, plan.max_rows, plan.max_evaluations, plan.search_nu);
+                let alpha = first(&plan.alpha);
+                search.run_classes(&read(on)?, alpha, plan.signal, rows, &labels(&targets), &mut step).map(of_map)
+            }
+            "exact_gp_regressor" => {
+                let plan: ExactGpRegressorSpec = request.fit.spec()?;
+                let mut search = search(plan.length_scales, plan.max_rows, plan.max_iter, plan.search_nu);
+                search.normalised = plan.normalize_y;
+                let given = (plan.signal, plan.noise);
+                search.run_exact(&read(on)?, &plan.length_scale, given, rows, view, &mut step).map(of_kernel)
+            }
+            "exact_gp_classifier" => {
+                let plan: ExactGpClassifierSpec = request.fit.spec()?;
+                let search = search(plan.length_scales, plan.max_rows, plan.max_iter, plan.search_nu);
+                let given = (plan.alpha, plan.signal);
+                let labels = labels(&targets);
+                search.run_exact_classes(&read(on)?, &plan.length_scale, given, rows, &labels, &mut step).map(of_kernel)
+            }
+            "local_gp" => {
+                let plan: LocalGpSpec = request.fit.spec()?;
+                let search = search(plan.length_scales, plan.max_rows, plan.max_iter, false);
+                let scale = plan.length_scale.resolve(rows, Seed::new(0))?;
+                // Variances of a local process are in units of the targets, those of a search in units of their variance.
+                let deviation = targets.std_axis(ndarray::Axis(0), 0.0).mean().unwrap_or(1.0);
+                let unit = if deviation > 0.0 { deviation * deviation } else { 1.0 };
+                let given = (plan.signal_variance / unit, plan.noise / unit);
+                let kernel = bochner::kernel::Gaussian::new(1.0)?.into();
+                let mut tuned = search.run_exact(&kernel, &scale, given, rows, view, &mut step)?;
+                tuned.signal_variance *= unit;
+                tuned.noise_variance *= unit;
+                // All of the length scale divides rows.
+                let AnyKernel::Gaussian(own) = &tuned.kernel else { return Ok(of_kernel(tuned)) };
+                if own.length_scale() != 1.0 {
+                    tuned.length_scale = LengthScale::Same(own.length_scale());
+                }
+                Ok(of_kernel(tuned))
+            }
+            other => Err(Error::Unsupported { what: "kind", reason: format!("{other} has no search") }),
+        }
     })?;
-    json(&serde_json::json!({
+    json(&found)
+}
+
+fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|e| Error::Format { what: "description", detail: e.to_string() })
+}
+
+fn of_map(tuned: bochner::tune::Tuned) -> serde_json::Value {
+    serde_json::json!({
         "spec": tuned.spec,
         "signal": tuned.signal_variance,
         "noise": tuned.noise_variance,
         "log_marginal_likelihood": tuned.log_marginal_likelihood,
         "evaluations": tuned.evaluations,
         "converged": tuned.converged,
-    }))
+        "searched": tuned.searched,
+        "fixed": tuned.fixed,
+    })
+}
+
+fn of_kernel(tuned: bochner::tune::ExactTuned) -> serde_json::Value {
+    serde_json::json!({
+        "kernel": tuned.kernel,
+        "length_scale": tuned.length_scale,
+        "signal": tuned.signal_variance,
+        "noise": tuned.noise_variance,
+        "log_marginal_likelihood": tuned.log_marginal_likelihood,
+        "evaluations": tuned.evaluations,
+        "converged": tuned.converged,
+        "searched": tuned.searched,
+        "fixed": tuned.fixed,
+    })
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

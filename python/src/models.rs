@@ -128,6 +128,7 @@ own! {
         "report" => json(m.report())?,
         "log_marginal_likelihood" => m.log_marginal_likelihood(),
         "observation_variances" => m.observation_variances(),
+        "variances" => vec![m.signal_variance(), m.noise_variance()],
         Question::Spread => m.predict_with_variance(narrow(rows).view()).map(beside),
         Question::Covariance(target) => m.covariance(narrow(rows).view(), target),
         Question::Sample(samples, seed) => m.sample(narrow(rows).view(), samples, seed).map(wide),
@@ -344,7 +345,7 @@ impl PyModel {
     }
 
     /// Something that only some kinds have learned, by its name: `map`, `coefficients`, `intercept`, `report` and `reports` of
-    /// solvers (JSON), `log_marginal_likelihood`, `observation_variances`, `centroids`, `support`, `support_vectors`, `pairs`
+    /// solvers (JSON), `log_marginal_likelihood`, `observation_variances`, `variances`, `centroids`, `support`, `support_vectors`, `pairs`
     /// of classes. None of other kinds.
     fn learned<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         own(&self.model).learned(py, name)

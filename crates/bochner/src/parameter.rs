@@ -349,9 +349,9 @@ impl Domain {
     pub const NON_NEGATIVE: Domain = Domain::Real(0.0, f64::INFINITY);
     /// Any finite number.
     pub const FINITE: Domain = Domain::Real(f64::NEG_INFINITY, f64::INFINITY);
-    /// A number for all columns, one for each, or the median distance of two rows.
+    /// A number for all columns, one for each, a matrix that rows are multiplied by, or the median distance of two rows.
     pub const LENGTH_SCALE: Domain =
-        Domain::Either(&[Domain::POSITIVE, Domain::List(&Domain::POSITIVE), Domain::Only("median")]);
+        Domain::Either(&[Domain::POSITIVE, Domain::List(&Domain::POSITIVE), Domain::Matrix, Domain::Only("median")]);
     /// A number, or the median distance of two rows.
     pub const ONE_LENGTH_SCALE: Domain = Domain::Either(&[Domain::POSITIVE, Domain::Only("median")]);
 

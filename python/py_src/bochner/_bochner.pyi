@@ -146,7 +146,14 @@ def validate(
     n_jobs: _Jobs = None,
 ) -> list[float]: ...
 def maximize_evidence(
-    spec: str, X: _Rows, targets: NDArray[Any], parameters: str, complex: bool = False, n_jobs: _Jobs = None, progress: _Progress = None
+    kind: str,
+    on: str,
+    X: _Rows,
+    targets: NDArray[Any],
+    parameters: str,
+    complex: bool = False,
+    n_jobs: _Jobs = None,
+    progress: _Progress = None,
 ) -> str: ...
 def search(
     specs: str, X: _Rows, targets: NDArray[Any], weights: NDArray[Any] | None, plan: str, n_jobs: _Jobs = None, progress: _Progress = None

@@ -25,7 +25,21 @@ KERNELS: dict[str, Any] = {
 }
 
 # What was learned besides the core's model, where an estimator has it.
-_LEARNED = ("alpha_", "kernel_", "n_iter_", "noise_", "seed_", "signal_", "target_shape_", "validation_losses_")
+_LEARNED = (
+    "alpha_",
+    "converged_",
+    "fixed_",
+    "kernel_",
+    "length_scale_",
+    "n_iter_",
+    "noise_",
+    "searched_",
+    "seed_",
+    "signal_",
+    "signal_variance_",
+    "target_shape_",
+    "validation_losses_",
+)
 # What JSON has no word for.
 _READ: dict[str, Any] = {"target_shape_": tuple, "validation_losses_": np.asarray}
 

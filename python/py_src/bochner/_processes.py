@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.metaestimators import available_if
 
@@ -70,7 +72,34 @@ class SampledFunction:
         return found if rows.ndim > 1 else found[0]
 
 
-class FeatureGPRegressor(_signatures.GpRegressorModel, FeatureModel, Accumulating, Process):
+class Searched:
+    """Hyperparameters by maximum marginal likelihood."""
+
+    _learned = {
+        "searched_": ("list of str", "Hyperparameters that the search has found; empty without a search."),
+        "fixed_": ("list of str", "Hyperparameters of the kernel that the search has kept; empty without a search."),
+        "converged_": ("bool", "Whether the search came to its end; true without a search."),
+    }
+
+    def _search(self, kind: str, on: str, rows: Any, targets: NDArray[Any], plan: str, complex: bool = False) -> Any:
+        """What the search has found, or None where there is to be none."""
+        self.searched_, self.fixed_, self.converged_ = [], [], True
+        if self.optimizer is None:
+            return None
+        most = getattr(self, "max_evaluations", self.max_iter)
+        name = type(self).__name__
+        with explained(self, ("X", rows)), progress(self.verbose, f"{name} search", most, unit="evaluations") as report:
+            told = (kind, on, rows, targets, plan, complex)
+            found = json.loads(maximize_evidence(*told, n_jobs=self.n_jobs, progress=report))
+        self.searched_, self.fixed_ = found["searched"], found["fixed"]
+        self.converged_ = found["converged"]
+        if not self.converged_:
+            message = f"the search has not converged after {found['evaluations']} evaluations; allow more of them"
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        return found
+
+
+class FeatureGPRegressor(_signatures.GpRegressorModel, Searched, FeatureModel, Accumulating, Process):
     """Gaussian-process regression on random features, in one pass over the rows.
 
     The process has covariance ``signal * <phi(x), phi(y)>``, which estimates ``signal * k(x, y)``, and is seen through
@@ -95,16 +124,21 @@ class FeatureGPRegressor(_signatures.GpRegressorModel, FeatureModel, Accumulatin
         """Features, and hyperparameters if they are to be searched for."""
         super()._prepare(rows, targets)
         self.noise_, self.signal_, self.n_iter_ = self.noise, self.signal, 1
-        if self.optimizer is None:
+        drawn = self.features_.map_
+        found = self._search(self._kind, drawn.spec, rows, targets, self._plan(), drawn.complex)
+        if found is None:
             return
-        drawn, jobs = self.features_.map_, self.n_jobs
-        with progress(self.verbose, f"{type(self).__name__} search", self.max_iter, unit="evaluations") as report:
-            told = (drawn.spec, rows, targets, self._plan(), drawn.complex)
-            found = json.loads(maximize_evidence(*told, n_jobs=jobs, progress=report))
         self.noise_, self.signal_ = found["noise"], found["signal"]
         self.n_iter_ = max(1, int(found["evaluations"]))
         spec = json.dumps(found["spec"])
-        self.features_._adopt(Map(spec, rows.shape[1], rows.dtype.name, drawn.complex, n_jobs=jobs))
+        self.features_._adopt(Map(spec, rows.shape[1], rows.dtype.name, drawn.complex, n_jobs=self.n_jobs))
+
+    def _fitted(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None, kind: str | None = None) -> Any:
+        model = super()._fitted(rows, targets, weights, kind)
+        if self.optimizer is not None:
+            # Those of all rows.
+            self.signal_, self.noise_ = model.learned("variances")
+        return model
 
     def _plan(self, **others: Any) -> str:
         found = {name: getattr(self, f"{name}_", getattr(self, name)) for name in ("noise", "signal")}
@@ -155,7 +189,7 @@ class FeatureGPRegressor(_signatures.GpRegressorModel, FeatureModel, Accumulatin
         return variances if self.target_shape_ else float(variances[0])
 
 
-class FeatureGPClassifier(_signatures.GpClassifierModel, FeatureModel, Probable, AccumulatingClassification):
+class FeatureGPClassifier(_signatures.GpClassifierModel, Searched, FeatureModel, Probable, AccumulatingClassification):
     """Gaussian-process classification on random features.
 
     Every class has a process of its own for the logarithm of its share; probabilities are averages over draws from their
@@ -181,6 +215,17 @@ class FeatureGPClassifier(_signatures.GpClassifierModel, FeatureModel, Probable,
     def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
         super()._prepare(rows, targets)
         self.seed_ = seed_of(self.random_state)
+        drawn = self.features_.map_
+        found = self._search(self._kind, drawn.spec, rows, targets, self._plan(), drawn.complex)
+        if found is not None:
+            spec = json.dumps(found["spec"])
+            self.features_._adopt(Map(spec, rows.shape[1], rows.dtype.name, drawn.complex, n_jobs=self.n_jobs))
+            if self.inference == "variational":
+                # Its signal is that of another likelihood.
+                self.searched_.remove("signal")
+                self.fixed_.append("signal")
+            else:
+                self.signal_ = found["signal"]
         if self.inference != "variational":
             self.alpha_ = self._choose(rows, targets)
 
@@ -220,7 +265,8 @@ class FeatureGPClassifier(_signatures.GpClassifierModel, FeatureModel, Probable,
         return alphas[int(np.argmin(losses))]
 
     def _plan(self, **others: Any) -> str:
-        return super()._plan(**{"alpha": getattr(self, "alpha_", self.alpha)} | others)
+        found = {"alpha": getattr(self, "alpha_", self.alpha), "signal": getattr(self, "signal_", self.signal)}
+        return super()._plan(**found | others)
 
     log_marginal_likelihood_value_ = learned(
         "log_marginal_likelihood",
@@ -239,13 +285,13 @@ class FeatureGPClassifier(_signatures.GpClassifierModel, FeatureModel, Probable,
 KINDS["svi_classifier"] = FeatureGPClassifier
 
 
-class LocalGPRegressor(_signatures.LocalGpModel, Regression):
+class LocalGPRegressor(_signatures.LocalGpModel, Searched, Regression):
     r"""Gaussian process regression with the Gaussian kernel, for length scales short against the spread of the rows.
 
     Maclaurin features estimate the kernel well near their origin only. The kernel does not change when all rows are
     shifted: rows are clustered, the features are taken around every centroid, and a row is predicted around the
-    centroid nearest to it (Wacker 2022, section 5.5). Rows many length scales away from all centroids are out of
-    reach: mean and standard deviation fall to 0 there.
+    centroid nearest to it (Wacker 2022, section 5.5). Rows beyond the threshold of all centroids are predicted from the
+    rows of the fit nearest to them: far from all of those the mean is 0 and the standard deviation that of the prior.
 
     >>> x = np.linspace(-6, 6, 120)
     >>> model = LocalGPRegressor(11, length_scale=0.6, random_state=0).fit(x[:, None], np.sin(2 * x))
@@ -256,6 +302,11 @@ class LocalGPRegressor(_signatures.LocalGpModel, Regression):
 
     _row_checks = DENSE
     _apart = ("normalize_y",)
+    _learned = {
+        "noise_": ("float", "Variance of the noise used."),
+        "signal_variance_": ("float", "Variance of the function used."),
+        "length_scale_": ("float, list of float or list of lists", "Length scales used, or the linear metric."),
+    }
     centroids_ = learned(
         "centroids", "ndarray of shape (n_centroids, n_features)", "The centroids, the mean of the rows first."
     )
@@ -276,6 +327,11 @@ class LocalGPRegressor(_signatures.LocalGpModel, Regression):
         mean = targets.mean(axis=0) if self.normalize_y else np.zeros(targets.shape[1])
         self.target_units_ = (mean, np.ones_like(mean))
         self.seed_ = seed_of(self.random_state)
+        self.noise_, self.signal_variance_, self.length_scale_ = self.noise, self.signal_variance, self.length_scale
+        found = self._search(self._kind, "", rows, targets, self._plan())
+        if found is not None:
+            self.noise_, self.signal_variance_ = found["noise"], found["signal"]
+            self.length_scale_ = found["length_scale"]
 
     def _fitted(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None, kind: str | None = None) -> Any:
         return super()._fitted(rows, targets - self.target_units_[0], weights)
@@ -284,7 +340,9 @@ class LocalGPRegressor(_signatures.LocalGpModel, Regression):
         others["threshold"] = None if self.threshold == np.inf else self.threshold
         # A constant and one column beside it are the least.
         least = {"n_components": 2, "weights": "real"} if self.n_components in (1, 2) else {}
-        return super()._plan(**others | least)
+        names = ("noise", "signal_variance", "length_scale")
+        found = {name: getattr(self, f"{name}_", getattr(self, name)) for name in names}
+        return super()._plan(**found | others | least)
 
     def predict(self, X: ArrayLike, return_std: bool = False, include_noise: bool = False) -> Any:
         """Predictive mean, and standard deviation where asked for.

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from bochner import _signatures
 from bochner._checks import seed_of
 from bochner._models import DENSE, DOUBLE, Classification, Model, Probable, Process, Regression, learned
+from bochner._processes import Searched
 from bochner.kernels import Decomposable, Gaussian, OperatorKernel, check_kernel
 
 __all__ = ["GPClassifier", "GPRegressor", "KernelRidge", "KernelSVC", "OperatorRidge"]
@@ -36,6 +37,33 @@ class _Exact(Model):
         return json.dumps(kernel._spec(self.n_features_in_))
 
 
+class _Process(Searched, _Exact):
+    _learned = {
+        "kernel_": ("dict", "Description of the kernel used."),
+        "length_scale_": ("float, list of float or list of lists", "What divides rows before the kernel, or the metric."),
+        "n_iter_": ("int", "Evaluations of the likelihood; 1 without a search."),
+    }
+
+    def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
+        self.kernel_, self.length_scale_, self.n_iter_ = json.loads(super()._on()), self.length_scale, 1
+        found = self._search(self._kind, super()._on(), rows, targets, self._plan())
+        if found is None:
+            return
+        self.kernel_, self.length_scale_ = found["kernel"], found["length_scale"]
+        self.n_iter_ = max(1, int(found["evaluations"]))
+        self._keep(found)
+
+    def _keep(self, found: dict[str, Any]) -> None:
+        self.signal_ = found["signal"]
+
+    def _on(self) -> str:
+        return json.dumps(self.kernel_)
+
+    def _plan(self, **others: Any) -> str:
+        names = [name for name in ("noise", "signal", "length_scale") if hasattr(self, f"{name}_")]
+        return super()._plan(**{name: getattr(self, f"{name}_") for name in names} | others)
+
+
 class KernelRidge(_signatures.ExactKernelRidgeModel, _Exact, Regression):
     """Kernel ridge regression, ``(K + alpha) c = y``: what :class:`bochner.FeatureRidge` without a constant tends to.
 
@@ -46,7 +74,7 @@ class KernelRidge(_signatures.ExactKernelRidgeModel, _Exact, Regression):
     """
 
 
-class GPRegressor(_signatures.ExactGpRegressorModel, _Exact, Process):
+class GPRegressor(_signatures.ExactGpRegressorModel, _Process, Process):
     """Gaussian-process regression with an exact kernel: what :class:`bochner.FeatureGPRegressor` approximates.
 
     >>> X = np.linspace(0, 6, 50)[:, np.newaxis]
@@ -55,8 +83,20 @@ class GPRegressor(_signatures.ExactGpRegressorModel, _Exact, Process):
     True
     """
 
+    _learned = {
+        "noise_": ("float", "Variance of the noise used."),
+        "signal_": ("float", "Factor of the kernel used."),
+    }
 
-class GPClassifier(_signatures.ExactGpClassifierModel, _Exact, Probable):
+    def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
+        self.noise_, self.signal_ = self.noise, self.signal
+        super()._prepare(rows, targets)
+
+    def _keep(self, found: dict[str, Any]) -> None:
+        self.noise_, self.signal_ = found["noise"], found["signal"]
+
+
+class GPClassifier(_signatures.ExactGpClassifierModel, _Process, Probable):
     """Gaussian-process classification with an exact kernel: what :class:`bochner.FeatureGPClassifier` approximates.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
@@ -67,6 +107,7 @@ class GPClassifier(_signatures.ExactGpClassifierModel, _Exact, Probable):
 
     def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
         self.seed_ = seed_of(self.random_state)
+        super()._prepare(rows, targets)
 
 
 class KernelSVC(_signatures.KernelSvmModel, _Exact, Classification):

@@ -204,7 +204,7 @@ impl CompressiveSpec {
         match self.length_scale {
             LengthScale::Same(scale) => Ok(scale),
             LengthScale::Median => self.length_scale.check(0).map(|()| 1.0),
-            LengthScale::PerInput(_) => {
+            LengthScale::PerInput(_) | LengthScale::Metric(_) => {
                 Err(Error::parameter("length_scale", "one number for compressed rows", "one per input"))
             }
         }

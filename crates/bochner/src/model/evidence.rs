@@ -40,6 +40,13 @@ pub(crate) struct Standard<W: Scalar> {
 }
 
 impl<W: Scalar<Real = f64>> Standard<W> {
+    /// Sums over features and targets that are standardised already, in double precision.
+    pub(crate) fn of_search(gram: Lower<W>, cross: Array2<W>, squares: Vec<f64>, count: f64, log_weights: f64) -> Self {
+        let outputs = squares.len();
+        let (means, scales) = (vec![0.0; outputs], vec![1.0; outputs]);
+        Standard { gram, cross, squares, means, scales, count, log_weights, rounding: 0.0 }
+    }
+
     /// Sums over features as they are, and over targets about their means, over their standard deviations where `scaled`.
     pub(crate) fn new(mut moments: Moments<W>, scaled: bool) -> Result<Self> {
         let rounding = moments.rounding();
@@ -98,30 +105,85 @@ impl<W: Scalar<Real = f64>> Standard<W> {
         let mut solved = cross.clone();
         let (dim, outputs) = solved.dim();
         factor.solve_in_place(TileMut::new(solved.as_slice_mut().expect("standard layout"), dim, outputs))?;
-        // cᴴB⁻¹c and |B⁻¹c|² for each target.
+        // cᴴB⁻¹c for each target.
         let mut quadratic = vec![0.0; outputs];
-        let mut lengths = vec![0.0; outputs];
         for (c, b) in cross.rows().into_iter().zip(solved.rows()) {
             for k in 0..outputs {
                 quadratic[k] += (c[k].conj() * b[k]).re();
-                lengths[k] += b[k].abs_sq();
             }
         }
-        Ok(Evidence {
-            factor,
-            solved,
-            jitter,
-            condition,
-            quadratic,
-            lengths,
-            squares,
-            signal,
-            noise,
-            count,
-            log_weights,
-        })
+        Ok(Evidence { factor, solved, jitter, condition, quadratic, squares, signal, noise, count, log_weights })
+    }
+
+    /// The signal and noise variance at which the evidence is largest near those given.
+    ///
+    /// For a ratio of both the best noise variance is known; the ratio is bracketed, and found by parabolas.
+    ///
+    /// # Errors
+    /// As [`evidence`](Self::evidence), where no ratio is any better.
+    pub(crate) fn likeliest(&self, signal: f64, noise: f64) -> Result<(f64, f64)> {
+        let size = self.count * self.squares.len() as f64;
+        let at = |log_ratio: f64| -> Result<(f64, f64)> {
+            let copy = Standard {
+                gram: self.gram.clone(),
+                cross: self.cross.clone(),
+                squares: self.squares.clone(),
+                means: Vec::new(),
+                scales: Vec::new(),
+                ..*self
+            };
+            let evidence = match copy.evidence(log_ratio.exp(), 1.0) {
+                Ok(evidence) => evidence,
+                Err(Error::NotPositiveDefinite { .. }) => return Ok((f64::NEG_INFINITY, 1.0)),
+                Err(error) => return Err(error),
+            };
+            let misfit = evidence.misfits().sum::<f64>() / size;
+            let noise = misfit.max(LEAST_NOISE);
+            let gain = Evidence::<W>::KAPPA * size * (misfit - misfit / noise - noise.ln());
+            Ok((evidence.log_likelihood() + gain, noise))
+        };
+        let middle = (signal / noise).ln();
+        let (mut place, mut here) = (middle, at(middle)?);
+        let mut step = BRACKET;
+        let (mut low, mut high) = (at(place - step)?, at(place + step)?);
+        for _ in 0..10 {
+            if low.0 <= here.0 && high.0 <= here.0 {
+                break;
+            }
+            if high.0 > low.0 {
+                (place, low, here) = (place + step, here, high);
+                high = at(place + step)?;
+            } else {
+                (place, high, here) = (place - step, here, low);
+                low = at(place - step)?;
+            }
+        }
+        for _ in 0..3 {
+            // The top of the parabola through three places at equal distances.
+            let bend = low.0 - 2.0 * here.0 + high.0;
+            let shift = 0.5 * step * (low.0 - high.0) / bend;
+            if !(bend < 0.0 && shift.is_finite()) || shift.abs() < 0.02 {
+                break;
+            }
+            let top = at(place + shift.clamp(-step, step))?;
+            if top.0 > here.0 {
+                (place, here) = (place + shift.clamp(-step, step), top);
+            }
+            step *= 0.5;
+            (low, high) = (at(place - step)?, at(place + step)?);
+        }
+        if !here.0.is_finite() {
+            return Ok((signal, noise));
+        }
+        Ok((place.exp() * here.1, here.1))
     }
 }
+
+/// Least noise variance that a search ends at, in units of the variance of the targets.
+const LEAST_NOISE: f64 = 1e-9;
+
+/// Distance of the first places in the logarithm of a ratio of variances.
+const BRACKET: f64 = 0.7;
 
 /// A factor of variances within twelve digits of the mean square of the targets, which is their unit.
 pub(crate) fn level(factor: f64, square: f64) -> f64 {
@@ -138,7 +200,6 @@ pub(crate) struct Evidence<W: Scalar> {
     pub(crate) jitter: f64,
     pub(crate) condition: f64,
     quadratic: Vec<f64>,
-    lengths: Vec<f64>,
     squares: Vec<f64>,
     signal: f64,
     /// With what a shift has added.
@@ -176,22 +237,6 @@ impl<W: Scalar<Real = f64>> Evidence<W> {
         let misfit: f64 = self.misfits().sum();
         let volume = self.factor.log_determinant() + self.count * (self.noise.ln() + turn.ln()) - self.log_weights;
         -Self::KAPPA * (misfit + outputs * volume)
-    }
-
-    /// Derivatives of [`log_likelihood`](Self::log_likelihood) in `ln s²` and `ln τ²`.
-    pub(crate) fn gradient(&self) -> [f64; 2] {
-        let (ratio, outputs) = (self.signal / self.noise, self.squares.len() as f64);
-        // tr(Σ⁻¹K̂) = D - tr B⁻¹: the number of directions that the data determine.
-        let determined = self.factor.order() as f64 - self.factor.inverse_trace();
-        let explained: f64 = self.lengths.iter().map(|l| self.signal * l / (self.noise * self.noise)).sum();
-        // |W^½(z - Fu)|² with u = ρB⁻¹c, since ρGB⁻¹c = c - B⁻¹c.
-        let residual: f64 = (0..self.squares.len())
-            .map(|k| self.squares[k] - ratio * self.quadratic[k] - ratio * self.lengths[k])
-            .sum();
-        [
-            Self::KAPPA * (explained - outputs * determined),
-            Self::KAPPA * (residual / self.noise - outputs * (self.count - determined)),
-        ]
     }
 }
 

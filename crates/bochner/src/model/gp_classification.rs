@@ -1,5 +1,6 @@
 use super::dirichlet::{Dirichlet, Sampling};
 use super::evidence::{Wide, coefficients, coefficients_tensor, factor_of, factor_tensor, variances};
+use super::gp_regression::LengthScaleSearch;
 use super::kinds::{Answers, Load, ModelEntry, Penalty, gives_probabilities, load_complex, on_map, predicts_classes};
 use super::linear::Linear;
 use super::request::{Asked, Describing, Drawn, FitAny, Sums};
@@ -382,6 +383,18 @@ description! {
         learning_rate: f64 = 0.02, Domain::POSITIVE, Fit;
         /// Share of the rows held out to choose between several values of alpha.
         validation_fraction: f64 = 0.1, Domain::Above(0.0, 1.0), Fit;
+        /// Whether to choose length scale and signal by the marginal likelihood of the transformed labels, summed over classes,
+        /// with exact gradients. Variational inference starts from what it finds and keeps its own signal.
+        optimizer: Option<String> = None, Domain::Optional(&Domain::Only("lbfgs")), Fit;
+        /// Whether the search scales all length scales by one factor, finds one for each column or a full linear metric, or keeps
+        /// them.
+        length_scales: LengthScaleSearch = LengthScaleSearch::Common, Domain::Word(LengthScaleSearch::CHOICES), Fit;
+        /// Rows used in the search, drawn at random.
+        max_rows: usize = 2000, Domain::COUNT, Size;
+        /// Evaluations of the likelihood in the search.
+        max_evaluations: usize = 120, Domain::COUNT, Size;
+        /// Whether the search takes the likeliest of the smoothnesses 0.5, 1.5 and 2.5 of a Matern kernel.
+        search_nu: bool = false, Domain::Flag, Fit;
     }
     besides {}
 }

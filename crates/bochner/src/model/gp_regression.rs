@@ -62,6 +62,7 @@ pub struct GpRegressor<M> {
     noise: f64,
     normalised: bool,
     levelled: bool,
+    likeliest: bool,
 }
 
 impl<M: FeatureMap> GpRegressor<M> {
@@ -71,7 +72,7 @@ impl<M: FeatureMap> GpRegressor<M> {
     /// A noise variance that is not positive.
     pub fn new(map: M, noise_variance: f64) -> Result<Self> {
         check_positive("noise variance", noise_variance)?;
-        Ok(GpRegressor { map, signal: 1.0, noise: noise_variance, normalised: true, levelled: false })
+        Ok(GpRegressor { map, signal: 1.0, noise: noise_variance, normalised: true, levelled: false, likeliest: false })
     }
 
     /// With signal variance `s²`.
@@ -97,6 +98,15 @@ impl<M: FeatureMap> GpRegressor<M> {
     /// [`noise_variance`](GpRegressorModel::noise_variance), and predicts with the factor of each target.
     pub fn with_likeliest_level(mut self, levelled: bool) -> Self {
         self.levelled = levelled;
+        self
+    }
+
+    /// With the signal and noise variance at which all rows are likeliest, near those given, or with those given.
+    ///
+    /// Variances of a search on some rows and features do not fit all of them: with few features the noise is too large. It
+    /// takes some more factorisations and no other pass over the rows.
+    pub fn with_likeliest_variances(mut self, likeliest: bool) -> Self {
+        self.likeliest = likeliest;
         self
     }
 
@@ -130,14 +140,18 @@ impl<M: FeatureMap> GpRegressor<M> {
         check_dim("number of features", self.map.output_dim(), moments.dim())?;
         let standard = Standard::new(moments, self.normalised)?;
         let (means, mut scales, count) = (standard.means.clone(), standard.scales.clone(), standard.count);
-        let evidence = standard.evidence(self.signal, self.noise)?;
+        let (signal, noise) = match self.likeliest {
+            true => standard.likeliest(self.signal, self.noise)?,
+            false => (self.signal, self.noise),
+        };
+        let evidence = standard.evidence(signal, noise)?;
         let units: f64 = scales.iter().map(|scale| 2.0 * Evidence::<Wide<M>>::KAPPA * count * scale.ln()).sum();
         let factors = if self.levelled { evidence.best_factors() } else { vec![1.0; scales.len()] };
         let likelihood = evidence.log_likelihood() + evidence.gain(&factors) - units;
         let report = SolveReport::gaussian_process(evidence.jitter, evidence.condition);
-        let ratio = self.signal / evidence.noise;
+        let ratio = signal / evidence.noise;
         let common = factors.iter().sum::<f64>() / factors.len() as f64;
-        let (signal, noise) = (common * self.signal, common * evidence.noise);
+        let (signal, noise) = (common * signal, common * evidence.noise);
         let mut coefficients = evidence.solved;
         for mut row in coefficients.rows_mut() {
             row.iter_mut().zip(&scales).for_each(|(value, scale)| *value = value.scale(ratio * scale));
@@ -346,6 +360,8 @@ words! {
         Common = "common",
         /// One for each column.
         PerInput = "per_input",
+        /// A linear metric: rows are multiplied by a full matrix.
+        Metric = "metric",
         /// None.
         Fixed = "fixed",
     }
@@ -361,14 +377,18 @@ description! {
         /// Whether targets are divided by their standard deviation, so that both variances are in units of the variance of
         /// the targets. Their mean is subtracted in any case.
         normalize_y: bool = true, Domain::Flag, Fit;
-        /// Whether to choose length scale, signal and noise by maximum marginal likelihood, with exact gradients.
+        /// Whether to choose length scale, signal and noise by maximum marginal likelihood, with exact gradients. Signal and noise
+        /// are found again from all rows.
         optimizer: Option<String> = None, Domain::Optional(&Domain::Only("lbfgs")), Fit;
-        /// Whether the search scales all length scales by one factor, finds one for each column, or keeps them.
+        /// Whether the search scales all length scales by one factor, finds one for each column or a full linear metric, or keeps
+        /// them.
         length_scales: LengthScaleSearch = LengthScaleSearch::Common, Domain::Word(LengthScaleSearch::CHOICES), Fit;
         /// Rows used in the search, drawn at random.
-        max_rows: usize = 5000, Domain::COUNT, Size;
+        max_rows: usize = 2000, Domain::COUNT, Size;
         /// Evaluations of the likelihood in the search.
-        max_iter: usize = 60, Domain::COUNT, Size;
+        max_iter: usize = 120, Domain::COUNT, Size;
+        /// Whether the search takes the likeliest of the smoothnesses 0.5, 1.5 and 2.5 of a Matern kernel.
+        search_nu: bool = false, Domain::Flag, Fit;
     }
     besides {}
 }
@@ -381,7 +401,7 @@ impl GpRegressorSpec {
     pub fn on<M: FeatureMap>(&self, map: M) -> Result<GpRegressor<M>> {
         self.check_parameters()?;
         let process = GpRegressor::new(map, self.noise)?.with_signal_variance(self.signal)?;
-        Ok(process.with_normalized_targets(self.normalize_y))
+        Ok(process.with_normalized_targets(self.normalize_y).with_likeliest_variances(self.optimizer.is_some()))
     }
 }
 

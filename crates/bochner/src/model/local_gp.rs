@@ -1,5 +1,6 @@
 use super::evidence::level;
 use super::exact::{Gathered, gather};
+use super::gp_regression::LengthScaleSearch;
 use super::kinds::{Answers, Load, ModelEntry, Penalty, load, regresses};
 use super::request::{Asked, Basis, Describing, FitAny, Needs};
 use super::{Fit, Fitted, Predict};
@@ -11,6 +12,7 @@ use crate::feature::{
 };
 use crate::interrupt;
 use crate::linalg::{Cholesky, Lower, TileMut};
+use crate::parallel::Parallel;
 use crate::parameter::{Domain, description};
 use crate::persist::{Header, Stored, Tensor, malformed, triangle};
 use crate::preprocess::LengthScale;
@@ -29,13 +31,15 @@ const BLOCK: usize = 256;
 /// Truncated series vanish far from their origin, and the posterior with them. The kernel does not change when all rows
 /// are shifted: so rows are clustered, the features are taken around every centroid `c`, `A_c = Φ(X−c)ᵀΦ(X−c)/s² + I` is
 /// factorised for each, and a new row is predicted around its nearest centroid. At a centroid itself `k(c, ·)` is exact.
-/// Rows many length scales away from all centroids are out of reach: there the predictive variance falls to 0 again.
+/// Away from it features are shorter than the kernel says, `|φ(x)|² < 1`: the missing prior variance `σ²(1 - |φ(x)|²)` belongs
+/// to the predictive variance. A row beyond the threshold of all centroids is a centre of its own: it is predicted by the
+/// process of the training rows nearest to it, 256 at most, with the kernel itself.
 ///
 /// Centroids are the mean of the rows, then repeatedly the row farthest from all centroids, while it is at least a
 /// threshold away (farthest-point clustering; thesis 5.5, algorithm 7).
 ///
 /// # Cost
-/// `O(N_c N D²)` for `N_c` centroids, and `N_c D²/2` doubles of memory.
+/// `O(N_c N D²)` for `N_c` centroids, and `N_c D²/2` doubles of memory besides the rows.
 ///
 /// ```
 /// use bochner::feature::MaclaurinSpec;
@@ -178,7 +182,8 @@ impl LocalGp {
             })
             .collect::<Result<Vec<_>>>()?;
         let (noise_variance, signal_variance) = (self.noise_variance, self.signal_variance);
-        LocalGpModel::from_parts(map, spec, centroids, locals, noise_variance, signal_variance)
+        let beyond = self.threshold.is_finite().then(|| (self.threshold, rows.to_owned(), targets.to_owned()));
+        LocalGpModel::from_parts(map, spec, centroids, locals, (noise_variance, signal_variance), beyond)
     }
 
     /// Mean squared error, over rows and targets of `held_out`, of the process with each noise variance fitted to `train`.
@@ -290,6 +295,10 @@ fn distance_sq(x: ArrayView1<'_, f64>, y: ArrayView1<'_, f64>, scale: &LengthSca
             x.iter().zip(y).zip(scales).map(|((a, b), s)| ((a - b) / s) * ((a - b) / s)).sum()
         }
         LengthScale::Same(scale) => x.iter().zip(y).map(|(a, b)| ((a - b) / scale) * ((a - b) / scale)).sum(),
+        LengthScale::Metric(matrix) => {
+            let along = |l: &Vec<f64>| x.iter().zip(y).zip(l).map(|((a, b), l)| (a - b) * l).sum::<f64>();
+            matrix.iter().map(|l| along(l) * along(l)).sum()
+        }
         LengthScale::Median => f64::NAN,
     }
 }
@@ -386,7 +395,18 @@ pub struct LocalGpModel {
     locals: Vec<Local>,
     noise_variance: f64,
     signal_variance: f64,
+    beyond: Option<Beyond>,
 }
+
+/// The threshold, in length scales, beyond which rows are centres of their own, and the rows and targets of the fit; files of
+/// earlier versions have none.
+type Beyond = (f64, Array2<f64>, Array2<f64>);
+
+/// Training rows that a row beyond the threshold is predicted from, at most.
+const NEAREST: usize = 256;
+
+/// Length scales beyond which rows have nothing to do with each other: the kernel is below the precision.
+const REACH: f64 = 8.5;
 
 impl LocalGpModel {
     pub(crate) fn from_parts(
@@ -394,8 +414,8 @@ impl LocalGpModel {
         spec: MaclaurinSpec,
         centroids: Array2<f64>,
         locals: Vec<Local>,
-        noise_variance: f64,
-        signal_variance: f64,
+        (noise_variance, signal_variance): (f64, f64),
+        beyond: Option<Beyond>,
     ) -> Result<Self> {
         check_dim("number of columns of the centroids", map.input_dim(), centroids.ncols())?;
         check_dim("number of centroids", centroids.nrows(), locals.len())?;
@@ -408,7 +428,12 @@ impl LocalGpModel {
             check_dim("number of targets", locals[0].coefficients.ncols(), local.coefficients.ncols())?;
         }
         spec.length_scale.check(map.input_dim())?;
-        Ok(LocalGpModel { map, spec, centroids, locals, noise_variance, signal_variance })
+        if let Some((_, rows, targets)) = &beyond {
+            check_dim("number of columns of the rows", map.input_dim(), rows.ncols())?;
+            check_dim("number of rows of targets", rows.nrows(), targets.nrows())?;
+            check_dim("number of targets", locals[0].coefficients.ncols(), targets.ncols())?;
+        }
+        Ok(LocalGpModel { map, spec, centroids, locals, noise_variance, signal_variance, beyond })
     }
 
     /// The resolved description of the features.
@@ -454,14 +479,78 @@ impl LocalGpModel {
             let window = TileMut::new(transposed.as_slice_mut().expect("standard layout"), d, n);
             local.factor.solve_factor_in_place(window)?;
             for (column, &i) in indices.iter().enumerate() {
-                variance[i] = transposed.column(column).iter().map(|v| v * v).sum();
-                write_mean(features.row(column), local, mean.row_mut(i));
+                let own = features.row(column);
+                let missing = (self.signal_variance - own.dot(&own)).max(0.0);
+                variance[i] = transposed.column(column).iter().map(|v| v * v).sum::<f64>() + missing;
+                write_mean(own, local, mean.row_mut(i));
             }
             Ok(())
+        })?;
+        self.for_each_far(rows, |i, own, spread| {
+            mean.row_mut(i).iter_mut().zip(own).for_each(|(to, value)| *to = *value);
+            variance[i] = spread;
         })?;
         check_finite("predictions", mean.view(), 0)?;
         check_finite("variances", variance.view().insert_axis(Axis(1)), 0)?;
         Ok((mean, variance))
+    }
+
+    /// Numbers of the rows beyond the threshold of all centroids.
+    fn far(&self, rows: ArrayView2<'_, f64>) -> Vec<usize> {
+        let Some((threshold, ..)) = &self.beyond else { return Vec::new() };
+        let scale = &self.spec.length_scale;
+        let is_far = |row: ArrayView1<'_, f64>| {
+            let near = |c: ArrayView1<'_, f64>| distance_sq(row, c, scale) <= threshold * threshold;
+            !self.centroids.axis_iter(Axis(0)).any(near)
+        };
+        (0..rows.nrows()).filter(|&i| is_far(rows.row(i))).collect()
+    }
+
+    /// Mean and variance of a row from the training rows nearest to it.
+    fn at_its_own_centre(&self, row: ArrayView1<'_, f64>) -> Result<(Vec<f64>, f64)> {
+        let Some((_, rows, targets)) = &self.beyond else {
+            return Ok((vec![0.0; self.output_dim()], self.signal_variance));
+        };
+        let (scale, signal) = (&self.spec.length_scale, self.signal_variance);
+        let distances = rows.axis_iter(Axis(0)).map(|x| distance_sq(row, x, scale));
+        let mut near: Vec<(f64, usize)> = distances.enumerate().map(|(i, d)| (d, i)).collect();
+        if near.len() > NEAREST {
+            near.select_nth_unstable_by(NEAREST, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            near.truncate(NEAREST);
+        }
+        if !near.iter().any(|(d, _)| *d <= REACH * REACH) {
+            return Ok((vec![0.0; targets.ncols()], signal));
+        }
+        near.sort_unstable_by_key(|(_, i)| *i);
+        let n = near.len();
+        let mut matrix = Lower::zeros(n)?;
+        for (i, (_, first)) in near.iter().enumerate() {
+            for (entry, (_, second)) in matrix.row_mut(i).iter_mut().zip(&near) {
+                *entry = signal * libm::exp(-0.5 * distance_sq(rows.row(*first), rows.row(*second), scale));
+            }
+        }
+        matrix.add_to_diagonal(self.noise_variance);
+        let (factor, _, _) = factorise(matrix)?;
+        let mut weights: Vec<f64> = near.iter().map(|(d, _)| signal * libm::exp(-0.5 * d)).collect();
+        factor.solve_factor_in_place(TileMut::new(&mut weights, n, 1))?;
+        let explained: f64 = weights.iter().map(|w| w * w).sum();
+        factor.solve_adjoint_in_place(TileMut::new(&mut weights, n, 1))?;
+        let mut mean = vec![0.0; targets.ncols()];
+        for (weight, (_, i)) in weights.iter().zip(&near) {
+            mean.iter_mut().zip(targets.row(*i)).for_each(|(to, y)| *to += weight * y);
+        }
+        Ok((mean, (signal - explained).max(0.0)))
+    }
+
+    /// Hands means and variances of the rows beyond the threshold to `visit`, with their numbers.
+    fn for_each_far(&self, rows: ArrayView2<'_, f64>, mut visit: impl FnMut(usize, &[f64], f64)) -> Result<()> {
+        let far = self.far(rows);
+        let found = far.iter().in_parallel().map(|&i| self.at_its_own_centre(rows.row(i)));
+        for (i, found) in far.iter().zip(found) {
+            let (mean, variance) = found?;
+            visit(*i, &mean, variance);
+        }
+        Ok(())
     }
 
     /// Hands rows with the same nearest centroid to `visit`, in blocks: their numbers and features around it.
@@ -514,6 +603,9 @@ impl Predict for LocalGpModel {
             }
             Ok(())
         })?;
+        self.for_each_far(rows, |i, own, _| {
+            out.row_mut(i).iter_mut().zip(own).for_each(|(to, value)| *to = *value);
+        })?;
         check_finite("predictions", out.view(), 0)
     }
 }
@@ -542,6 +634,15 @@ description! {
         weights: Weights = Weights::Ctr, Domain::Word(Weights::CHOICES.split_at(2).0), Draw;
         /// Largest degree of the series.
         max_degree: u32 = 10, Domain::Whole(1, MAX_DEGREE as u64), Size;
+        /// Whether to choose length scale, signal and noise by the marginal likelihood of the exact process, with exact gradients.
+        optimizer: Option<String> = None, Domain::Optional(&Domain::Only("lbfgs")), Fit;
+        /// Whether the search scales all length scales by one factor, finds one for each column or a full linear metric, or keeps
+        /// them.
+        length_scales: LengthScaleSearch = LengthScaleSearch::Common, Domain::Word(LengthScaleSearch::CHOICES), Fit;
+        /// Rows used in the search, drawn at random.
+        max_rows: usize = 1000, Domain::COUNT, Size;
+        /// Evaluations of the likelihood in the search.
+        max_iter: usize = 120, Domain::COUNT, Size;
     }
     besides {}
 }
@@ -617,16 +718,23 @@ impl Fitted for LocalGpModel {
         header.insert("noise_variance", &self.noise_variance())?;
         header.insert("signal_variance", &self.signal_variance())?;
         header.insert("norms", &norms)?;
+        header.insert("threshold", &self.beyond.as_ref().map(|(threshold, ..)| *threshold))?;
         let (count, dim) = (self.locals().len(), self.locals()[0].factor.order());
         let rows = |local: &Local| (0..dim).flat_map(|i| local.factor.factor().row(i).to_vec()).collect::<Vec<f64>>();
         let factors: Vec<f64> = self.locals().iter().flat_map(rows).collect();
         let coefficients: Vec<f64> =
             self.locals().iter().flat_map(|local| local.coefficients.iter().copied().collect::<Vec<_>>()).collect();
         let centroids = self.centroids();
-        Ok(Stored::new(header)
+        let stored = Stored::new(header)
             .with("centroids", Tensor::of(vec![count, self.input_dim()], centroids.iter().copied())?)
             .with("coefficients", Tensor::of(vec![count * dim, self.output_dim()], coefficients)?)
-            .with("factors", Tensor::of(vec![count, dim * (dim + 1) / 2], factors)?))
+            .with("factors", Tensor::of(vec![count, dim * (dim + 1) / 2], factors)?);
+        Ok(match &self.beyond {
+            Some((_, rows, targets)) => stored
+                .with("rows", super::exact::matrix(rows.view())?)
+                .with("targets", super::exact::matrix(targets.view())?),
+            None => stored,
+        })
     }
 }
 
@@ -653,7 +761,12 @@ impl Load for LocalGpModel {
             Ok(Local { factor: Cholesky::from_factor(factor, norm)?, coefficients })
         };
         let locals = norms.into_iter().enumerate().map(local).collect::<Result<Vec<_>>>()?;
-        LocalGpModel::from_parts(map, spec, centroids, locals, noise, signal)
+        // Files of earlier versions have no rows.
+        let beyond = match stored.header.part::<Option<f64>>("threshold")? {
+            Some(threshold) => Some((threshold, stored.matrix("rows")?, stored.matrix("targets")?)),
+            None => None,
+        };
+        LocalGpModel::from_parts(map, spec, centroids, locals, (noise, signal), beyond)
     }
 }
 
@@ -708,7 +821,7 @@ mod tests {
         // Hyperparameters near those of the largest likelihood for frequency 5: a length scale of half a unit.
         let (scale, signal, noise) = (0.45, 3.0, 0.01);
         let (x, y) = sinc(5.0, noise);
-        // Where there are rows: away from all centroids the variance of the algorithm falls to 0.
+        // Where there are rows.
         let new = Array2::from_shape_fn((121, 1), |(i, _)| -3.0 + 0.05 * i as f64);
         let (mean, variance) = exact(x.view(), y.view(), new.view(), (scale, signal, noise));
         let kl = |threshold: f64| {
@@ -732,6 +845,32 @@ mod tests {
     }
 
     #[test]
+    fn far_from_all_rows_the_prior_comes_back() {
+        // Rows on [-3, 3], a length scale of 0.6, signal 4: near x = 5 the exact process knows little, at x = 8 nothing.
+        let (scale, signal, noise) = (0.6, 4.0, 0.01);
+        let (x, y) = sinc(5.0, noise);
+        let spec = MaclaurinSpec { length_scale: scale.into(), n_components: 11, max_degree: 10, ..plain() };
+        let gp = LocalGp::new(spec, noise).unwrap().with_signal_variance(signal).unwrap();
+        let new = ndarray::array![[5.0], [8.0], [-40.0], [3.9]];
+        let (mean, variance) = exact(x.view(), y.view(), new.view(), (scale, signal, noise));
+        let model = gp.clone().fit(x.view(), y.view()).unwrap();
+        let again = LocalGpModel::load(&Stored::from_bytes(&model.to_bytes().unwrap()).unwrap()).unwrap();
+        for model in [model, again] {
+            let (m, v) = model.predict_with_variance(new.view()).unwrap();
+            for i in 0..3 {
+                assert!((v[i].sqrt() - variance[i].sqrt()).abs() < 1e-3, "{} {}", v[i], variance[i]);
+                assert!((m[[i, 0]] - mean[i]).abs() < 1e-3, "{} {}", m[[i, 0]], mean[i]);
+            }
+            assert!((v[1].sqrt() - 2.0).abs() < 1e-9 && m[[1, 0]].abs() < 1e-6, "{m} {v}");
+            assert_eq!(m, model.predict(new.view()).unwrap());
+        }
+        // A single centre has no threshold; the missing prior variance is there all the same.
+        let one = gp.with_threshold(f64::INFINITY).unwrap().fit(x.view(), y.view()).unwrap();
+        let (_, v) = one.predict_with_variance(new.view()).unwrap();
+        assert!((v[1].sqrt() - 2.0).abs() < 1e-6 && (v[2].sqrt() - 2.0).abs() < 1e-6, "{v}");
+    }
+
+    #[test]
     fn centroids_reproduce_the_prior_and_cover_all_rows() {
         let (x, y) = sinc(2.0, 0.01);
         let spec = MaclaurinSpec { length_scale: 0.5.into(), ..plain() };
@@ -750,7 +889,8 @@ mod tests {
     fn one_centroid_is_ridge_regression_on_centred_features() {
         let (x, y) = sinc(2.0, 0.01);
         let spec = MaclaurinSpec { length_scale: 1.0.into(), ..plain() };
-        let gp = LocalGp::new(spec.clone(), 0.1).unwrap().with_max_clusters(1).unwrap();
+        // Without a threshold no row is a centre of its own.
+        let gp = LocalGp::new(spec.clone(), 0.1).unwrap().with_threshold(f64::INFINITY).unwrap();
         let model = gp.fit(x.view(), y.view()).unwrap();
         let map = spec.resolve(x.view()).unwrap().build::<f64>(1).unwrap();
         let ridge = crate::model::Ridge::new(map, 0.1).unwrap().with_intercept(false);

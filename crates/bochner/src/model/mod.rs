@@ -15,7 +15,7 @@
 //! is any of them, in any precision, and what [`load`] reads.
 
 mod calibration;
-mod dirichlet;
+pub(crate) mod dirichlet;
 pub(crate) mod evidence;
 pub mod exact;
 mod fitted;
@@ -31,6 +31,7 @@ mod operator_exact;
 mod operator_ridge;
 mod request;
 mod ridge;
+pub(crate) mod spectrum;
 mod svi;
 mod svm;
 mod validation;

@@ -1,30 +1,28 @@
+use super::evidence::exact::Exact;
+use super::evidence::hunt::{Bounds, Found, Hunt, Objective};
+use super::evidence::inlet::Inlet;
+use super::evidence::problem::{Head, Problem};
 use super::lbfgs::Lbfgs;
-use crate::accumulate::Gram;
 use crate::error::{Error, Result, check_count, check_dim, check_positive};
-use crate::feature::{Describe, FeatureMap, FourierSpec, Spec};
-use crate::linalg::field::Field;
-use crate::linalg::gemm::matmul_nn;
-use crate::linalg::{Tile, TileMut};
-use crate::model::evidence::{Evidence, Standard, conjugate_columns};
+use crate::feature::{Describe, DynComplexMap, DynMap, FourierKernel, MaclaurinKernel, Spec};
+use crate::kernel::{self, AnyKernel};
+use crate::model::dirichlet::Dirichlet;
 pub use crate::model::kinds::LengthScaleSearch as Scales;
-use crate::parallel::Parallel;
 use crate::preprocess::LengthScale;
 use crate::random::{Role, Seed, Stream};
-use crate::scalar::Scalar;
-use crate::variance::Form;
 use ndarray::{Array2, ArrayView2, Axis, s};
 
-/// Hyperparameters of a [`GpRegressor`](crate::model::GpRegressor) by maximum marginal likelihood.
+/// Hyperparameters of a Gaussian process on features by maximum marginal likelihood.
 ///
-/// The logarithms of the length scales, of the signal variance and of the noise variance go uphill by L-BFGS. The map is
-/// drawn once: the random draws are the same in every evaluation, so that the likelihood is a smooth function, and its
-/// gradient is exact. With `Σ = s²FFᴴ + τ²W⁻¹`, `α = Σ⁻¹z` and `B = ρFᴴWF + I`,
-/// `d ln p = ½ tr((ααᴴ - Σ⁻¹) dΣ)`, and in terms of features `(ααᴴ - Σ⁻¹)F = α(B⁻¹c)ᴴ/τ² - WFB⁻¹/τ²`: two passes over
-/// the rows per evaluation and no matrix larger than `D × D`.
+/// Whatever acts on the rows of a map is searched for: length scales (one, one for each input, or a full linear metric),
+/// gamma and coef0 of polynomial sketches, the bias of optical features; and both variances. The map is drawn once, at unit
+/// scale, so that the likelihood is a smooth function; its gradient is exact, by one pullback of
+/// `2κs²(α(Fᴴα)ᴴ - Σ⁻¹F)` with `Σ = s²FFᴴ + τ²W⁻¹` and `α = Σ⁻¹z`. Parameters of the kernel that stay are named in
+/// [`Tuned::fixed`].
 ///
-/// Length scales are searched for Fourier features, which are differentiable in them; for all other maps they stay, and
-/// both variances are searched. The search begins at the given length scales times a power of ten, from a thousandth to a
-/// thousand, whichever is likeliest with the given variances: from far too short or too long ones there is no slope to follow.
+/// The search has several starts: what is given, length scales of several median distances, per-input scales from a linear
+/// model and from the slopes of the process itself. At each the likeliest variances are found from eigenvalues; the likeliest
+/// starts go on by L-BFGS, on more and more rows and features. The best point on the last level is returned.
 ///
 /// # References
 /// Rasmussen and Williams 2006, §5.4.1 (gradient); thesis, section 5.5 (marginal likelihood of subsets of rows).
@@ -34,13 +32,19 @@ pub struct EvidenceSearch {
     pub scales: Scales,
     /// Rows used at most, drawn at random.
     pub rows: usize,
-    /// How the search runs.
+    /// Features used at most: maps with more are drawn with so many for the search.
+    pub features: usize,
+    /// Multiplications of one evaluation at most: with more, fewer rows and features are used.
+    pub operations: f64,
+    /// How the search runs; all evaluations count, those on few rows too.
     pub lbfgs: Lbfgs,
     /// Whether targets are divided by their standard deviations, as in
     /// [`GpRegressor::with_normalized_targets`](crate::model::GpRegressor::with_normalized_targets).
     pub normalised: bool,
     /// Whether features are complex, where the map has a complex form.
     pub complex: bool,
+    /// Smoothnesses of a Matérn kernel among which the likeliest is taken; the given one where there are none.
+    pub smoothness: Vec<f64>,
     /// Least and greatest noise variance.
     pub noise_bounds: (f64, f64),
     /// Least and greatest signal variance.
@@ -51,10 +55,13 @@ impl Default for EvidenceSearch {
     fn default() -> Self {
         EvidenceSearch {
             scales: Scales::Common,
-            rows: 5000,
-            lbfgs: Lbfgs { max_evaluations: 60, gradient_tolerance: 1e-5, decrease_tolerance: 1e-7, memory: 10 },
+            rows: 2000,
+            features: 1024,
+            operations: 1e10,
+            lbfgs: Lbfgs { max_evaluations: 120, gradient_tolerance: 1e-5, decrease_tolerance: 5e-5, memory: 10 },
             normalised: true,
             complex: false,
+            smoothness: Vec::new(),
             noise_bounds: (1e-6, 1e3),
             signal_bounds: (1e-5, 1e5),
         }
@@ -66,14 +73,14 @@ impl Default for EvidenceSearch {
 pub struct Step {
     /// Evaluations done, this one included.
     pub evaluations: usize,
-    /// Log marginal likelihood of the standardised targets of this evaluation.
+    /// Log marginal likelihood of the standardised targets of this evaluation, of as many rows as it used.
     pub log_marginal_likelihood: f64,
 }
 
 /// Where a search ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tuned {
-    /// The description of the map with the length scales found.
+    /// The description of the map with the hyperparameters found.
     pub spec: Spec,
     /// Signal variance.
     pub signal_variance: f64,
@@ -85,196 +92,89 @@ pub struct Tuned {
     pub evaluations: usize,
     /// Whether a tolerance ended the search, not the number of evaluations.
     pub converged: bool,
+    /// Names of the hyperparameters that were searched for.
+    pub searched: Vec<String>,
+    /// Names of the hyperparameters of the kernel that stayed as they were.
+    pub fixed: Vec<String>,
 }
 
-/// Length scales may move by this factor to either side of their start.
-const RANGE: f64 = 1e3;
-
-/// Factors of the given length scales at one of which a search begins: where they are far too short no row resembles another,
-/// all gradients vanish, and the best that can be found nearby is noise alone.
-const STARTS: [f64; 7] = [1.0, 1e-3, 1e-2, 1e-1, 1e1, 1e2, 1e3];
-
-/// Rows whose sensitivities are held at once.
-const PIECE: usize = 512;
-
-/// How features depend on phases `pⱼ = ωⱼᵀx`.
-enum Slope {
-    /// All cosines, then all sines.
-    Pairs,
-    /// `exp(ip)`.
-    Complex,
-    /// `√(2/M) cos(p + b)`.
-    Offset(Vec<f64>),
+/// Where a search for the hyperparameters of an exact process ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExactTuned {
+    /// The kernel with the hyperparameters found.
+    pub kernel: AnyKernel,
+    /// What divides rows before they meet it.
+    pub length_scale: LengthScale,
+    /// Signal variance.
+    pub signal_variance: f64,
+    /// Noise variance.
+    pub noise_variance: f64,
+    /// Log marginal likelihood of the standardised targets of the rows used.
+    pub log_marginal_likelihood: f64,
+    /// Evaluations of likelihood and gradient.
+    pub evaluations: usize,
+    /// Whether a tolerance ended the search, not the number of evaluations.
+    pub converged: bool,
+    /// Names of the hyperparameters that were searched for.
+    pub searched: Vec<String>,
+    /// Names of the hyperparameters of the kernel that stayed as they were.
+    pub fixed: Vec<String>,
 }
 
-struct Phases {
-    slope: Slope,
-    /// At length scale 1.
-    frequencies: Array2<f64>,
+/// A map drawn at unit scale.
+enum Drawn {
+    Real(DynMap<f64>),
+    Complex(DynComplexMap<f64>),
 }
 
-/// Rows and a map drawn at unit length scale.
-struct Problem<'a, T: Scalar<Real = f64>> {
-    map: &'a dyn FeatureMap<Real = f64, Output = T>,
-    phases: Option<Phases>,
-    rows: Array2<f64>,
-    targets: Array2<f64>,
-    normalised: bool,
-    /// Length scales of the description.
-    start: Vec<f64>,
-    scales: Scales,
+/// What is common to all searches over rows: those rows, in the order in which levels take them, and what they must fit.
+pub(crate) struct Sample {
+    pub(crate) rows: Array2<f64>,
+    pub(crate) heads: Vec<Head>,
+    pub(crate) noisy: bool,
 }
 
-/// What is known at one point of a search.
-struct At<T: Scalar<Real = f64>> {
-    /// In length scales.
-    rows: Array2<f64>,
-    signal: f64,
-    noise: f64,
-    /// Means and units of the targets.
-    means: Vec<f64>,
-    units: Vec<f64>,
-    evidence: Evidence<T>,
-}
-
-impl<T: Scalar<Real = f64> + Field<Wide = T>> Problem<'_, T> {
-    /// The evidence at a point: logarithms of length scales, of the signal variance and of the noise variance.
-    fn at(&self, point: &[f64]) -> Result<At<T>> {
-        let (scales, variances) = point.split_at(point.len() - 2);
-        let (signal, noise) = (variances[0].exp(), variances[1].exp());
-        let all: Vec<f64> = match self.scales {
-            Scales::Fixed => self.start.clone(),
-            Scales::Common => self.start.iter().map(|s| s * scales[0].exp()).collect(),
-            Scales::PerInput => self.start.iter().zip(scales).map(|(s, log)| s * log.exp()).collect(),
-        };
-        let rows = &self.rows / &ndarray::aview1(&all);
-        let mut gram = Gram::<T>::new(self.map.output_dim(), self.targets.ncols())?;
-        let block = crate::rows::RowBlock { rows: rows.view(), targets: self.targets.view(), weights: None };
-        gram.push_rows(self.map, block)?;
-        let standard = Standard::new(gram.finish(), self.normalised)?;
-        let (means, units) = (standard.means.clone(), standard.scales.clone());
-        Ok(At { rows, signal, noise, means, units, evidence: standard.evidence(signal, noise)? })
-    }
-
-    /// Log likelihood of the standardised targets and its gradient.
-    fn evaluate(&self, point: &[f64]) -> Result<(f64, Vec<f64>)> {
-        let at = self.at(point)?;
-        let mut gradient = Vec::with_capacity(point.len());
-        if let Some(phases) = self.phases.as_ref().filter(|_| self.scales != Scales::Fixed) {
-            let slopes = self.scale_gradient(phases, &at)?;
-            match self.scales {
-                Scales::PerInput => gradient.extend(slopes),
-                _ => gradient.push(slopes.iter().sum()),
-            }
+impl Sample {
+    /// Mean square of all targets: a signal variance to begin with.
+    fn mean_square(&self) -> f64 {
+        let (mut sum, mut count) = (0.0, 0usize);
+        for head in &self.heads {
+            sum += head.targets.iter().map(|z| z * z).sum::<f64>();
+            count += head.targets.len();
         }
-        gradient.extend(at.evidence.gradient());
-        Ok((at.evidence.log_likelihood(), gradient))
-    }
-
-    /// Derivatives in the logarithms of the length scales.
-    fn scale_gradient(&self, phases: &Phases, at: &At<T>) -> Result<Vec<f64>> {
-        let At { rows, evidence, means, units, .. } = at;
-        let (signal, noise) = (at.signal, at.noise);
-        let (count, inputs) = phases.frequencies.dim();
-        let (dim, outputs) = evidence.solved.dim();
-        let ratio = signal / noise;
-        let mut sums = Array2::<f64>::zeros((count, inputs));
-        for start in (0..rows.nrows()).step_by(PIECE) {
-            let range = start..(start + PIECE).min(rows.nrows());
-            let piece = rows.slice(s![range.clone(), ..]);
-            let n = range.len();
-            // Columns conj(fᵢ) and B⁻¹conj(fᵢ).
-            let conjugates = conjugate_columns(self.map, piece)?;
-            let mut solved = conjugates.clone();
-            let window = TileMut::new(solved.as_slice_mut().expect("standard layout"), dim, n);
-            evidence.factor.solve_in_place(window)?;
-            // conj(αᵢ) = (zᵢ - conj(fᵢᵀu))/τ², u = ρB⁻¹c.
-            let mut weights = Array2::from_elem((n, outputs), T::ZERO);
-            for (column, b) in conjugates.rows().into_iter().zip(evidence.solved.rows()) {
-                for i in 0..n {
-                    for k in 0..outputs {
-                        weights[[i, k]] -= column[i] * b[k].conj().scale(ratio);
-                    }
-                }
-            }
-            for i in 0..n {
-                for k in 0..outputs {
-                    let z = (self.targets[[start + i, k]] - means[k]) / units[k];
-                    weights[[i, k]] = (weights[[i, k]] + T::from_parts(z, 0.0)).scale(1.0 / noise);
-                }
-            }
-            // conj of row i of (ααᴴ - Σ⁻¹)F, times τ²; overwrites what was solved.
-            for (mut column, b) in solved.rows_mut().into_iter().zip(evidence.solved.rows()) {
-                for i in 0..n {
-                    let mut value = -column[i].scale(outputs as f64);
-                    for k in 0..outputs {
-                        value += weights[[i, k]] * b[k];
-                    }
-                    column[i] = value;
-                }
-            }
-            let slopes = self.phase_slopes(phases, piece, &conjugates, &solved);
-            let sides = piece.as_standard_layout();
-            let mut product = vec![0.0; count * inputs];
-            matmul_nn(
-                Tile::new(slopes.as_slice().expect("standard layout"), count, n),
-                Tile::new(sides.as_slice().expect("standard layout"), n, inputs),
-                TileMut::new(&mut product, count, inputs),
-            )?;
-            sums.iter_mut().zip(product).for_each(|(sum, value)| *sum += value);
-        }
-        let size = -2.0 * Evidence::<T>::KAPPA * signal / noise;
-        let each = |a: usize| size * sums.column(a).dot(&phases.frequencies.column(a));
-        Ok((0..inputs).map(each).collect())
-    }
-
-    /// `Re Σ conj(MF)ᵢⱼ ∂φᵢⱼ/∂pᵢ`: one row per phase, one column per row of data.
-    fn phase_slopes(
-        &self,
-        phases: &Phases,
-        rows: ArrayView2<'_, f64>,
-        conjugates: &Array2<T>,
-        sensitivities: &Array2<T>,
-    ) -> Array2<f64> {
-        let count = phases.frequencies.nrows();
-        let mut slopes = Array2::<f64>::zeros((count, rows.nrows()));
-        slopes.axis_iter_mut(Axis(0)).enumerate().in_parallel().for_each(|(j, mut slopes)| {
-            for (i, to) in slopes.iter_mut().enumerate() {
-                let (feature, sensitivity) = (conjugates[[j, i]].conj(), sensitivities[[j, i]]);
-                *to = match &phases.slope {
-                    Slope::Pairs => {
-                        let (sine, other) = (conjugates[[count + j, i]].conj(), sensitivities[[count + j, i]]);
-                        (feature * other - sine * sensitivity).re()
-                    }
-                    Slope::Complex => -(feature * sensitivity).im(),
-                    Slope::Offset(offsets) => {
-                        let phase = rows.row(i).dot(&phases.frequencies.row(j)) + offsets[j];
-                        -(2.0 / count as f64).sqrt() * phase.sin() * sensitivity.re()
-                    }
-                };
-            }
-        });
-        slopes
+        if sum > 0.0 { sum / count as f64 } else { 1.0 }
     }
 }
 
-fn phases(spec: &FourierSpec, input_dim: usize) -> Result<Phases> {
-    let frequencies = spec.frequency_vectors(input_dim)?;
-    let offset = |j| Stream::new(Seed::new(spec.seed), Role::Offset, j as u64).uniform() * std::f64::consts::TAU;
-    let slope = match spec.form {
-        Form::Offset => Slope::Offset((0..frequencies.nrows()).map(offset).collect()),
-        // The real form of complex features is that of pairs.
-        Form::CosSin | Form::Complex => Slope::Pairs,
-    };
-    Ok(Phases { slope, frequencies })
+/// Numbers of at most `most` rows, in the order in which levels take them.
+pub(crate) fn chosen(rows: usize, most: usize) -> Vec<usize> {
+    let drawn = Stream::new(Seed::new(0), Role::Split, 0).distinct(rows as u64, most.min(rows));
+    drawn.into_iter().map(|i| i as usize).collect()
+}
+
+/// Targets about their means, over their standard deviations where they are to be normalised.
+pub(crate) fn standardised(targets: ArrayView2<'_, f64>, normalised: bool) -> Array2<f64> {
+    let mut out = targets.to_owned();
+    for mut column in out.columns_mut() {
+        // About the first one: targets that are all the same have exactly that mean.
+        let first = column[0];
+        let mean = first + column.iter().map(|y| y - first).sum::<f64>() / column.len() as f64;
+        column.mapv_inplace(|y| y - mean);
+        let variance = column.iter().map(|y| y * y).sum::<f64>() / column.len() as f64;
+        if normalised && variance > 0.0 {
+            column.mapv_inplace(|y| y / variance.sqrt());
+        }
+    }
+    out
 }
 
 impl EvidenceSearch {
-    /// Searches near the length scales of `spec` and the given variances; `watch` is told about every evaluation and may
-    /// stop the search.
+    /// Searches from the hyperparameters of `spec` and the given variances, and from elsewhere; `watch` is told about every
+    /// evaluation and may stop the search.
     ///
     /// # Errors
-    /// Rows and targets that do not fit, a description with an unresolved length scale, those of `watch`.
+    /// Rows and targets that do not fit, a description with an unresolved length scale, length scales that the map does not
+    /// have, those of `watch`.
     pub fn run(
         &self,
         spec: &Spec,
@@ -284,143 +184,353 @@ impl EvidenceSearch {
         targets: ArrayView2<'_, f64>,
         watch: &mut dyn FnMut(Step) -> Result<()>,
     ) -> Result<Tuned> {
-        check_positive("signal variance", signal_variance)?;
-        check_positive("noise variance", noise_variance)?;
-        check_count("number of rows to search on", self.rows)?;
+        let sample = self.regression(rows, targets)?;
+        self.run_sample(spec, (signal_variance, noise_variance), &sample, watch)
+    }
+
+    /// Rows and targets of a regression, as many as are used.
+    fn regression(&self, rows: ArrayView2<'_, f64>, targets: ArrayView2<'_, f64>) -> Result<Sample> {
         check_dim("number of rows of targets", rows.nrows(), targets.nrows())?;
-        crate::rows::check_finite("rows", rows, 0)?;
         crate::rows::check_finite("targets", targets, 0)?;
         if rows.nrows() == 0 || targets.ncols() == 0 {
             return Err(Error::parameter("rows", "at least one row with a target", "none"));
         }
-        let (rows, targets) = if rows.nrows() > self.rows {
-            let drawn = Stream::new(Seed::new(0), Role::Split, 0).distinct(rows.nrows() as u64, self.rows);
-            let mut chosen: Vec<usize> = drawn.into_iter().map(|i| i as usize).collect();
-            chosen.sort_unstable();
-            (rows.select(Axis(0), &chosen), targets.select(Axis(0), &chosen))
-        } else {
-            (rows.to_owned(), targets.to_owned())
-        };
-        let inputs = rows.ncols();
-        let (scales, start, unit) = match spec {
-            Spec::Fourier(spec) => {
-                spec.length_scale.check(inputs)?;
-                let start = match &spec.length_scale {
-                    LengthScale::PerInput(scales) => scales.clone(),
-                    LengthScale::Same(scale) => vec![*scale; inputs],
-                    LengthScale::Median => unreachable!("checked above"),
-                };
-                let unit = FourierSpec { length_scale: 1.0.into(), ..spec.clone() };
-                (self.scales, start, Spec::from(unit))
+        check_count("number of rows to search on", self.rows)?;
+        let chosen = chosen(rows.nrows(), self.rows);
+        let targets = standardised(targets.select(Axis(0), &chosen).view(), self.normalised);
+        let heads = vec![Head { targets, weights: None }];
+        Ok(Sample { rows: rows.select(Axis(0), &chosen), heads, noisy: true })
+    }
+
+    /// Rows and transformed labels of a classification, one regression for each class.
+    fn classification(&self, alpha: f64, rows: ArrayView2<'_, f64>, labels: &[usize]) -> Result<Sample> {
+        check_dim("number of labels", rows.nrows(), labels.len())?;
+        check_count("number of rows", rows.nrows())?;
+        check_count("number of rows to search on", self.rows)?;
+        let dirichlet = Dirichlet::new(alpha)?;
+        let chosen = chosen(rows.nrows(), self.rows);
+        let classes = labels.iter().max().map_or(1, |label| label + 1);
+        let mut heads = Vec::new();
+        for class in 0..classes {
+            let hits: Vec<bool> = chosen.iter().map(|&i| labels[i] == class).collect();
+            let share = hits.iter().filter(|hit| **hit).count() as f64 / hits.len() as f64;
+            // A class without a row among those used says nothing.
+            if share == 0.0 {
+                continue;
             }
-            other => (Scales::Fixed, vec![1.0; inputs], other.clone()),
-        };
-        let phases = match &unit {
-            Spec::Fourier(spec) => Some(phases(spec, inputs)?),
-            _ => None,
-        };
-        let best = if self.complex {
-            let map = unit.build_complex::<f64>(inputs)?;
-            let phases = phases.map(|phases| Phases { slope: Slope::Complex, ..phases });
-            let normalised = self.normalised;
-            let problem = Problem { map: &*map, phases, rows, targets, normalised, start: start.clone(), scales };
-            self.search(&problem, signal_variance, noise_variance, watch)?
-        } else {
-            let map = unit.build::<f64>(inputs)?;
-            let normalised = self.normalised;
-            let problem = Problem { map: &*map, phases, rows, targets, normalised, start: start.clone(), scales };
-            self.search(&problem, signal_variance, noise_variance, watch)?
-        };
-        let (logs, variances) = best.point.split_at(best.point.len() - 2);
-        let spec = match (spec, scales) {
-            (Spec::Fourier(spec), Scales::Common) => {
-                let scale = logs[0].exp();
-                let length_scale = match &spec.length_scale {
-                    LengthScale::PerInput(scales) => LengthScale::PerInput(scales.iter().map(|s| s * scale).collect()),
-                    _ => LengthScale::Same(start.first().copied().unwrap_or(1.0) * scale),
-                };
-                FourierSpec { length_scale, ..spec.clone() }.into()
+            let mean = dirichlet.mean(share);
+            let target = |&hit: &bool| if hit { dirichlet.hit - mean } else { dirichlet.miss - mean };
+            let weight = |&hit: &bool| 1.0 / if hit { dirichlet.hit_noise } else { dirichlet.miss_noise };
+            heads.push(Head {
+                targets: Array2::from_shape_vec((hits.len(), 1), hits.iter().map(target).collect())
+                    .expect("one column"),
+                weights: Some(hits.iter().map(weight).collect()),
+            });
+        }
+        Ok(Sample { rows: rows.select(Axis(0), &chosen), heads, noisy: false })
+    }
+
+    /// The same for a [`GpClassifier`](crate::model::GpClassifier): the evidence of the transformed labels, summed over classes,
+    /// with one signal variance for all of them. Labels are numbers of classes.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_classes(
+        &self,
+        spec: &Spec,
+        alpha: f64,
+        signal_variance: Option<f64>,
+        rows: ArrayView2<'_, f64>,
+        labels: &[usize],
+        watch: &mut dyn FnMut(Step) -> Result<()>,
+    ) -> Result<Tuned> {
+        let sample = self.classification(alpha, rows, labels)?;
+        self.run_sample(spec, (signal_variance.unwrap_or(sample.mean_square()), 1.0), &sample, watch)
+    }
+
+    /// The same for an [`ExactGpRegressor`](crate::model::exact::ExactGpRegressor) of rows that `length_scale` divides.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_exact(
+        &self,
+        kernel: &AnyKernel,
+        length_scale: &LengthScale,
+        variances: (f64, f64),
+        rows: ArrayView2<'_, f64>,
+        targets: ArrayView2<'_, f64>,
+        watch: &mut dyn FnMut(Step) -> Result<()>,
+    ) -> Result<ExactTuned> {
+        self.exactly(kernel, length_scale, variances, &self.regression(rows, targets)?, watch)
+    }
+
+    /// The same for an [`ExactGpClassifier`](crate::model::exact::ExactGpClassifier).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_exact_classes(
+        &self,
+        kernel: &AnyKernel,
+        length_scale: &LengthScale,
+        (alpha, signal_variance): (f64, Option<f64>),
+        rows: ArrayView2<'_, f64>,
+        labels: &[usize],
+        watch: &mut dyn FnMut(Step) -> Result<()>,
+    ) -> Result<ExactTuned> {
+        let sample = self.classification(alpha, rows, labels)?;
+        let given = (signal_variance.unwrap_or(sample.mean_square()), 1.0);
+        self.exactly(kernel, length_scale, given, &sample, watch)
+    }
+
+    fn exactly(
+        &self,
+        kernel: &AnyKernel,
+        length_scale: &LengthScale,
+        given: (f64, f64),
+        sample: &Sample,
+        watch: &mut dyn FnMut(Step) -> Result<()>,
+    ) -> Result<ExactTuned> {
+        check_positive("signal variance", given.0)?;
+        check_positive("noise variance", given.1)?;
+        crate::rows::check_finite("rows", sample.rows.view(), 0)?;
+        let kernels: Vec<AnyKernel> = match kernel {
+            AnyKernel::Matern(k) if !self.smoothness.is_empty() => {
+                let smooth = |&nu: &f64| Ok(kernel::Matern::new(nu, k.length_scale())?.into());
+                self.smoothness.iter().map(smooth).collect::<Result<_>>()?
             }
-            (Spec::Fourier(spec), Scales::PerInput) => {
-                let scales = start.iter().zip(logs).map(|(s, log)| s * log.exp()).collect();
-                FourierSpec { length_scale: LengthScale::PerInput(scales), ..spec.clone() }.into()
-            }
-            (other, _) => other.clone(),
+            _ => vec![kernel.clone()],
         };
+        let mut evaluations = 0;
+        let mut best: Option<ExactTuned> = None;
+        for kernel in &kernels {
+            let before = evaluations;
+            let inlet = Inlet::of_kernel(kernel, sample.rows.ncols(), length_scale, self.scales)?;
+            let n = sample.rows.nrows();
+            // Rows of a level are half of those of the next one.
+            let sizes: Vec<usize> =
+                [4, 2, 1].into_iter().map(|part| n / part).filter(|m| *m >= 200 || *m == n).collect();
+            let mut levels = Vec::new();
+            for rows in sizes {
+                let base = inlet.base(sample.rows.slice(s![..rows, ..]))?;
+                let heads = sample.heads.iter().map(|head| head.first(rows)).collect();
+                levels.push(Exact { inlet: &inlet, base, heads, noisy: sample.noisy });
+            }
+            let levels: Vec<&dyn Objective> = levels.iter().map(|level| level as &dyn Objective).collect();
+            let found = self.hunt(&levels, given, &mut |step| {
+                evaluations = before + step.evaluations;
+                watch(Step { evaluations, ..step })
+            })?;
+            evaluations = before + found.evaluations;
+            let free = inlet.free();
+            let (mut searched, mut fixed) = inlet.names();
+            if kernels.len() > 1 {
+                fixed.retain(|name| name != "nu");
+                searched.push("nu".into());
+            }
+            searched.push("signal".into());
+            if sample.noisy {
+                searched.push("noise".into());
+            }
+            let (kernel, length_scale) = inlet.put_kernel(&found.point)?;
+            if best.as_ref().is_none_or(|best| found.value > best.log_marginal_likelihood) {
+                best = Some(ExactTuned {
+                    kernel,
+                    length_scale,
+                    signal_variance: found.point[free].exp(),
+                    noise_variance: if sample.noisy { found.point[free + 1].exp() } else { 1.0 },
+                    log_marginal_likelihood: found.value,
+                    evaluations: found.evaluations,
+                    converged: found.converged,
+                    searched,
+                    fixed,
+                });
+            }
+        }
+        let best = best.expect("at least one kernel");
+        Ok(ExactTuned { evaluations, ..best })
+    }
+
+    /// The search on rows and targets that were chosen.
+    pub(crate) fn run_sample(
+        &self,
+        spec: &Spec,
+        given: (f64, f64),
+        sample: &Sample,
+        watch: &mut dyn FnMut(Step) -> Result<()>,
+    ) -> Result<Tuned> {
+        check_positive("signal variance", given.0)?;
+        check_positive("noise variance", given.1)?;
+        crate::rows::check_finite("rows", sample.rows.view(), 0)?;
+        for (low, high) in [self.signal_bounds, self.noise_bounds] {
+            check_positive("bounds", low)?;
+            check_positive("bounds", high)?;
+        }
+        let mut specs = vec![spec.clone()];
+        if let (Spec::Fourier(fourier), false) = (spec, self.smoothness.is_empty())
+            && fourier.kernel == FourierKernel::Matern
+        {
+            let smooth = |&nu: &f64| spec.with("nu", nu.into());
+            specs = self.smoothness.iter().map(smooth).collect::<Result<_>>()?;
+        }
+        let chooses = specs.len() > 1;
+        let mut evaluations = 0;
+        let mut best: Option<Tuned> = None;
+        for spec in &specs {
+            let before = evaluations;
+            let mut tuned = self.run_one(spec, given, sample, &mut |step| {
+                evaluations = before + step.evaluations;
+                watch(Step { evaluations, ..step })
+            })?;
+            evaluations = before + tuned.evaluations;
+            if chooses {
+                tuned.fixed.retain(|name| name != "nu");
+                tuned.searched.insert(tuned.searched.len() - 1 - usize::from(sample.noisy), "nu".into());
+            }
+            if best.as_ref().is_none_or(|best| tuned.log_marginal_likelihood > best.log_marginal_likelihood) {
+                best = Some(tuned);
+            }
+        }
+        let best = best.expect("at least one description");
+        Ok(Tuned { evaluations, ..best })
+    }
+
+    fn run_one(
+        &self,
+        spec: &Spec,
+        given: (f64, f64),
+        sample: &Sample,
+        watch: &mut dyn FnMut(Step) -> Result<()>,
+    ) -> Result<Tuned> {
+        let tuned = self.once(spec, given, sample, watch)?;
+        // Degrees of Maclaurin features share columns as the length scale asks for: with another one they do otherwise.
+        let Spec::Maclaurin(found) = &tuned.spec else { return Ok(tuned) };
+        if tuned.spec == *spec || found.kernel == MaclaurinKernel::Polynomial || found.resolved.is_none() {
+            return Ok(tuned);
+        }
+        let again = tuned.spec.resolve(sample.rows.view())?;
+        let given = (tuned.signal_variance, tuned.noise_variance);
+        let before = tuned.evaluations;
+        let second = self
+            .once(&again, given, sample, &mut |step| watch(Step { evaluations: before + step.evaluations, ..step }))?;
+        let resolved = second.spec.resolve(sample.rows.view())?;
+        Ok(Tuned { spec: resolved, evaluations: before + second.evaluations, ..second })
+    }
+
+    fn once(
+        &self,
+        spec: &Spec,
+        given: (f64, f64),
+        sample: &Sample,
+        watch: &mut dyn FnMut(Step) -> Result<()>,
+    ) -> Result<Tuned> {
+        let (n, inputs) = sample.rows.dim();
+        let mut drawn = Vec::new();
+        for (rows, features) in self.levels(n, spec.n_components(), sample) {
+            let small = if features < spec.n_components() {
+                let mut small = spec.redrawn(features, seed_of(spec));
+                if let Spec::Maclaurin(small) = &mut small {
+                    small.resolved = None;
+                }
+                small.resolve(sample.rows.view())?
+            } else {
+                spec.clone()
+            };
+            let inlet = Inlet::new(&small, inputs, self.scales)?;
+            let map = if self.complex {
+                Drawn::Complex(inlet.unit()?.build_complex::<f64>(inlet.unit_dim())?)
+            } else {
+                Drawn::Real(inlet.unit()?.build::<f64>(inlet.unit_dim())?)
+            };
+            drawn.push((rows, inlet, map));
+        }
+        // Maps without a pullback have their variances searched for, and nothing else.
+        let pulls = |(_, inlet, map): &(usize, Inlet, Drawn)| match map {
+            Drawn::Real(map) => inlet.check_map(map),
+            Drawn::Complex(map) => inlet.check_map(map),
+        };
+        if let Err(Error::Unsupported { .. }) = drawn.iter().try_for_each(pulls) {
+            return EvidenceSearch { scales: Scales::Fixed, ..self.clone() }.once(spec, given, sample, watch);
+        }
+        let mut levels: Vec<Box<dyn Objective + '_>> = Vec::new();
+        for (rows, inlet, map) in &drawn {
+            let base = inlet.base(sample.rows.slice(s![..*rows, ..]))?;
+            let heads = sample.heads.iter().map(|head| head.first(*rows)).collect();
+            let noisy = sample.noisy;
+            levels.push(match map {
+                Drawn::Real(map) => Box::new(Problem { map: &**map, inlet, base, heads, noisy }),
+                Drawn::Complex(map) => Box::new(Problem { map: &**map, inlet, base, heads, noisy }),
+            });
+        }
+        let levels: Vec<&dyn Objective> = levels.iter().map(|level| &**level).collect();
+        let found = self.hunt(&levels, given, watch)?;
+        let inlet = &drawn.last().expect("at least one level").1;
+        let free = inlet.free();
+        let (mut searched, fixed) = inlet.names();
+        searched.push("signal".into());
+        if sample.noisy {
+            searched.push("noise".into());
+        }
         Ok(Tuned {
-            spec,
-            signal_variance: variances[0].exp(),
-            noise_variance: variances[1].exp(),
-            log_marginal_likelihood: -best.value,
-            evaluations: best.evaluations,
-            converged: best.converged,
+            spec: inlet.put(spec, &found.point)?,
+            signal_variance: found.point[free].exp(),
+            noise_variance: if sample.noisy { found.point[free + 1].exp() } else { 1.0 },
+            log_marginal_likelihood: found.value,
+            evaluations: found.evaluations,
+            converged: found.converged,
+            searched,
+            fixed,
         })
     }
 
-    fn search<T: Scalar<Real = f64> + Field<Wide = T>>(
+    /// Searches levels of rising cost.
+    pub(crate) fn hunt(
         &self,
-        problem: &Problem<'_, T>,
-        signal: f64,
-        noise: f64,
+        levels: &[&dyn Objective],
+        given: (f64, f64),
         watch: &mut dyn FnMut(Step) -> Result<()>,
-    ) -> Result<super::Minimum> {
-        let free = match problem.scales {
-            Scales::Fixed => 0,
-            Scales::Common => 1,
-            Scales::PerInput => problem.start.len(),
-        };
-        let (mut start, mut bounds) = (vec![0.0; free], vec![(-RANGE.ln(), RANGE.ln()); free]);
-        for (variance, (low, high)) in [(signal, self.signal_bounds), (noise, self.noise_bounds)] {
-            check_positive("bounds", low)?;
-            check_positive("bounds", high)?;
-            start.push(variance.ln());
-            bounds.push((low.ln(), high.ln()));
-        }
-        // Per observation, so that tolerances mean the same for any number of rows.
-        let size = problem.targets.len() as f64;
+    ) -> Result<Found> {
         let mut evaluations = 0;
-        let mut told = |value: f64| {
+        let mut told = |log_marginal_likelihood: f64| {
             evaluations += 1;
-            watch(Step { evaluations, log_marginal_likelihood: value })
+            watch(Step { evaluations, log_marginal_likelihood })
         };
-        let mut lbfgs = self.lbfgs;
-        let mut tried = 0;
-        // A search of few evaluations has none to spare for a better start.
-        if free > 0 && lbfgs.max_evaluations > 2 * STARTS.len() {
-            let (mut best, mut likeliest) = (f64::NEG_INFINITY, 0.0);
-            for factor in STARTS.map(f64::ln) {
-                start[..free].fill(factor);
-                let value = match problem.at(&start) {
-                    Ok(at) => at.evidence.log_likelihood(),
-                    Err(Error::NotPositiveDefinite { .. }) => f64::NEG_INFINITY,
-                    Err(error) => return Err(error),
-                };
-                told(value)?;
-                tried += 1;
-                if value > best {
-                    (best, likeliest) = (value, factor);
-                }
-            }
-            start[..free].fill(likeliest);
-            bounds[..free].fill((likeliest - RANGE.ln(), likeliest + RANGE.ln()));
-            lbfgs.max_evaluations -= tried;
+        let bounds = Bounds { signal: self.signal_bounds, noise: self.noise_bounds };
+        Hunt { lbfgs: self.lbfgs, bounds, told: &mut told, evaluations: 0 }.run(levels, given)
+    }
+
+    /// Rows and features of the levels, fewest first.
+    fn levels(&self, rows: usize, features: usize, sample: &Sample) -> Vec<(usize, usize)> {
+        let (mut n, mut dim) = (rows, features.min(self.features));
+        let heads = sample.heads.len() as f64;
+        // Gram matrix and factor, and two solves for all rows, with the smaller side of the features.
+        let cost = |n: usize, dim: usize| 3.0 * heads * (n * dim) as f64 * n.min(dim) as f64;
+        while cost(n, dim) > self.operations && (n > 200 || dim > 64) {
+            if n > 2 * dim { n = (n / 2).max(200) } else { dim = (dim / 2).max(64) }
         }
-        let mut objective = |point: &[f64]| {
-            let (value, gradient) = problem.evaluate(point)?;
-            told(value)?;
-            Ok((-value / size, gradient.into_iter().map(|g| -g / size).collect()))
-        };
-        let mut found = lbfgs.minimize(&mut objective, &start, &bounds)?;
-        found.evaluations += tried;
-        found.value *= size;
-        Ok(found)
+        let mut levels = vec![(n, dim)];
+        for _ in 0..2 {
+            let (n, dim) = levels[0];
+            if n.min(dim) < 200 || n * dim < 200_000 {
+                break;
+            }
+            levels.insert(0, (n / 2, dim / 2));
+        }
+        levels
+    }
+}
+
+/// The seed of a description.
+fn seed_of(spec: &Spec) -> u64 {
+    match spec.get("seed") {
+        Some(crate::parameter::Value::Whole(seed)) => seed,
+        _ => 0,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feature::{Directions, FourierKernel, PolynomialSpec};
+    use crate::feature::{Directions, FourierSpec, PolynomialSpec};
 
     fn data(n: usize, d: usize) -> (Array2<f64>, Array2<f64>) {
         let mut normals = vec![0.0f64; n * (d + 2)];
@@ -430,57 +540,6 @@ mod tests {
             3.0 + (k as f64 + 1.0) * (1.3 * rows[[i, 0]]).sin() + 0.2 * normals[i * (d + 2) + d + k]
         });
         (rows, targets)
-    }
-
-    fn check_gradient<T: Scalar<Real = f64> + Field<Wide = T>>(problem: &Problem<'_, T>, point: &[f64]) {
-        let (value, gradient) = problem.evaluate(point).unwrap();
-        for (i, slope) in gradient.iter().enumerate() {
-            // The central difference of five points: its error is h⁴ times a fifth derivative, and ε|value|/h.
-            // Heavy-tailed spectra have phases of hundreds, whose fifth derivatives need a small step.
-            let h = 1e-5;
-            let at = |steps: f64| {
-                let mut moved = point.to_vec();
-                moved[i] += steps * h;
-                problem.evaluate(&moved).unwrap().0
-            };
-            let difference = (8.0 * (at(1.0) - at(-1.0)) - (at(2.0) - at(-2.0))) / (12.0 * h);
-            let allowed = 1e-7 * (1.0 + value.abs());
-            assert!((difference - slope).abs() < allowed, "parameter {i}: {slope} against {difference}");
-        }
-    }
-
-    #[test]
-    fn gradients_agree_with_finite_differences() {
-        let (rows, targets) = data(90, 3);
-        for (form, kernel, complex) in [
-            (Form::CosSin, FourierKernel::Gaussian, false),
-            (Form::Offset, FourierKernel::Matern, false),
-            (Form::Complex, FourierKernel::Gaussian, true),
-            (Form::Complex, FourierKernel::Laplacian, false),
-        ] {
-            let spec = FourierSpec { n_components: 40, form, kernel, seed: 3, ..FourierSpec::default() };
-            for (scales, free) in [(Scales::Fixed, 0), (Scales::Common, 1), (Scales::PerInput, 3)] {
-                let point: Vec<f64> = [0.3, -0.2, 0.1].into_iter().take(free).chain([0.4, -2.0]).collect();
-                let mut phases = phases(&spec, 3).unwrap();
-                let (rows, targets, start) = (rows.clone(), targets.clone(), vec![1.5; 3]);
-                if complex {
-                    let map = spec.build_complex::<f64>(3).unwrap();
-                    phases.slope = Slope::Complex;
-                    let phases = Some(phases);
-                    check_gradient(
-                        &Problem { map: &*map, phases, rows, targets, normalised: true, start, scales },
-                        &point,
-                    );
-                } else {
-                    let map = spec.build::<f64>(3).unwrap();
-                    let phases = Some(phases);
-                    check_gradient(
-                        &Problem { map: &*map, phases, rows, targets, normalised: false, start, scales },
-                        &point,
-                    );
-                }
-            }
-        }
     }
 
     #[test]
@@ -503,6 +562,7 @@ mod tests {
         let tuned = search.run(&spec.clone().into(), 1.0, 0.5, rows.view(), column, &mut watch).unwrap();
         assert_eq!(seen.len(), tuned.evaluations);
         assert!(tuned.converged && tuned.log_marginal_likelihood > seen[0] + 100.0, "{tuned:?}");
+        assert_eq!((tuned.searched.join(" "), tuned.fixed.len()), ("length_scale signal noise".into(), 0));
         let Spec::Fourier(FourierSpec { length_scale: LengthScale::PerInput(scales), .. }) = &tuned.spec else {
             panic!("{tuned:?}")
         };
@@ -540,13 +600,14 @@ mod tests {
     }
 
     #[test]
-    fn maps_without_length_scales_get_variances_and_a_search_can_be_stopped() {
+    fn polynomials_get_their_gamma_and_a_search_can_be_stopped() {
         let (rows, targets) = data(120, 3);
         let spec = Spec::from(PolynomialSpec { n_components: 30, coef0: 1.0, ..PolynomialSpec::default() });
         let search = EvidenceSearch::default();
         let tuned = search.run(&spec, 1.0, 1.0, rows.view(), targets.view(), &mut |_| Ok(())).unwrap();
-        assert_eq!(tuned.spec, spec);
-        assert!(tuned.noise_variance < 1.0);
+        assert_eq!(tuned.searched, ["gamma", "coef0", "signal", "noise"]);
+        assert_eq!(tuned.fixed, ["degree"]);
+        assert!(tuned.noise_variance < 1.0 && tuned.spec != spec);
         let stopped = search.run(&spec, 1.0, 1.0, rows.view(), targets.view(), &mut |_| Err(Error::Interrupted));
         assert!(matches!(stopped, Err(Error::Interrupted)));
         let few = EvidenceSearch { rows: 50, ..search };

@@ -105,6 +105,18 @@ impl Lbfgs {
         start: &[f64],
         bounds: &[(f64, f64)],
     ) -> Result<Minimum> {
+        self.minimize_with(objective, start, bounds, &mut Vec::new())
+    }
+
+    /// The same with steps and gradient changes of a search before it, of a function with about the same curvature; those of this
+    /// one are left in their place.
+    pub(crate) fn minimize_with(
+        &self,
+        objective: &mut dyn FnMut(&[f64]) -> Result<(f64, Vec<f64>)>,
+        start: &[f64],
+        bounds: &[(f64, f64)],
+        pairs: &mut Vec<(Vec<f64>, Vec<f64>)>,
+    ) -> Result<Minimum> {
         check_dim("number of bounds", start.len(), bounds.len())?;
         check_count("max_evaluations", self.max_evaluations)?;
         if let Some((low, high)) = bounds.iter().find(|(low, high)| low.is_nan() || high.is_nan() || low > high) {
@@ -116,14 +128,14 @@ impl Lbfgs {
             return Err(Error::parameter("start", "a point at which the function is finite", format!("{x:?}")));
         };
         let mut evaluations = 1;
-        let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
+        pairs.retain(|(s, y)| s.len() == start.len() && y.len() == start.len());
         loop {
             let free = projected(&x, &gradient, bounds);
             let steepness = free.iter().fold(0.0f64, |a, g| a.max(g.abs()));
             if steepness <= self.gradient_tolerance {
                 return Ok(Minimum { point: x, value, evaluations, converged: true });
             }
-            let mut d = quasi_newton(&pairs, &free);
+            let mut d = quasi_newton(pairs, &free);
             d.iter_mut().zip(&free).for_each(|(d, g)| *d = if *g == 0.0 { 0.0 } else { *d });
             if dot(&d, &free) > -1e-12 * dot(&free, &free) {
                 pairs.clear();

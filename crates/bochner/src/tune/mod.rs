@@ -12,6 +12,7 @@
 //! crate's error, steps into indefinite matrices must shrink instead of ending the search, and logarithms of length scales
 //! need bounds.
 
+pub(crate) mod evidence;
 mod evidence_search;
 mod flow;
 mod lbfgs;
@@ -19,7 +20,7 @@ mod learned;
 mod metric;
 mod search;
 
-pub use evidence_search::{EvidenceSearch, Scales, Step, Tuned};
+pub use evidence_search::{EvidenceSearch, ExactTuned, Scales, Step, Tuned};
 pub use lbfgs::{Lbfgs, Minimum};
 pub use learned::{LearnFourier, LearnedMap, LearningStep};
 pub use metric::{LearnedMetric, MetricForm, MetricSearch};

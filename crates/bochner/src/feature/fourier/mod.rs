@@ -27,6 +27,8 @@ pub struct Frequencies<P: Projection> {
     factors: Factors<P::Real>,
     /// Reciprocal length scales, where inputs differ.
     inverse: Option<Arc<[P::Real]>>,
+    /// The metric, row after row, where there is one.
+    metric: Option<Arc<[P::Real]>>,
 }
 
 #[derive(Debug, Clone)]
@@ -43,6 +45,7 @@ impl<P: Projection> Clone for Frequencies<P> {
             length_scale: self.length_scale.clone(),
             factors: self.factors.clone(),
             inverse: self.inverse.clone(),
+            metric: self.metric.clone(),
         }
     }
 }
@@ -56,6 +59,7 @@ impl<P: Projection> From<P> for Frequencies<P> {
             length_scale: LengthScale::Same(1.0),
             factors: Factors::Same(<P::Real as Scalar>::ONE),
             inverse: None,
+            metric: None,
         }
     }
 }
@@ -142,6 +146,10 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
             LengthScale::PerInput(scales) => Some(scales.iter().map(|s| R::from_f64(1.0 / s)).collect()),
             _ => None,
         };
+        self.metric = match &self.length_scale {
+            LengthScale::Metric(matrix) => Some(matrix.iter().flatten().map(|v| R::from_f64(*v)).collect()),
+            _ => None,
+        };
         Ok(self)
     }
 
@@ -179,16 +187,24 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
     ) {
         let (n, d) = (rows.rows(), rows.cols());
         self.with_scaled(rows, work, |rows, work| {
-            let mut own = work.take(if self.inverse.is_some() { n * d } else { 0 });
+            let apart = self.inverse.is_some() || self.metric.is_some();
+            let mut own = work.take(if apart { n * d } else { 0 });
             own.fill(R::ZERO);
             self.by_panels(rows, work, visit, |derivatives, columns, work| {
-                let out = if self.inverse.is_some() { TileMut::new(&mut own, n, d) } else { out.reborrow() };
+                let out = if apart { TileMut::new(&mut own, n, d) } else { out.reborrow() };
                 self.projection.pull_tile(Cotangents::real(derivatives), columns, out, work);
             });
             if let Some(inverse) = &self.inverse {
                 for (i, own) in own.chunks_exact(d).enumerate() {
                     let numbers = own.iter().zip(&**inverse);
                     out.row_mut(i).iter_mut().zip(numbers).for_each(|(o, (v, inverse))| *o += *v * *inverse);
+                }
+            }
+            if let Some(metric) = &self.metric {
+                for (i, own) in own.chunks_exact(d).enumerate() {
+                    for (v, row) in own.iter().zip(metric.chunks_exact(d)) {
+                        out.row_mut(i).iter_mut().zip(row).for_each(|(o, l)| *o += *v * *l);
+                    }
                 }
             }
             work.give(own);
@@ -202,12 +218,23 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
         work: &mut Workspace<R>,
         then: impl FnOnce(Tile<'_, R>, &mut Workspace<R>),
     ) {
-        let Some(inverse) = &self.inverse else { return then(rows, work) };
+        if self.inverse.is_none() && self.metric.is_none() {
+            return then(rows, work);
+        }
         let (n, d) = (rows.rows(), rows.cols());
         let mut scaled = work.take(n * d);
-        for i in 0..n {
-            for ((to, from), inverse) in scaled[i * d..][..d].iter_mut().zip(rows.row(i)).zip(&**inverse) {
-                *to = *from * *inverse;
+        if let Some(inverse) = &self.inverse {
+            for i in 0..n {
+                for ((to, from), inverse) in scaled[i * d..][..d].iter_mut().zip(rows.row(i)).zip(&**inverse) {
+                    *to = *from * *inverse;
+                }
+            }
+        }
+        if let Some(metric) = &self.metric {
+            for i in 0..n {
+                for (to, row) in scaled[i * d..][..d].iter_mut().zip(metric.chunks_exact(d)) {
+                    *to = rows.row(i).iter().zip(row).fold(R::ZERO, |sum, (x, l)| sum + *x * *l);
+                }
             }
         }
         then(Tile::new(&scaled, n, d), work);

@@ -114,7 +114,7 @@ description! {
         /// The kernel to estimate.
         kernel: FourierKernel = FourierKernel::Gaussian, Domain::Word(FourierKernel::CHOICES), Kernel;
         /// Distance over which the kernel falls off, one for all columns or one for each; `median` takes the median distance
-        /// between rows.
+        /// between rows. Rows of numbers are a matrix by which rows are multiplied.
         length_scale: LengthScale = LengthScale::Same(1.0), Domain::LENGTH_SCALE, Kernel;
         /// Smoothness of the Matern kernel.
         nu: f64 = 1.5, Domain::POSITIVE, Kernel, only for kernel = ["matern"];
@@ -242,16 +242,6 @@ impl FourierSpec {
         Ok(Arc::new(ComplexFourier::new(self.scaled(projection)?)))
     }
 
-    /// Rows over length scales, and the kernel at unit scale.
-    fn at_unit_scale(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        self.length_scale.check(rows.ncols())?;
-        Ok(match &self.length_scale {
-            LengthScale::PerInput(scales) => &rows / &ndarray::aview1(scales),
-            LengthScale::Same(scale) => &rows / *scale,
-            LengthScale::Median => unreachable!("checked above"),
-        })
-    }
-
     fn variance_with(
         &self,
         x: ArrayView2<'_, f64>,
@@ -259,7 +249,7 @@ impl FourierSpec {
         extra: impl Fn(f64) -> f64,
     ) -> Result<Array2<f64>> {
         let m = self.frequencies()? as f64;
-        let (x, y) = (self.at_unit_scale(x)?, self.at_unit_scale(y)?);
+        let (x, y) = (self.length_scale.divide(x)?, self.length_scale.divide(y)?);
         let [mut k, double] = at_multiples(&*self.kernel_at(1.0)?, [1.0, 2.0], x.view(), y.view())?;
         // `build` gives the complex form as pairs, but its variance is asked for as that of complex features.
         Zip::from(&mut k).and(&double).for_each(|k, &k_double| {

@@ -149,6 +149,8 @@ struct Input {
     centre: Option<Vec<f64>>,
     /// Divides; one number for all columns or one for each.
     length_scales: Vec<f64>,
+    /// Multiplies in place of length scales.
+    metric: Option<Vec<Vec<f64>>>,
     /// Whether features are multiplied by `exp(−|x|²/2)` of the scaled row.
     gaussian: bool,
 }
@@ -178,6 +180,11 @@ impl Input {
         }
         if let Some(centre) = &self.centre {
             out.iter_mut().zip(centre).for_each(|(o, c)| *o -= c);
+        }
+        if let Some(metric) = &self.metric {
+            let row = out.to_vec();
+            out.iter_mut().zip(metric).for_each(|(o, l)| *o = crate::kernel::dot(&row, l));
+            return;
         }
         match self.length_scales.as_slice() {
             [scale] => out.iter_mut().for_each(|o| *o /= scale),
@@ -334,6 +341,13 @@ impl<O: Scalar> Maclaurin<O> {
             }
         }
         for (i, sums) in sums.chunks_exact(d).enumerate() {
+            if let Some(metric) = &self.input.metric {
+                for (sum, row) in sums.iter().zip(metric) {
+                    let to = out.row_mut(i).iter_mut().zip(row);
+                    to.for_each(|(o, l)| *o += O::Real::from_f64(sum * l));
+                }
+                continue;
+            }
             let scales = self.input.length_scales.iter().cycle();
             let to = out.row_mut(i).iter_mut().zip(sums.iter().zip(scales));
             to.for_each(|(o, (sum, scale))| *o += O::Real::from_f64(sum / scale));

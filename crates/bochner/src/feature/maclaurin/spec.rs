@@ -169,6 +169,7 @@ description! {
         /// The kernel to estimate, or the coefficients of a power series in the inner product.
         kernel: MaclaurinKernel = MaclaurinKernel::Gaussian, MaclaurinKernel::DOMAIN, Kernel;
         /// What rows are divided by, one for all columns or one for each; `median` takes the median distance between rows.
+        /// Rows of numbers are a matrix by which rows are multiplied.
         length_scale: LengthScale = LengthScale::Same(1.0), Domain::LENGTH_SCALE, Kernel,
             only for kernel = ["gaussian", "exponential"];
         /// Exponent of the polynomial kernel `(gamma x.y + coef0)^degree`, at most 64.
@@ -316,11 +317,16 @@ impl MaclaurinSpec {
                 match scale {
                     LengthScale::PerInput(scales) => scales.clone(),
                     LengthScale::Same(scale) => vec![*scale],
+                    LengthScale::Metric(_) => Vec::new(),
                     LengthScale::Median => unreachable!("checked above"),
                 }
             }
         };
-        Ok(Input { dim, centre, length_scales, gaussian: self.is_gaussian() })
+        let metric = match &self.length_scale {
+            LengthScale::Metric(matrix) if self.has_length_scale() => Some(matrix.clone()),
+            _ => None,
+        };
+        Ok(Input { dim, centre, length_scales, metric, gaussian: self.is_gaussian() })
     }
 
     /// [`resolve`](Describe::resolve) with rows in single precision, without a copy of them.

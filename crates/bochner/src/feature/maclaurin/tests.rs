@@ -51,6 +51,7 @@ fn statistics_of_pairs_are_the_means_of_their_closed_forms() {
                 dim,
                 centre: None,
                 length_scales: vec![scale],
+                metric: None,
                 gaussian: spec.kernel == MaclaurinKernel::Gaussian,
             };
             let weight = |x: &[f64]| if input.gaussian { (-x.iter().map(|v| v * v).sum::<f64>()).exp() } else { 1.0 };
@@ -136,7 +137,7 @@ fn series_of(spec: &MaclaurinSpec) -> Series {
 fn single_precision_and_projected_squares_leave_statistics_as_they_are() {
     let (m, d) = (200, 700);
     let rows = normal_rows(m, d, (1.0 / d as f64).sqrt(), 4);
-    let input = Input { dim: d, centre: None, length_scales: vec![1.0], gaussian: true };
+    let input = Input { dim: d, centre: None, length_scales: vec![1.0], metric: None, gaussian: true };
     let series = series_of(&MaclaurinSpec::default());
     let law = Law { kind: Kind::SrhtStacked, weights: Weights::Ctr };
     let question = Question { input: &input, series: &series, law, most: 5 };
@@ -168,7 +169,7 @@ fn single_precision_and_projected_squares_leave_statistics_as_they_are() {
 fn long_rows_have_the_bias_of_the_exact_kernel() {
     // Beyond the reach of the series: the same formula, evaluated from the kernel.
     let rows = normal_rows(12, 2, 5.0, 5);
-    let input = Input { dim: 2, centre: None, length_scales: vec![1.0], gaussian: true };
+    let input = Input { dim: 2, centre: None, length_scales: vec![1.0], metric: None, gaussian: true };
     let series = series_of(&MaclaurinSpec::default());
     let law = Law { kind: Kind::Rademacher, weights: Weights::Real };
     let found = pair_means(rows.view(), Question { input: &input, series: &series, law, most: 5 }).unwrap();

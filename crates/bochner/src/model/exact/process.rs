@@ -7,6 +7,7 @@ use crate::linalg::{Cholesky, Lower, Tile, Workspace};
 use crate::memory::{bytes, filled, need};
 use crate::model::dirichlet::{Dirichlet, Sampling};
 use crate::model::evidence::column_lengths;
+use crate::model::kinds::LengthScaleSearch;
 use crate::model::kinds::{
     Answers, Load, ModelEntry, gives_probabilities, load, on_kernel, predicts_classes, process_in_words, regresses,
 };
@@ -16,11 +17,28 @@ use crate::model::{Fit, Fitted, Predict, known};
 use crate::parallel::Parallel;
 use crate::parameter::{Domain, description};
 use crate::persist::{Header, Stored, Tensor, malformed};
+use crate::preprocess::LengthScale;
 use crate::random::Seed;
 use crate::rows::{InMemory, MOST_CLASSES, RowSource, class_of};
 use crate::solve::{SolveReport, factorise};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2, s};
 use std::sync::Arc;
+
+/// Length scales that need no rows to be known.
+fn decided(length_scale: LengthScale) -> Result<LengthScale> {
+    match length_scale {
+        LengthScale::Median => length_scale.check(0).map(|()| length_scale),
+        known => Ok(known),
+    }
+}
+
+/// New rows as the kernel sees them.
+fn divided<'a>(length_scale: &LengthScale, rows: ArrayView2<'a, f64>) -> Result<CowArray<'a, f64, Ix2>> {
+    Ok(match length_scale {
+        LengthScale::Same(scale) if *scale == 1.0 => rows.into(),
+        scale => scale.divide(rows)?.into(),
+    })
+}
 
 /// `k(x, x)` for every row.
 fn prior(kernel: &dyn Kernel, rows: ArrayView2<'_, f64>) -> Vec<f64> {
@@ -61,6 +79,7 @@ fn posterior_variances(
 #[derive(Debug, Clone)]
 pub struct ExactGpRegressor {
     kernel: Arc<dyn Kernel>,
+    length_scale: LengthScale,
     signal: f64,
     noise: f64,
     normalised: bool,
@@ -73,7 +92,17 @@ impl ExactGpRegressor {
     /// A noise variance that is not positive.
     pub fn new(kernel: Arc<dyn Kernel>, noise_variance: f64) -> Result<Self> {
         check_positive("noise variance", noise_variance)?;
-        Ok(ExactGpRegressor { kernel, signal: 1.0, noise: noise_variance, normalised: true })
+        let length_scale = LengthScale::Same(1.0);
+        Ok(ExactGpRegressor { kernel, length_scale, signal: 1.0, noise: noise_variance, normalised: true })
+    }
+
+    /// With rows divided by these length scales, or multiplied by a metric, before they meet the kernel.
+    ///
+    /// # Errors
+    /// An unresolved median; others are found when rows are there.
+    pub fn with_length_scale(mut self, length_scale: LengthScale) -> Result<Self> {
+        self.length_scale = decided(length_scale)?;
+        Ok(self)
     }
 
     /// With signal variance `s²`.
@@ -99,7 +128,8 @@ impl Fit for ExactGpRegressor {
 
     fn fit_stream(&self, source: &mut dyn RowSource<f64>, context: &mut Context<'_>) -> Result<ExactGpRegressorModel> {
         context.fit(source, |source, context| {
-            let data = gather(source, context, None)?;
+            let mut data = gather(source, context, None)?;
+            data.rows = self.length_scale.divide(data.rows.view())?;
             interrupt::expect(Some(2 * data.rows.nrows()));
             ExactGpRegressorModel::new(self, data)
         })
@@ -121,7 +151,7 @@ pub struct ExactGpRegressorModel {
 
 impl ExactGpRegressorModel {
     pub(crate) fn new(description: &ExactGpRegressor, data: Gathered) -> Result<Self> {
-        let ExactGpRegressor { kernel, signal, noise, normalised } = description;
+        let ExactGpRegressor { kernel, signal, noise, normalised, .. } = description;
         let (n, outputs) = data.targets.dim();
         let total = data.weights.sum();
         let mut z = data.targets.clone();
@@ -190,6 +220,8 @@ impl ExactGpRegressorModel {
     pub fn predict_with_variance(&self, rows: ArrayView2<'_, f64>) -> Result<(Array2<f64>, Array2<f64>)> {
         let mean = self.predict(rows)?;
         let factors = [(self.description.signal, &self.factor)];
+        let rows = divided(&self.description.length_scale, rows)?;
+        let rows = rows.view();
         let unit = posterior_variances(&*self.description.kernel, self.data.rows.view(), &factors, rows)?;
         let variance = Array2::from_shape_fn(mean.dim(), |(i, k)| unit[[i, 0]] * self.scales[k] * self.scales[k]);
         Ok((mean, variance))
@@ -203,6 +235,8 @@ impl ExactGpRegressorModel {
         let Some(scale) = self.scales.get(target) else {
             return Err(Error::parameter("target", "below the number of targets", target));
         };
+        let rows = divided(&self.description.length_scale, rows)?;
+        let rows = rows.view();
         let (n, m, signal) = (self.data.rows.nrows(), rows.nrows(), self.description.signal);
         let fewer = |_| "ask for the covariances of fewer rows".to_owned();
         need("covariances", bytes::<f64>(&[m, m]).saturating_mul(3), fewer)?;
@@ -237,7 +271,8 @@ impl Predict for ExactGpRegressorModel {
     }
 
     fn predict_into(&self, rows: ArrayView2<'_, f64>, out: ArrayViewMut2<'_, f64>) -> Result<()> {
-        expand(&*self.description.kernel, rows, self.data.rows.view(), &self.coefficients, &self.means, out)
+        let rows = divided(&self.description.length_scale, rows)?;
+        expand(&*self.description.kernel, rows.view(), self.data.rows.view(), &self.coefficients, &self.means, out)
     }
 }
 
@@ -246,6 +281,7 @@ impl Predict for ExactGpRegressorModel {
 #[derive(Debug, Clone)]
 pub struct ExactGpClassifier {
     kernel: Arc<dyn Kernel>,
+    length_scale: LengthScale,
     alpha: f64,
     signal: Option<f64>,
     classes: Option<usize>,
@@ -260,7 +296,17 @@ impl ExactGpClassifier {
     pub fn new(kernel: Arc<dyn Kernel>, alpha: f64) -> Result<Self> {
         check_positive("alpha", alpha)?;
         let sampling = Sampling { samples: 512, seed: 0 };
-        Ok(ExactGpClassifier { kernel, alpha, signal: None, classes: None, sampling })
+        let length_scale = LengthScale::Same(1.0);
+        Ok(ExactGpClassifier { kernel, length_scale, alpha, signal: None, classes: None, sampling })
+    }
+
+    /// With rows divided by these length scales, or multiplied by a metric, before they meet the kernel.
+    ///
+    /// # Errors
+    /// An unresolved median; others are found when rows are there.
+    pub fn with_length_scale(mut self, length_scale: LengthScale) -> Result<Self> {
+        self.length_scale = decided(length_scale)?;
+        Ok(self)
     }
 
     /// With signal variance `s²` for all classes; otherwise it is the variance of the class' targets.
@@ -298,7 +344,11 @@ impl Fit for ExactGpClassifier {
 
     fn fit_stream(&self, source: &mut dyn RowSource<f64>, context: &mut Context<'_>) -> Result<ExactGpClassifierModel> {
         check_dim("number of target columns", 1, source.target_dim())?;
-        context.fit(source, |source, context| ExactGpClassifierModel::new(self, gather(source, context, None)?))
+        context.fit(source, |source, context| {
+            let mut data = gather(source, context, None)?;
+            data.rows = self.length_scale.divide(data.rows.view())?;
+            ExactGpClassifierModel::new(self, data)
+        })
     }
 }
 
@@ -373,6 +423,8 @@ impl ExactGpClassifierModel {
     /// # Errors
     /// Shapes that do not fit, and NaN or infinities in `rows`.
     pub fn latents(&self, rows: ArrayView2<'_, f64>) -> Result<(Array2<f64>, Array2<f64>)> {
+        let rows = divided(&self.description.length_scale, rows)?;
+        let rows = rows.view();
         let (kernel, own) = (&*self.description.kernel, self.data.rows.view());
         let mut means = Array2::zeros((rows.nrows(), self.classes()));
         expand(kernel, rows, own, &self.coefficients, &self.means, means.view_mut())?;
@@ -404,6 +456,20 @@ description! {
         /// Whether targets are divided by their standard deviation, so that noise and signal are in units of the variance of
         /// the targets. Their mean is subtracted in any case.
         normalize_y: bool = true, Domain::Flag, Fit;
+        /// What divides rows before they meet the kernel, one number for all columns or one for each. Rows of numbers are a matrix by
+        /// which rows are multiplied.
+        length_scale: LengthScale = LengthScale::Same(1.0), Domain::LENGTH_SCALE, Kernel;
+        /// Whether to choose length scale, signal and noise by maximum marginal likelihood, with exact gradients.
+        optimizer: Option<String> = None, Domain::Optional(&Domain::Only("lbfgs")), Fit;
+        /// Whether the search scales all length scales by one factor, finds one for each column or a full linear metric, or keeps
+        /// them.
+        length_scales: LengthScaleSearch = LengthScaleSearch::Common, Domain::Word(LengthScaleSearch::CHOICES), Fit;
+        /// Rows used in the search, drawn at random.
+        max_rows: usize = 2000, Domain::COUNT, Size;
+        /// Evaluations of the likelihood in the search.
+        max_iter: usize = 120, Domain::COUNT, Size;
+        /// Whether the search takes the likeliest of the smoothnesses 0.5, 1.5 and 2.5 of a Matern kernel.
+        search_nu: bool = false, Domain::Flag, Fit;
     }
     besides {}
 }
@@ -417,6 +483,20 @@ description! {
         signal: Option<f64> = None, Domain::Optional(&Domain::POSITIVE), Fit;
         /// Draws from the posteriors for probabilities.
         n_draws: usize = 512, Sampling::DRAWS, Size;
+        /// What divides rows before they meet the kernel, one number for all columns or one for each. Rows of numbers are a matrix by
+        /// which rows are multiplied.
+        length_scale: LengthScale = LengthScale::Same(1.0), Domain::LENGTH_SCALE, Kernel;
+        /// Whether to choose length scale and signal by maximum marginal likelihood, with exact gradients.
+        optimizer: Option<String> = None, Domain::Optional(&Domain::Only("lbfgs")), Fit;
+        /// Whether the search scales all length scales by one factor, finds one for each column or a full linear metric, or keeps
+        /// them.
+        length_scales: LengthScaleSearch = LengthScaleSearch::Common, Domain::Word(LengthScaleSearch::CHOICES), Fit;
+        /// Rows used in the search, drawn at random.
+        max_rows: usize = 2000, Domain::COUNT, Size;
+        /// Evaluations of the likelihood in the search.
+        max_iter: usize = 120, Domain::COUNT, Size;
+        /// Whether the search takes the likeliest of the smoothnesses 0.5, 1.5 and 2.5 of a Matern kernel.
+        search_nu: bool = false, Domain::Flag, Fit;
     }
     besides {}
 }
@@ -428,7 +508,9 @@ impl ExactGpRegressorSpec {
     /// Parameters out of range, named.
     pub fn on(&self, kernel: Arc<dyn Kernel>) -> Result<ExactGpRegressor> {
         self.check_parameters()?;
-        let process = ExactGpRegressor::new(kernel, self.noise)?.with_signal_variance(self.signal)?;
+        let process = ExactGpRegressor::new(kernel, self.noise)?
+            .with_signal_variance(self.signal)?
+            .with_length_scale(self.length_scale.clone())?;
         Ok(process.with_normalized_targets(self.normalize_y))
     }
 }
@@ -470,6 +552,7 @@ fn describe_classifier(asked: &Asked<'_, f64>) -> Result<Box<dyn FitAny<f64>>> {
     let process = ExactGpClassifier::new(Arc::new(asked.kernel()?), spec.alpha)?
         .with_classes(asked.classes())?
         .with_samples(spec.n_draws, asked.seed())?
+        .with_length_scale(spec.length_scale)?
         .with_signal_variance(spec.signal)?;
     Ok(Box::new(process))
 }
@@ -493,6 +576,7 @@ impl Fitted for ExactGpRegressorModel {
         header.insert("signal", &signal)?;
         header.insert("noise", &noise)?;
         header.insert("normalised", &normalised)?;
+        header.insert("length_scale", &self.description.length_scale)?;
         Ok(Stored::new(header)
             .with("rows", matrix(data.rows.view())?)
             .with("targets", matrix(data.targets.view())?)
@@ -507,10 +591,13 @@ impl Load for ExactGpRegressorModel {
             .with_signal_variance(header.part("signal")?)?
             .with_normalized_targets(header.part("normalised")?);
         let (rows, targets, weights) = data(stored, "targets")?;
-        process.fit_stream(
+        let mut model = process.fit_stream(
             &mut InMemory::new(rows.view(), targets.view())?.with_weights(weights.view())?,
             &mut Context::default(),
-        )
+        )?;
+        // Rows of a file are divided already; files of earlier versions say nothing.
+        model.description.length_scale = written_scale(stored, rows.ncols())?;
+        Ok(model)
     }
 }
 
@@ -531,6 +618,7 @@ impl Fitted for ExactGpClassifierModel {
         header.insert("classes", &self.classes())?;
         header.insert("samples", &sampling.samples)?;
         header.insert("seed", &sampling.seed)?;
+        header.insert("length_scale", &self.description.length_scale)?;
         Ok(Stored::new(header)
             .with("rows", matrix(data.rows.view())?)
             .with("labels", matrix(data.targets.view())?)
@@ -551,9 +639,17 @@ impl Load for ExactGpClassifierModel {
             .with_classes(classes)?
             .with_samples(header.part("samples")?, Seed::new(header.part("seed")?))?
             .with_signal_variance(header.part::<Option<f64>>("signal")?)?;
-        process.fit_stream(
+        let mut model = process.fit_stream(
             &mut InMemory::new(rows.view(), labels.view())?.with_weights(weights.view())?,
             &mut Context::default(),
-        )
+        )?;
+        model.description.length_scale = written_scale(stored, rows.ncols())?;
+        Ok(model)
     }
+}
+
+fn written_scale(stored: &Stored, inputs: usize) -> Result<LengthScale> {
+    let scale = stored.header.part::<Option<LengthScale>>("length_scale")?.unwrap_or(LengthScale::Same(1.0));
+    scale.check(inputs)?;
+    Ok(scale)
 }
