@@ -126,16 +126,3 @@ fn table_model(bytes: &[u8]) -> bochner::Result<bochner_table::model::TableModel
 pub(crate) fn half_widths(bytes: &[u8], coverage: f64) -> PyResult<Vec<f64>> {
     table_model(bytes).and_then(|model| model.half_widths(coverage)).map_err(crate::errors::to_python)
 }
-
-/// Probabilities from decision values, one column per class, as a model file has calibrated them.
-#[pyfunction]
-pub(crate) fn probabilities<'py>(
-    py: Python<'py>,
-    bytes: &[u8],
-    values: numpy::PyReadonlyArray2<'py, f64>,
-) -> PyResult<Bound<'py, numpy::PyArray2<f64>>> {
-    let model = table_model(bytes).map_err(crate::errors::to_python)?;
-    let made = model.calibration.probabilities(values.as_array().to_owned());
-    let made = made.ok_or_else(|| PyValueError::new_err("too few rows were held out to calibrate probabilities"))?;
-    Ok(numpy::PyArray2::from_owned_array(py, made))
-}

@@ -7,12 +7,12 @@
 //! assert!(nonsense.largest().unwrap_err().to_string().contains("there is no such model"));
 //! ```
 
-use crate::calibration::Calibration;
 use crate::checkpoint::{Checkpoint, hash};
 use crate::choose::{self, Choice, Constraints, Folds};
 use crate::doubt::{Doubt, Evidence};
 use crate::failure::{Failure, Outcome, with_remedy};
 use crate::interrupt;
+use crate::interval::HeldOutErrors;
 use crate::job::Job;
 pub use crate::job::fitted_kinds;
 use crate::map_request::{Described, MapRequest, OperatorRequest};
@@ -145,15 +145,18 @@ pub struct Training {
     /// That it is no better than guessing, where it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<Doubt>,
-    /// Errors that intervals are made of, and what turns values of classes into probabilities.
-    #[serde(skip_serializing_if = "Calibration::is_empty")]
-    pub calibration: Calibration,
+    /// Errors that intervals are made of.
+    #[serde(skip_serializing_if = "HeldOutErrors::is_empty")]
+    pub errors: HeldOutErrors,
     /// Who fitted it.
     pub program: String,
 }
 
 /// Features whose Gram matrix is made in seconds; sums over rows allow checkpoints, and a last fit with all rows.
 const MANY_FEATURES: usize = 8192;
+
+/// Rows from which probabilities are calibrated.
+const FEW_JUDGES: usize = 20;
 
 /// Rows up to which double precision costs little, and smooth functions gain from it.
 const FEW_ROWS: usize = 3000;
@@ -216,7 +219,7 @@ impl Trained {
             "held_out_rows": self.folds.judges(),
             "scored_rows": self.compared.truth.nrows(),
             "figures": self.figures,
-            "intervals": self.training.calibration.in_words(&self.target_names()),
+            "intervals": self.training.errors.in_words(&self.target_names()),
             "doubt": self.doubt,
             "verdict": self.verdict(),
             "fitted_to_all_rows": self.all_rows,
@@ -544,9 +547,11 @@ fn train<R: Element>(
     }
     let compared = Compared { task, truth, predicted: model.predict_prepared(rows.view())? };
     let calibration = match task {
-        Task::Regression => Calibration::of_numbers(&compared),
-        Task::Classification if kind.answers.probabilities => Calibration::default(),
-        Task::Classification => Calibration::of_classes(model.model.predict(rows.view())?.view(), &compared),
+        Task::Classification if !kind.answers.probabilities && split.scored >= FEW_JUDGES => {
+            let labels: Vec<usize> = compared.truth.iter().map(|label| *label as usize).collect();
+            Some(bochner::model::Calibration::fit(model.model.predict(rows.view())?.view(), &labels, false)?)
+        }
+        _ => None,
     };
     let names: Vec<String> = pipeline.schema.targets.iter().map(|c| c.name.clone()).collect();
     let figures = compared.figures(seed, &names);
@@ -572,9 +577,12 @@ fn train<R: Element>(
         figures: figures.clone(),
         scored_rows: split.scored,
         doubt: doubt.clone(),
-        calibration,
+        errors: HeldOutErrors::of(&compared),
         program: concat!("bochner ", env!("CARGO_PKG_VERSION")).into(),
     };
+    if let Some(calibration) = &calibration {
+        last.model.attach(bochner::model::Calibration::NAME, calibration)?;
+    }
     last.attach_training(&training)?;
     Ok(Trained {
         model: last,

@@ -7,7 +7,7 @@
 //! | [`pipeline`] | from cells to rows: columns, steps, classes |
 //! | [`mod@fit`] | a file and a [`fit::Request`] in, a model and its verdict out |
 //! | [`choose`], [`score`], [`doubt`] | parameters by held-out rows; how good a model is; why it may be no better than a guess |
-//! | [`calibration`] | intervals and probabilities from rows that had no part in a fit |
+//! | [`interval`] | intervals from the errors of rows that had no part in a fit |
 //! | [`model`] | a model with its pipeline, and its file |
 //! | [`map_request`], [`sample`] | a map or a kernel by names and settings; a prepared sample of a file's rows |
 //! | [`predict`], [`transform`] | new rows through a model; rows as random features |
@@ -34,13 +34,13 @@
 
 #![warn(missing_docs)]
 
-pub mod calibration;
 pub mod checkpoint;
 pub mod choose;
 pub mod doubt;
 pub mod failure;
 pub mod fit;
 pub mod interrupt;
+pub mod interval;
 mod job;
 mod journal;
 pub mod map_request;

@@ -6,9 +6,9 @@
 //! assert_eq!(refusal, "there-is-none.bochner: there is no such file");
 //! ```
 
-use crate::calibration::Calibration;
 use crate::failure::{Failure, Outcome};
 use crate::fit::{TRAINING, Training};
+use crate::interval::HeldOutErrors;
 use crate::output::{HEAD, first_bytes};
 use crate::pipeline::Pipeline;
 use bochner::catalogue::{ModelEntry, Task};
@@ -62,7 +62,7 @@ pub struct TableModel {
     /// `None` for a model that was saved without one, by another door than the command line.
     pub pipeline: Option<Pipeline>,
     /// What is known of its errors from rows that had no part in its fit.
-    pub calibration: Calibration,
+    pub errors: HeldOutErrors,
 }
 
 impl TableModel {
@@ -105,16 +105,16 @@ impl TableModel {
             }
         }
         let training: Option<Training> = model.attachment(TRAINING)?;
-        let calibration = training.unwrap_or_default().calibration;
-        if !calibration.is_sound() {
+        let errors = training.unwrap_or_default().errors;
+        if !errors.is_sound() {
             return Err(wrong("its errors are no errors that a fit has made".into()));
         }
-        Ok(TableModel { model, pipeline, calibration })
+        Ok(TableModel { model, pipeline, errors })
     }
 
     /// Keeps what is known of the fit.
     pub(crate) fn attach_training(&mut self, training: &Training) -> Result<()> {
-        self.calibration = training.calibration.clone();
+        self.errors = training.errors.clone();
         self.model.attach(TRAINING, training)
     }
 
@@ -175,22 +175,12 @@ impl TableModel {
     /// # Errors
     /// As [`predict`](Self::predict), and for models that have none.
     pub fn probabilities(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        self.probabilities_prepared(self.prepared(rows)?.view())
+        self.model.probabilities(self.prepared(rows)?.view())
     }
 
     /// Whether it knows probabilities of classes.
     pub fn has_probabilities(&self) -> bool {
-        self.model.kind().answers.probabilities || self.calibration.sharpness.is_some()
-    }
-
-    /// The same for rows that the pipeline has changed already.
-    pub(crate) fn probabilities_prepared(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        if !self.model.kind().answers.probabilities
-            && let Some(probabilities) = self.calibration.probabilities(self.model.predict(rows)?)
-        {
-            return Ok(probabilities);
-        }
-        self.model.probabilities(rows)
+        self.model.kind().answers.probabilities || self.model.calibration().is_ok_and(|found| found.is_some())
     }
 
     /// Half the widths of intervals that cover new rows with this probability, one per target.
@@ -202,19 +192,19 @@ impl TableModel {
         if !(coverage > 0.0 && coverage < 1.0) {
             return Err(Error::parameter("coverage", "between 0 and 1", coverage));
         }
-        if self.calibration.errors.len() != self.model.output_dim() || self.task() == Task::Classification {
+        if self.errors.targets() != self.model.output_dim() || self.task() == Task::Classification {
             return Err(unsupported(
                 "the file of this model has no errors of rows that were held out; bochner fit of numbers keeps them".into(),
             ));
         }
         let width = |target: usize| {
-            let held = self.calibration.errors[target].len();
+            let held = self.errors.rows();
             let most = words::significant(held as f64 / (held + 1) as f64, 3);
-            self.calibration.half_width(target, coverage).ok_or_else(|| {
+            self.errors.half_width(target, coverage).ok_or_else(|| {
                 unsupported(format!("{held} rows were held out, which is enough for a coverage of at most {most}"))
             })
         };
-        (0..self.calibration.errors.len()).map(width).collect()
+        (0..self.errors.targets()).map(width).collect()
     }
 
     /// Rows as the model sees them.

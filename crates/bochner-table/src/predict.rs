@@ -301,7 +301,7 @@ impl<'a> Answered<'a> {
             }));
         }
         if self.purpose.probabilities {
-            numbers.push(self.model.probabilities_prepared(rows)?);
+            numbers.push(model.probabilities(rows)?);
         }
         let numbers: Vec<_> = numbers.iter().map(|part| part.view()).collect();
         let mut numbers = concatenate(Axis(1), &numbers).map_err(|e| Failure::Failed(e.to_string()))?;

@@ -364,7 +364,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
         y : ndarray of shape (n_samples,)
             Predicted classes.
         """
-        return self.classes_[np.argmax(self._values(X), axis=1)]
+        return self.classes_[np.asarray(self.model_.predict(self._table(X)), dtype=np.intp)]
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
         """Probabilities of the classes, calibrated on rows that had no part in the fit.
@@ -379,12 +379,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
         p : ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of `classes_`.
         """
-        return np.asarray(_bochner.probabilities(self.bytes_, self._values(X)))
-
-    def _values(self, X: ArrayLike) -> NDArray[Any]:
-        rows = self._table(X)
-        values = np.asarray(self.model_.decision_function(rows), dtype=np.float64)
-        return np.stack([-values, values], axis=1) if values.ndim == 1 else values
+        return np.asarray(self.model_.predict_proba(self._table(X)))
 
 
 def _checked(estimator: Any, X: Any, y: ArrayLike, **checks: Any) -> tuple[Any, NDArray[Any]]:

@@ -280,6 +280,30 @@ fn pulled<R: Real>(z: &Array2<R>, means: &[f64], terms: &[(&Array2<R>, &Array2<R
     (phases, all)
 }
 
+/// How much predictions change with each column: squared derivatives, summed over outputs, in the mean over the rows.
+pub(super) fn importances<R: Real>(waves: &Waves, part: &Part<R>, penalty: f64) -> Result<Vec<f64>> {
+    let sums = Sums::new(waves, part)?;
+    let w = solved(&sums.factor(penalty)?.0, sums.cross.clone())?;
+    let (n, m, d) = (part.rows(), waves.len(), part.x.ncols());
+    let means: Vec<R> = sums.feature_means.iter().map(|v| R::from_f64(*v)).collect();
+    let frequencies = waves.frequencies.mapv(R::from_f64);
+    let mut found = vec![0.0; d];
+    let (mut slopes, mut gradients) = (Array2::from_elem((n, m), R::ZERO), Array2::from_elem((n, d), R::ZERO));
+    for output in rows_of::<R>(&w).rows() {
+        for (mut to, z) in slopes.rows_mut().into_iter().zip(sums.z.rows()) {
+            for j in 0..m {
+                let (cos, sin) = (z[j] + means[j], z[m + j] + means[m + j]);
+                to[j] = output[m + j] * cos - output[j] * sin;
+            }
+        }
+        matmul_nn(tile(&slopes), tile(&frequencies), tile_mut(&mut gradients))?;
+        for row in gradients.rows() {
+            found.iter_mut().zip(row).for_each(|(sum, g)| *sum += Real::to_f64(*g).powi(2) / n as f64);
+        }
+    }
+    Ok(found)
+}
+
 /// The best of some penalties and its mean squared error on `query` rows, learned from `support` rows.
 pub(super) fn judge<R: Real>(
     waves: &Waves,
@@ -342,5 +366,29 @@ mod tests {
             }
         }
         close(found.log_penalty, slope(&|step| at(&waves, step)));
+    }
+
+    #[test]
+    fn importances_are_mean_squared_slopes_of_predictions() {
+        let waves = Waves {
+            frequencies: Array2::from_shape_fn((6, 3), |(j, k)| (3.0 * j as f64 + k as f64).sin()),
+            amplitudes: vec![0.5; 6],
+        };
+        let (part, penalty) = (part(80, 0.2), 0.1);
+        let found = importances(&waves, &part, penalty).unwrap();
+        let sums = Sums::new(&waves, &part).unwrap();
+        let w = rows_of::<f64>(&solved(&sums.factor(penalty).unwrap().0, sums.cross.clone()).unwrap());
+        let h = 1e-4;
+        for k in 0..3 {
+            let moved = |step: f64| {
+                let mut other = part.clone();
+                other.x.column_mut(k).mapv_inplace(|v| v + step);
+                predicted(&sums.about(&waves, &other).unwrap().0, &w).unwrap()
+            };
+            // The central difference is off by h² times a third derivative.
+            let slopes = (moved(h) - moved(-h)) / (2.0 * h);
+            let measured = slopes.iter().map(|v| v * v).sum::<f64>() / 80.0;
+            assert!((found[k] - measured).abs() < 1e-6 * (1.0 + measured), "{k}: {} {measured}", found[k]);
+        }
     }
 }

@@ -1,4 +1,4 @@
-use super::flow::{Part, Slopes, Waves, judge, slopes};
+use super::flow::{Part, Slopes, Waves, importances, judge, slopes};
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::{Learned, LearnedFourierSpec};
 use crate::random::{Role, Seed, Stream};
@@ -112,6 +112,9 @@ const AROUND: [f64; 5] = [1.0, 0.2, 5.0, 0.03, 1e-3];
 /// Penalties that are tried before anything is learned. Much smaller ones fit slow waves as if they were polynomials, which may be
 /// better at first, and leave gradients that lead nowhere: on pumadyn32nm learning then ended at 0.30 instead of 0.26.
 const FIRST: [f64; 6] = [1e2, 1e1, 1e0, 1e-1, 1e-2, 1e-3];
+const TINY: [f64; 6] = [1e1, 1e-1, 1e-3, 1e-5, 1e-6, 1e-7];
+/// Logarithm of the least squared scale of a column at the start, in units of their mean.
+const LEAST_SCALE: f64 = -5.0;
 
 fn groups(columns: usize) -> Vec<Group> {
     let d = columns as f64;
@@ -400,17 +403,34 @@ impl<R: Real> Search<'_, R> {
         let first = start.sample(judged, seed.child(JUDGED));
         // The scale of the penalty, before anything is learned.
         let (support, query) = self.batch(0);
-        let (_, penalty) = judge(&first, &support, &query, &FIRST)?;
+        let (all, penalty) = judge(&first, &support, &query, &FIRST)?;
         start.log_penalty = penalty.ln();
         let (loss, _) = self.judge(&first, start.log_penalty)?;
         let mut losses = vec![loss];
+        // Columns on which a first model depends are where learning begins, if that is better. Its penalty may be tiny: slow
+        // waves are polynomials then, which find out of many columns those that count.
+        let (_, tiny) = judge(&first, &support, &query, &TINY)?;
+        let found = importances(&first, &support, tiny)?;
+        let mean = found.iter().sum::<f64>() / d as f64;
+        if mean > 0.0 && mean.is_finite() {
+            let scaled = found.iter().map(|v| 0.5 * (v / mean).ln().clamp(LEAST_SCALE, -LEAST_SCALE));
+            let other = Mixture { log_scales: scaled.collect(), ..start.clone() };
+            let waves = other.sample(judged, seed.child(JUDGED));
+            let (better, penalty) = judge(&waves, &support, &query, &FIRST)?;
+            if better < all {
+                start = Mixture { log_penalty: penalty.ln(), ..other };
+            }
+        }
+        let waves = start.sample(judged, seed.child(JUDGED));
+        let (loss, first_penalty) = self.judge(&waves, start.log_penalty)?;
+        let loss = loss.min(losses[0]);
         let mixture = self.learn_mixture(start.clone(), watch)?;
         let waves = mixture.sample(judged, seed.child(JUDGED));
         let (after, penalty) = self.judge(&waves, mixture.log_penalty)?;
         losses.push(after);
         let (mixture, mut best) = match after <= loss {
             true => (mixture, (after, penalty)),
-            false => (start.clone(), (loss, start.log_penalty.exp())),
+            false => (start.clone(), (loss, first_penalty)),
         };
         let kept = self.learn_frequencies(&mixture, &mut best, &mut losses, watch)?;
         let half = options.n_components / 2;
