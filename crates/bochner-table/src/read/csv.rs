@@ -201,11 +201,12 @@ impl Source {
         };
         let places: Option<Vec<usize>> = facts.iter().enumerate().map(place).collect();
         let places = places.filter(|_| self.dialect.separator != b' ');
+        let take_row = row_taker(places.as_deref());
         let mut numbers = vec![0.0; columns];
         let mut scanner = Scanner::new(bytes, self.dialect.separator);
         while scanner.next_row() {
             if let Some(places) = &places
-                && let Some((end, _)) = plain_row(&scanner, places, None, &mut numbers)
+                && let Some((end, _)) = take_row(&scanner, places, None, &mut numbers)
             {
                 for (fact, value) in facts.iter_mut().zip(&numbers) {
                     fact.iter_mut().for_each(|fact| fact.add_number(*value));
@@ -399,11 +400,12 @@ impl Csv {
         let mut scanner = Scanner::new(bytes, separator);
         let places = self.places.as_deref().filter(|_| separator != b' ');
         let class = places.filter(|_| may_be_class).and_then(|places| places.iter().position(|place| *place == d));
+        let take_row = row_taker(places);
         let mut numbers = vec![0.0; d + t];
         while scanner.next_row() {
             // Most rows of most tables are this simple; what is not goes the long way, which also knows what is wrong.
             if let Some(places) = places
-                && let Some((end, class)) = plain_row(&scanner, places, class, &mut numbers)
+                && let Some((end, class)) = take_row(&scanner, places, class, &mut numbers)
                 && numbers.iter().all(|value| value.abs() <= largest && R::from_f64(*value).is_finite())
                 && !words::is_code(&bytes[class])
             {
@@ -676,12 +678,22 @@ fn take_field(bytes: &[u8], at: usize, separator: u8) -> Result<(Cow<'_, [u8]>, 
     }
 }
 
+/// What takes a plain row apart: where its numbers go, the field of a class, and the numbers.
+type TakeRow = fn(&Scanner<'_>, &[usize], Option<usize>, &mut [f64]) -> Option<(usize, std::ops::Range<usize>)>;
+
+fn row_taker(places: Option<&[usize]>) -> TakeRow {
+    match places.is_some_and(|places| places.contains(&NOWHERE)) {
+        true => plain_row::<true>,
+        false => plain_row::<false>,
+    }
+}
+
 /// Takes the numbers of the row at which `scanner` is to their places, if all of them are plain; where the row ends, and where
 /// its field `class` is, if there is one.
 ///
-/// A function of its own: with all that other rows need around it, the compiler has no registers left for the loop.
+/// `SKIPS` says whether some fields are passed over. A function of its own: with all that other rows need around it, the compiler has no registers left for the loop.
 #[inline(never)]
-fn plain_row(
+fn plain_row<const SKIPS: bool>(
     scanner: &Scanner<'_>,
     places: &[usize],
     class: Option<usize>,
@@ -691,16 +703,13 @@ fn plain_row(
     let (mut at, mut field) = (scanner.at, 0..0);
     let last = places.len() - 1;
     for (j, &place) in places.iter().enumerate() {
-        let end = match place {
-            NOWHERE => {
-                let end = at + memchr::memchr3(separator, b'\n', b'"', bytes.get(at..)?)?;
-                (bytes[end] != b'"').then_some(end)?
-            }
-            place => {
-                let (value, end) = plain_number(bytes, at)?;
-                *numbers.get_mut(place)? = value;
-                end
-            }
+        let end = if SKIPS && place == NOWHERE {
+            let end = at + memchr::memchr3(separator, b'\n', b'"', bytes.get(at..)?)?;
+            (bytes[end] != b'"').then_some(end)?
+        } else {
+            let (value, end) = plain_number(bytes, at)?;
+            *numbers.get_mut(place)? = value;
+            end
         };
         if j == class {
             field = at..end;
