@@ -53,6 +53,15 @@ def test_every_map_is_searched_and_what_stays_is_named(name, wave):
     assert model.noise_ * y.var() == pytest.approx(model.observation_variance_, rel=1e-4)
 
 
+def test_variances_are_the_likeliest_of_all_rows_and_features(wave):
+    X, y = wave
+    model = FeatureGPRegressor(FourierFeatures(64, random_state=0), optimizer="lbfgs", max_rows=100).fit(X, y)
+    features = FourierFeatures(64, length_scale=model.features_.length_scale_, random_state=0)
+    for noise, signal in [(1.3, 1.0), (0.7, 1.0), (1.0, 1.5), (1.0, 0.6), (1.0, 1.0)]:
+        other = FeatureGPRegressor(features, noise=noise * model.noise_, signal=signal * model.signal_).fit(X, y)
+        assert other.log_marginal_likelihood_value_ <= model.log_marginal_likelihood_value_ + 1e-6
+
+
 def test_a_metric_finds_a_direction(rng):
     # A wave along the diagonal: no length scale of a column is long.
     X = rng.normal(size=(400, 2))

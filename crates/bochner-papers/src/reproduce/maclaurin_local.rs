@@ -133,7 +133,7 @@ impl Hyper {
         new: ArrayView2<'_, f64>,
     ) -> Outcome<(Posterior, usize)> {
         let gp = LocalGp::new(spec, self.noise)?.with_signal_variance(self.signal)?;
-        let gp = gp.with_threshold(threshold)?.with_max_clusters(most)?;
+        let gp = gp.with_threshold(threshold)?.with_max_clusters(most)?.as_published();
         let model = gp.fit(data.rows.view(), data.targets.view())?;
         let (means, variances) = model.predict_with_variance(new)?;
         Ok(((means, variances.insert_axis(Side(1))), model.centroids().nrows()))

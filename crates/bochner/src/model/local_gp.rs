@@ -62,6 +62,7 @@ pub struct LocalGp {
     threshold: f64,
     max_clusters: Option<usize>,
     level: Option<Seed>,
+    published: bool,
 }
 
 impl LocalGp {
@@ -78,7 +79,15 @@ impl LocalGp {
                 reason: "only the Gaussian kernel stays the same when all rows are shifted".into(),
             });
         }
-        Ok(LocalGp { spec, noise_variance, signal_variance: 1.0, threshold: 2.0, max_clusters: None, level: None })
+        Ok(LocalGp {
+            spec,
+            noise_variance,
+            signal_variance: 1.0,
+            threshold: 2.0,
+            max_clusters: None,
+            level: None,
+            published: false,
+        })
     }
 
     /// With kernel variance `σ² = k(x, x)`.
@@ -120,6 +129,14 @@ impl LocalGp {
     #[must_use]
     pub fn with_likeliest_level(mut self, seed: Option<Seed>) -> Self {
         self.level = seed;
+        self
+    }
+
+    /// As in the thesis, algorithm 7: without the missing prior variance, and with the features of the nearest centroid for rows
+    /// beyond the threshold too.
+    #[must_use]
+    pub fn as_published(mut self) -> Self {
+        self.published = true;
         self
     }
 
@@ -182,8 +199,10 @@ impl LocalGp {
             })
             .collect::<Result<Vec<_>>>()?;
         let (noise_variance, signal_variance) = (self.noise_variance, self.signal_variance);
-        let beyond = self.threshold.is_finite().then(|| (self.threshold, rows.to_owned(), targets.to_owned()));
-        LocalGpModel::from_parts(map, spec, centroids, locals, (noise_variance, signal_variance), beyond)
+        let beyond = (self.threshold.is_finite() && !self.published)
+            .then(|| (self.threshold, rows.to_owned(), targets.to_owned()));
+        let model = LocalGpModel::from_parts(map, spec, centroids, locals, (noise_variance, signal_variance), beyond)?;
+        Ok(LocalGpModel { published: self.published, ..model })
     }
 
     /// Mean squared error, over rows and targets of `held_out`, of the process with each noise variance fitted to `train`.
@@ -396,6 +415,7 @@ pub struct LocalGpModel {
     noise_variance: f64,
     signal_variance: f64,
     beyond: Option<Beyond>,
+    published: bool,
 }
 
 /// The threshold, in length scales, beyond which rows are centres of their own, and the rows and targets of the fit; files of
@@ -433,7 +453,8 @@ impl LocalGpModel {
             check_dim("number of rows of targets", rows.nrows(), targets.nrows())?;
             check_dim("number of targets", locals[0].coefficients.ncols(), targets.ncols())?;
         }
-        Ok(LocalGpModel { map, spec, centroids, locals, noise_variance, signal_variance, beyond })
+        let published = false;
+        Ok(LocalGpModel { map, spec, centroids, locals, noise_variance, signal_variance, beyond, published })
     }
 
     /// The resolved description of the features.
@@ -480,7 +501,7 @@ impl LocalGpModel {
             local.factor.solve_factor_in_place(window)?;
             for (column, &i) in indices.iter().enumerate() {
                 let own = features.row(column);
-                let missing = (self.signal_variance - own.dot(&own)).max(0.0);
+                let missing = if self.published { 0.0 } else { (self.signal_variance - own.dot(&own)).max(0.0) };
                 variance[i] = transposed.column(column).iter().map(|v| v * v).sum::<f64>() + missing;
                 write_mean(own, local, mean.row_mut(i));
             }
@@ -718,6 +739,7 @@ impl Fitted for LocalGpModel {
         header.insert("noise_variance", &self.noise_variance())?;
         header.insert("signal_variance", &self.signal_variance())?;
         header.insert("norms", &norms)?;
+        header.insert("published", &self.published)?;
         header.insert("threshold", &self.beyond.as_ref().map(|(threshold, ..)| *threshold))?;
         let (count, dim) = (self.locals().len(), self.locals()[0].factor.order());
         let rows = |local: &Local| (0..dim).flat_map(|i| local.factor.factor().row(i).to_vec()).collect::<Vec<f64>>();
@@ -766,7 +788,9 @@ impl Load for LocalGpModel {
             Some(threshold) => Some((threshold, stored.matrix("rows")?, stored.matrix("targets")?)),
             None => None,
         };
-        LocalGpModel::from_parts(map, spec, centroids, locals, (noise, signal), beyond)
+        let published = stored.header.part::<Option<bool>>("published")?.unwrap_or(false);
+        let model = LocalGpModel::from_parts(map, spec, centroids, locals, (noise, signal), beyond)?;
+        Ok(LocalGpModel { published, ..model })
     }
 }
 
@@ -828,7 +852,7 @@ mod tests {
             // Degrees 0 to 13 on both sides. With ten degrees the ratio is 5.8, with twenty 18: a numpy version of the
             // algorithm, exact in one dimension, gives the same figures.
             let spec = MaclaurinSpec { length_scale: scale.into(), n_components: 14, max_degree: 13, ..plain() };
-            let gp = LocalGp::new(spec, noise).unwrap().with_signal_variance(signal).unwrap();
+            let gp = LocalGp::new(spec, noise).unwrap().with_signal_variance(signal).unwrap().as_published();
             let model = gp.with_threshold(threshold).unwrap().fit(x.view(), y.view()).unwrap();
             let (m, v) = model.predict_with_variance(new.view()).unwrap();
             let v = v.mapv(|v| v.max(1e-12)).insert_axis(Axis(1));
