@@ -478,7 +478,20 @@ fn a_forged_model_whose_parts_do_not_fit_is_refused() {
 #[test]
 fn transform_writes_the_features_a_model_sees_and_streams_them() {
     let folder = Folder::with("models-transform", "rings.csv", rings(1500));
-    folder.good(&["fit", "rings.csv", "--target", "ring", "--features", "32", "--kernel", "gaussian", "--precision", "single", "--out", "m.bochner"]);
+    folder.good(&[
+        "fit",
+        "rings.csv",
+        "--target",
+        "ring",
+        "--features",
+        "32",
+        "--kernel",
+        "gaussian",
+        "--precision",
+        "single",
+        "--out",
+        "m.bochner",
+    ]);
     let told = folder.good(&["transform", "rings.csv", "--model", "m.bochner", "--out", "f.npy"]);
     assert!(told.contains("1,500 rows of 32"), "{told}");
     let array = std::fs::read(folder.path("f.npy")).unwrap();

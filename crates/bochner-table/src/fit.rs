@@ -405,12 +405,7 @@ pub fn fit(path: impl AsRef<Path>, target: &str, request: &Request) -> Outcome<T
 ///
 /// # Errors
 /// As [`fit`](fn@fit).
-pub fn fit_watched(
-    path: impl AsRef<Path>,
-    target: &str,
-    request: &Request,
-    watch: &dyn Watch,
-) -> Outcome<Trained> {
+pub fn fit_watched(path: impl AsRef<Path>, target: &str, request: &Request, watch: &dyn Watch) -> Outcome<Trained> {
     let targets = target.split(',').map(str::to_owned).collect();
     let selection = Selection { targets, ..Selection::default() };
     let options = Options { missing: request.missing, largest: Some(request.largest()?), ..Options::lenient() };
@@ -482,7 +477,8 @@ fn train<R: Element>(
     constraints.learn = request.learns(kind, data)?.filter(|_| !split.is_too_small());
     if constraints.learn.is_some() && preparation == Preparation::Auto {
         let views = Views::fit(scan.sample.rows.view());
-        let constant = |_| Failure::Failed(format!("{}: all columns are constant: nothing to learn from", data.input().name));
+        let constant =
+            |_| Failure::Failed(format!("{}: all columns are constant: nothing to learn from", data.input().name));
         pipeline.see(views.map_err(constant)?);
     }
     if field {

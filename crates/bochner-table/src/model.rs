@@ -194,7 +194,8 @@ impl TableModel {
         }
         if self.errors.targets() != self.model.output_dim() || self.task() == Task::Classification {
             return Err(unsupported(
-                "the file of this model has no errors of rows that were held out; bochner fit of numbers keeps them".into(),
+                "the file of this model has no errors of rows that were held out; bochner fit of numbers keeps them"
+                    .into(),
             ));
         }
         let width = |target: usize| {

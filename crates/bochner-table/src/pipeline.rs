@@ -11,7 +11,9 @@ use crate::progress::{Progress, Watch};
 use crate::read::{Column, Data, Kind, Missing, Schema};
 use bochner::catalogue::Task;
 use bochner::persist::Label;
-use bochner::preprocess::{Binarize, Center, ColumnStatistics, Preprocess, ShiftNonNegative, Standardize, UnitNorm, Views};
+use bochner::preprocess::{
+    Binarize, Center, ColumnStatistics, Preprocess, ShiftNonNegative, Standardize, UnitNorm, Views,
+};
 use bochner::random::{Role, Seed, Stream};
 use bochner::rows::{RowBlock, RowSource};
 use bochner::scalar::Real;

@@ -61,7 +61,8 @@ impl Folder {
 
 /// A small budget for fits that say nothing of theirs: a second is enough to learn what tests ask for.
 pub(crate) fn brief(arguments: &[&str]) -> &'static [&'static str] {
-    let free = arguments.first() == Some(&"fit") && !arguments.iter().any(|a| a.starts_with("--budget") || *a == "--help");
+    let free =
+        arguments.first() == Some(&"fit") && !arguments.iter().any(|a| a.starts_with("--budget") || *a == "--help");
     if free { &["--budget", "1"] } else { &[] }
 }
 

@@ -174,7 +174,9 @@ pub(crate) fn learned<R: Real>(
             (held_out.rows.view(), codes_held.view()),
             &mut |step| {
                 let done = member * (effort.metric_steps + effort.steps) + step.done;
-                progress.at(format!("learning frequencies, step {} of {total}", words::count(done)).into()).map_err(stopped)?;
+                progress
+                    .at(format!("learning frequencies, step {} of {total}", words::count(done)).into())
+                    .map_err(stopped)?;
                 progress.done((step.done - before) as u64).map_err(stopped)?;
                 before = step.done;
                 Ok(())
@@ -211,13 +213,8 @@ pub(crate) fn learned<R: Real>(
     };
     progress.done(1)?;
     let best = smallest(&all);
-    let trial = |map: &str, penalty: f64, loss: f64| Trial {
-        map: map.into(),
-        features,
-        length_scale: None,
-        penalty,
-        loss,
-    };
+    let trial =
+        |map: &str, penalty: f64, loss: f64| Trial { map: map.into(), features, length_scale: None, penalty, loss };
     let before = mean(|map| map.losses[0]);
     let trials = vec![
         trial("before learning", start, before),

@@ -1,6 +1,6 @@
 //! Fourier features whose frequencies and amplitudes were learned from rows with targets.
 
-use super::fourier::{Frequencies, FourierSpec};
+use super::fourier::{FourierSpec, Frequencies};
 use super::{Describe, Directions, DrawCost, DynMap, FeatureMap, Prediction};
 use crate::error::{Error, Result, check_dim};
 use crate::kernel::Kernel;

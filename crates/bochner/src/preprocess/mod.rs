@@ -25,5 +25,5 @@ pub use length_scale::LengthScale;
 pub use median::median_distance;
 pub use sparsity::{Basis, Shape, SparseTransform, Sparsity, sparsity_at_energy};
 pub use statistics::ColumnStatistics;
-pub use views::Views;
 pub use step::{Binarize, Center, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
+pub use views::Views;

@@ -205,7 +205,9 @@ impl Views {
         };
         match !self.views.is_empty() && self.views.iter().all(sound) {
             true => Ok(()),
-            false => Err(Error::parameter("views", "columns of the rows, finite numbers and ascending places", "others")),
+            false => {
+                Err(Error::parameter("views", "columns of the rows, finite numbers and ascending places", "others"))
+            }
         }
     }
 

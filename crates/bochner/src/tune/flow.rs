@@ -352,17 +352,23 @@ mod tests {
         let slope = |at: &dyn Fn(f64) -> f64| (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9 * (1.0 + a.abs()), "{a} {b}");
         for j in 0..5 {
-            close(found.log_amplitudes[j], slope(&|step| {
-                let mut moved = waves.clone();
-                moved.amplitudes[j] *= step.exp();
-                at(&moved, 0.0)
-            }));
-            for k in 0..3 {
-                close(found.frequencies[[j, k]], slope(&|step| {
+            close(
+                found.log_amplitudes[j],
+                slope(&|step| {
                     let mut moved = waves.clone();
-                    moved.frequencies[[j, k]] += step;
+                    moved.amplitudes[j] *= step.exp();
                     at(&moved, 0.0)
-                }));
+                }),
+            );
+            for k in 0..3 {
+                close(
+                    found.frequencies[[j, k]],
+                    slope(&|step| {
+                        let mut moved = waves.clone();
+                        moved.frequencies[[j, k]] += step;
+                        at(&moved, 0.0)
+                    }),
+                );
             }
         }
         close(found.log_penalty, slope(&|step| at(&waves, step)));

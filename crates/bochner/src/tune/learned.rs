@@ -119,9 +119,8 @@ const LEAST_SCALE: f64 = -5.0;
 fn groups(columns: usize) -> Vec<Group> {
     let d = columns as f64;
     let all = |nu: Option<f64>, multiplier: f64| (Law::Radial { columns: None, nu }, multiplier);
-    let some = |columns: usize, nu: f64, multiplier: f64| {
-        (Law::Radial { columns: Some(columns), nu: Some(nu) }, multiplier)
-    };
+    let some =
+        |columns: usize, nu: f64, multiplier: f64| (Law::Radial { columns: Some(columns), nu: Some(nu) }, multiplier);
     let mut laws = vec![all(None, 1.0 / d.sqrt()), all(Some(0.5), 0.4 / d.sqrt()), (Law::Cauchy, 0.7 / d)];
     for (order, nu, multiplier) in [(1, 0.5, 0.7), (2, 1.0, 0.6), (3, 1.5, 0.5)] {
         if order < columns {
@@ -272,7 +271,12 @@ impl Adam {
         Adam { first: vec![0.0; count], second: vec![0.0; count], steps: 0 }
     }
 
-    fn step<'a>(&mut self, parameters: impl Iterator<Item = &'a mut f64>, gradient: impl Iterator<Item = f64>, rate: f64) {
+    fn step<'a>(
+        &mut self,
+        parameters: impl Iterator<Item = &'a mut f64>,
+        gradient: impl Iterator<Item = f64>,
+        rate: f64,
+    ) {
         const DECAY: (f64, f64) = (0.9, 0.98);
         self.steps += 1;
         let (one, two) = (1.0 - DECAY.0.powi(self.steps), 1.0 - DECAY.1.powi(self.steps));
@@ -350,10 +354,7 @@ impl LearnFourier {
         let search = Search {
             options: self,
             train: Part::new(train.0, train.1),
-            judges: Part::new(
-                held_out.0.slice(ndarray::s![..judges, ..]),
-                held_out.1.slice(ndarray::s![..judges, ..]),
-            ),
+            judges: Part::new(held_out.0.slice(ndarray::s![..judges, ..]), held_out.1.slice(ndarray::s![..judges, ..])),
         };
         let total = self.metric_steps + self.max_iter;
         search.run(&mut |done| watch(LearningStep { done, total }))
@@ -386,10 +387,8 @@ impl<R: Real> Search<'_, R> {
 
     fn judge(&self, waves: &Waves, log_penalty: f64) -> Result<(f64, f64)> {
         let count = self.train.rows().min(MOST_SUPPORT);
-        let support = Part::new(
-            self.train.x.slice(ndarray::s![..count, ..]),
-            self.train.y.slice(ndarray::s![..count, ..]),
-        );
+        let support =
+            Part::new(self.train.x.slice(ndarray::s![..count, ..]), self.train.y.slice(ndarray::s![..count, ..]));
         let penalties = AROUND.map(|factor| factor * log_penalty.exp());
         judge(waves, &support, &self.judges, &penalties)
     }
