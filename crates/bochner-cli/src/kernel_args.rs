@@ -166,7 +166,8 @@ impl SampleArgs {
         otherwise: Preparation,
     ) -> Outcome<(Sampled, Kernel)> {
         let args = &self.rows;
-        let data = args.columns.open(&args.data, None, &args.target, &args.text, Largest::DOUBLE)?;
+        let data =
+            args.columns.open(&args.data, None, &args.target, &args.text, Largest::DOUBLE, args.target.len() == 1)?;
         predict::tell_remarks(&data, context);
         sample::check_columns(&data)?;
         kernel.check_targets(&data)?;

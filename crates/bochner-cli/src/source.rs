@@ -99,6 +99,7 @@ impl Columns {
         targets: &[String],
         text: &Text,
         largest: Largest,
+        sift: bool,
     ) -> Outcome<Data> {
         let selection = Selection {
             targets: targets.to_vec(),
@@ -107,7 +108,7 @@ impl Columns {
             words: self.categories.clone(),
         };
         let (markers, day_first) = (self.missing_markers.clone(), self.day_first.then_some(true));
-        let (missing, largest, sift) = (self.missing(), Some(largest), true);
+        let (missing, largest) = (self.missing(), Some(largest));
         let options = Options { missing, largest, markers, day_first, sift, ..text.options() };
         let labels = labels.map(Input::open).transpose()?;
         Ok(Data::open(Input::open(data)?, labels, &selection, &options)?)

@@ -248,7 +248,7 @@ fn lower_degrees_are_tried_where_only_a_kernel_is_named() {
 #[test]
 fn a_sentence_names_the_option_that_is_to_blame() {
     let folder = Folder::with("choice-options", "smooth.csv", smooth(60));
-    let expected = "must be a positive finite number, a list of positive finite numbers or median";
+    let expected = "must be a positive finite number, a list of positive finite numbers, rows of numbers or median";
     for (more, parts) in [
         (&["--length-scale", "abc"][..], &["--length-scale abc: ", expected][..]),
         (&["--length-scale", "0"], &["--length-scale 0: ", expected]),

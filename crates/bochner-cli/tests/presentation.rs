@@ -48,7 +48,20 @@ const SMALL: [&str; 6] = ["--features", "16", "--draws", "2", "--rows", "60"];
 #[test]
 fn a_plan_is_made_for_the_rows_that_a_fit_would_see() {
     let folder = tables("preparation");
-    let fit = ["fit", "t.csv", "--target", "kind", "--drop", "digit", "--features", "64", "--alpha", "1"];
+    let fit = [
+        "fit",
+        "t.csv",
+        "--target",
+        "kind",
+        "--drop",
+        "digit",
+        "--features",
+        "64",
+        "--alpha",
+        "1",
+        "--kernel",
+        "gaussian",
+    ];
     let plan = ["plan", "t.csv", "--target", "kind", "--drop", "digit", "--error", "0.3"];
     let step = "column means are subtracted, and columns divided by their standard deviations";
     assert!(told(&folder, &fit).contains(step));
@@ -142,7 +155,7 @@ fn one_draw_has_no_deviation_and_parameters_belong_to_their_kernel() {
                 "--length-scale",
                 "2",
                 "polynomial",
-                "gaussian, laplacian, matern, exponential, compressive, decomposable, curl_free, divergence_free, \
+                "gaussian, laplacian, matern, exponential, compressive, low_order, decomposable, curl_free, divergence_free, \
                  helmholtz",
             ),
             ("--nu", "1.5", "curl_free", "matern, decomposable"),

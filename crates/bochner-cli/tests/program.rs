@@ -228,7 +228,7 @@ fn cells_that_a_model_cannot_use_are_told_with_what_helps_and_it_does() {
         [("a,y\n1,2\n1e300,4\n3,5\n", "line 3, column 1 (a)"), ("a,y\n1,2\n4,1e300\n3,5\n", "line 3, column 2 (y)")]
     {
         std::fs::write(&new, table).unwrap();
-        let message = complaint(&["fit", &new, "--target", "y", "-o", &at("x.bochner")]);
+        let message = complaint(&["fit", &new, "--target", "y", "-o", &at("x.bochner"), "--precision", "single"]);
         let end = "the number 1e300 is too large for single precision; --precision double reads it\n";
         assert!(message.contains(place) && message.ends_with(end), "{message}");
         let message = complaint(&["fit", &new, "--target", "y", "-o", &at("x.bochner"), "--precision", "double"]);

@@ -49,7 +49,8 @@ fn absurd_sizes_are_one_sentence_within_a_second() {
             }
         }
         for option in ["--seed", "--budget", "--memory", "--threads"] {
-            call(&["fit", "t.csv", "--target", "z", "--out", "m", &format!("{option}={size}")]);
+            let fit = ["fit", "t.csv", "--target", "z", "--out", "m", "--kernel", "gaussian"];
+            call(&[&fit[..], &[&format!("{option}={size}")]].concat());
         }
         for option in ["--rows", "--draws", "--most-features"] {
             call(&["plan", "t.csv", "--target", "z", "--error", "0.5", &format!("{option}={size}")]);

@@ -372,7 +372,9 @@ impl Domain {
             (Domain::List(domain), Value::List(values)) => {
                 !values.is_empty() && values.iter().all(|v| domain.contains(v))
             }
-            (Domain::Matrix, Value::List(rows)) => rows.iter().all(|row| Domain::List(&Domain::FINITE).contains(row)),
+            (Domain::Matrix, Value::List(rows)) => {
+                !rows.is_empty() && rows.iter().all(|row| Domain::List(&Domain::FINITE).contains(row))
+            }
             (Domain::Parts, Value::Parts(_)) => true,
             (Domain::Optional(_), Value::None) => true,
             (Domain::Optional(domain), value) => domain.contains(value),
@@ -569,7 +571,7 @@ mod tests {
                 Domain::LENGTH_SCALE,
                 &[real(0.5), Value::Word("median".into()), Value::List(vec![real(1.0), whole(2)])],
                 &[real(0.0), Value::Word("mean".into()), Value::List(vec![]), Value::List(vec![real(-1.0)])],
-                "a positive finite number, a list of positive finite numbers or median",
+                "a positive finite number, a list of positive finite numbers, rows of numbers or median",
             ),
             (Domain::Optional(&Domain::COUNT), &[Value::None, whole(1)], &[whole(0)], "at least 1, or none"),
         ];

@@ -6,7 +6,7 @@ use crate::map_args::MapArgs;
 use crate::output_args;
 use crate::source::{Columns, Text};
 use crate::values;
-use bochner::catalogue::Task;
+use bochner::catalogue::{Needs, Task};
 use bochner::model::kinds::RidgeSolverName;
 use bochner::words;
 use bochner_table::checkpoint::Checkpoint;
@@ -109,7 +109,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     args.check_outputs(&out)?;
     let request = args.request(context.global.seed);
     let largest = request.largest()?;
-    let data = args.columns.open(&args.data, args.labels.as_deref(), &args.target, &args.text, largest)?;
+    // A vector field has as many columns as targets, whatever they hold.
+    let sift = request.family()?.needs != Needs::Operator;
+    let data = args.columns.open(&args.data, args.labels.as_deref(), &args.target, &args.text, largest, sift)?;
     predict::tell_remarks(&data, context);
     let fitted = fit::fit_data(&request, &data, context)?;
     let bytes = fitted.model.model.to_bytes()?;

@@ -88,7 +88,7 @@ fn from_options(args: &Args, context: &Context) -> Outcome<(Data, Transform)> {
         true => Largest::DOUBLE,
         false => Largest::single("too large for single precision; --double reads it"),
     };
-    let data = args.columns.open(&args.data, None, &[], &args.text, largest)?;
+    let data = args.columns.open(&args.data, None, &[], &args.text, largest, false)?;
     let (map, seed) = (args.map.request(), context.global.seed);
     let transform = Transform::new(&map, &data, args.preprocess, args.threshold, seed, context)?;
     Ok((data, transform))

@@ -1,7 +1,7 @@
 //! A map that is learned from the rows, where nobody says which map to take.
 
-use super::{Choice, Constraints, Fold, Trial, bytes, losses, mean_losses, unit_of_losses};
-use crate::failure::Outcome;
+use super::{Choice, Constraints, Fold, Trial, bytes, losses, mean_losses, trial_job, unit_of_losses};
+use crate::failure::{Outcome, with_remedy};
 use crate::pipeline::{Part, Pipeline, stopped};
 use crate::progress::Progress;
 use crate::score::smallest;
@@ -154,6 +154,16 @@ pub(crate) fn learned<R: Real>(
     progress: &dyn Progress,
 ) -> Outcome<Choice> {
     let Plan { features, effort } = planned(constraints, pipeline, folds);
+    if constraints.features.is_some() {
+        let outputs = shape(constraints, pipeline, folds).outputs;
+        let remedy = |free: u64| format!("{} features would fit", words::count((free / 8).isqrt() as usize));
+        bochner::memory::need("sums over features", bytes::<R>(features, outputs), remedy)?;
+        let asked = LearnedFourierSpec { n_components: features, learned: None, ..spec.clone() };
+        let description = Description::Map(asked.into());
+        trial_job(constraints, pipeline, &description, 1.0)
+            .check_memory::<R>(folds[0].train.rows.ncols())
+            .map_err(with_remedy)?;
+    }
     let classes = pipeline.labels.len();
     let mut found: Vec<LearnedMap> = Vec::new();
     for member in 0..effort.members {

@@ -788,7 +788,8 @@ impl Load for LocalGpModel {
             Some(threshold) => Some((threshold, stored.matrix("rows")?, stored.matrix("targets")?)),
             None => None,
         };
-        let published = stored.header.part::<Option<bool>>("published")?.unwrap_or(false);
+        // Files of 0.1.0 say nothing, and answer as they did.
+        let published = stored.header.part::<Option<bool>>("published")?.unwrap_or(true);
         let model = LocalGpModel::from_parts(map, spec, centroids, locals, (noise, signal), beyond)?;
         Ok(LocalGpModel { published, ..model })
     }

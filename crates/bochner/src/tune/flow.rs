@@ -348,7 +348,7 @@ mod tests {
         };
         assert!((found.loss - at(&waves, 0.0)).abs() < 1e-12);
         // The central difference of four points: h⁴ times a fifth derivative, and rounding of some thousand sums over h.
-        let h = 1e-3;
+        let h = 2e-4;
         let slope = |at: &dyn Fn(f64) -> f64| (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9 * (1.0 + a.abs()), "{a} {b}");
         for j in 0..5 {

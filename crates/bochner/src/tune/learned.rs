@@ -1,9 +1,11 @@
 use super::flow::{Part, Slopes, Waves, importances, judge, slopes};
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::{Learned, LearnedFourierSpec};
+use crate::memory;
 use crate::random::{Role, Seed, Stream};
 use crate::rows::check_finite;
 use crate::scalar::Real;
+use crate::words;
 use ndarray::{Array2, ArrayView2, Axis};
 
 /// Fourier features learned from rows with targets, by the gradient of held-out error.
@@ -344,6 +346,13 @@ impl LearnFourier {
             check_finite("rows", x, 0)?;
             check_finite("targets", y, 0)?;
         }
+        // Frequencies in double precision, their places, and the moments of both.
+        let columns = train.0.ncols();
+        let needed = memory::bytes::<f64>(&[self.n_components.max(self.n_learned), columns.max(1), 4]);
+        memory::need("learned frequencies", needed, |free| {
+            let fit = free / memory::bytes::<f64>(&[columns.max(1), 4]);
+            format!("{} columns would fit", words::count(fit as usize))
+        })?;
         check_count("number of columns", train.0.ncols())?;
         check_count("number of targets", train.1.ncols())?;
         if train.0.nrows() < 4 || held_out.0.nrows() == 0 {

@@ -193,7 +193,9 @@ fn a_file_whose_map_would_be_drawn_differently_is_refused() {
         stored.header.fingerprint = None;
         assert!(Model::from_bytes(&stored.to_bytes().unwrap()).is_ok(), "{}", golden.name);
     }
-    for entry in bochner::catalogue::maps() {
+    // Maps that no released version has.
+    let new = ["learned_fourier"];
+    for entry in bochner::catalogue::maps().filter(|entry| !new.contains(&entry.name)) {
         assert!(maps.contains(&entry.name), "no golden model has the map {}", entry.name);
     }
     for model in bochner::catalogue::models().filter(|model| !model.entry.name.starts_with("exact")) {

@@ -3,8 +3,9 @@
 use bochner::Complex;
 use bochner::catalogue;
 use bochner::feature::{
-    Compact, Concat, Constant, Cotangents, Describe, DotSquare, DynMap, Encoding, FeatureMap, FourierSpec,
-    OpticalFeatures, OpticalSpec, Recovered, ScaledProjection, Simulator, Spec, TensorSketch, Tile, TileMut, Workspace,
+    Compact, Concat, Constant, Cotangents, Describe, DotSquare, DynMap, Encoding, FeatureMap, FourierSpec, Learned,
+    LearnedFourierSpec, OpticalFeatures, OpticalSpec, Recovered, ScaledProjection, Simulator, Spec, TensorSketch, Tile,
+    TileMut, Workspace,
 };
 use bochner::projection::{
     ComplexChain, CountSketch, DenseGaussian, Entries, HadamardChain, MatrixFree, Orthogonal, Orthoprojector,
@@ -116,6 +117,11 @@ fn numbers(name: &str) -> Vec<Value> {
             json!({"n_components": 31, "kernel": "polynomial", "degree": 3}),
         ],
         "ortho_projection" => vec![json!({"n_components": 3})],
+        "learned_fourier" => {
+            let (frequencies, amplitudes) = (normals(7, 5, 4), [0.3, 0.5, 0.2, 0.9, 0.4, 0.1, 0.6]);
+            let learned = LearnedFourierSpec::from(Learned::new(frequencies.view(), &amplitudes).unwrap());
+            vec![json!({"n_components": 20}), serde_json::to_value(learned).unwrap()]
+        }
         _ => Vec::new(),
     }
 }
