@@ -37,7 +37,7 @@ fn doubt(folder: &Folder, arguments: &[&str]) -> (String, String) {
 #[test]
 fn a_model_no_better_than_the_mean_is_said_to_be() {
     let folder = Folder::with("mean", "t.csv", unrelated(400));
-    let (sentence, reasons) = doubt(&folder, &["t.csv", "--target", "y", "--drop", "class", "--budget", "2"]);
+    let (sentence, reasons) = doubt(&folder, &["t.csv", "--target", "y", "--columns", "a,b,id,same", "--budget", "2"]);
     assert!(sentence.contains("better than always answering with the mean."), "{sentence}");
     assert!(reasons.contains("the columns may say nothing about y"), "{reasons}");
     assert!(reasons.contains("column same is constant"), "{reasons}");
@@ -56,7 +56,7 @@ fn a_model_no_better_than_the_mean_is_said_to_be() {
 #[test]
 fn a_model_no_better_than_the_commonest_class_is_said_to_be() {
     let folder = Folder::with("class", "t.csv", unrelated(400));
-    let (sentence, reasons) = doubt(&folder, &["t.csv", "--target", "class", "--drop", "y,id", "--budget", "2"]);
+    let (sentence, reasons) = doubt(&folder, &["t.csv", "--target", "class", "--columns", "a,b,same", "--budget", "2"]);
     assert!(sentence.contains("better than always answering with the commonest class."), "{sentence}");
     assert!(reasons.contains("column same is constant"), "{reasons}");
 }

@@ -155,6 +155,8 @@ pub struct Training {
 /// Features whose Gram matrix is made in seconds; sums over rows allow checkpoints, and a last fit with all rows.
 const MANY_FEATURES: usize = 8192;
 
+/// Rows from which a map is learned.
+const LEAST_ROWS: usize = 100;
 /// Rows from which probabilities are calibrated.
 const FEW_JUDGES: usize = 20;
 
@@ -281,9 +283,9 @@ impl Split {
         Split { scored, folds: Folds::new(sample - scored, 5000) }
     }
 
-    /// Whether there are too few rows to learn a map from.
+    /// Whether there are too few rows to learn a map from: the best of many iterates would be one by chance.
     fn is_too_small(&self) -> bool {
-        self.folds.judges() < 10
+        self.folds.judges() < LEAST_ROWS
     }
 }
 
@@ -336,7 +338,8 @@ impl Request {
     /// # Errors
     /// If what was asked for does not go together.
     pub fn largest(&self) -> Outcome<Largest> {
-        Ok(match self.precision == Precision::Single && !self.family()?.only_double() {
+        let family = self.family()?;
+        Ok(match self.precision == Precision::Single && !family.only_double() {
             true => Largest::single("too large for single precision; --precision double reads it"),
             false => Largest::DOUBLE,
         })

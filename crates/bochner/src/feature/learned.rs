@@ -108,7 +108,7 @@ impl TryFrom<Written> for Learned {
         if columns == 0 || count == 0 {
             return Err(Error::parameter("frequencies", "at least one frequency of one column", "none"));
         }
-        let expected = columns.checked_mul(count).unwrap_or(usize::MAX);
+        let expected = columns.saturating_mul(count);
         check_dim("number of learned frequencies times columns", expected, frequencies.len())?;
         if !frequencies.iter().chain(&*amplitudes).all(|v| v.is_finite()) {
             return Err(Error::parameter("frequencies", "finite numbers", "a NaN or an infinity"));

@@ -149,7 +149,7 @@ fn solve(mut h: Array2<f64>, g: &[f64]) -> Option<Vec<f64>> {
     let (n, mut x) = (g.len(), g.to_vec());
     for k in 0..n {
         let pivot = h[[k, k]];
-        if !(pivot > 0.0) {
+        if pivot.is_nan() || pivot <= 0.0 {
             return None;
         }
         for i in k + 1..n {

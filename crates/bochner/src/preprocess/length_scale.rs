@@ -118,7 +118,7 @@ impl<'de> Deserialize<'de> for LengthScale {
                 let row = |row: &Value| if let Value::List(values) = row { list(values) } else { None };
                 rows.iter().map(row).collect::<Option<_>>().map(LengthScale::Metric)
             }
-            Value::List(scales) => list(&scales).map(LengthScale::PerInput),
+            Value::List(scales) => list(scales).map(LengthScale::PerInput),
             value => value.number().map(LengthScale::Same),
         })
     }

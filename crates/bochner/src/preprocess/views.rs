@@ -87,7 +87,7 @@ impl View {
         let seen: Vec<f64> = column.iter().map(|x| shape.of(*x)).collect();
         let (mean, scale) = spread(&seen);
         let usable = mean.is_finite() && scale.is_finite() && scale > 1e-12 * mean.abs().max(f64::MIN_POSITIVE);
-        usable.then(|| (View { column: number, shape, mean, scale }, seen))
+        usable.then_some((View { column: number, shape, mean, scale }, seen))
     }
 }
 
@@ -141,15 +141,14 @@ impl Views {
                 }
                 continue;
             }
-            let deviation = spread(&column).1;
-            // A normal column has 1.349 deviations between its quartiles.
-            let between = (quantile(0.75) - quantile(0.25)) / 1.349;
-            let unit = if between > 1e-3 * deviation { between } else { deviation };
+            // A normal column has 1.349 deviations between its quartiles, and is 0.7979 of one from its median in the mean.
+            let (center, between) = (quantile(0.5), (quantile(0.75) - quantile(0.25)) / 1.349);
+            let distance = column.iter().map(|v| (v - center).abs()).sum::<f64>() / column.len() as f64 / 0.7979;
+            let unit = if between > 0.0 { between } else { distance };
             if !(unit.is_finite() && unit > 0.0) {
                 continue;
             }
-            let Some((clipped, seen)) = View::new(number, Shape::Clipped { center: quantile(0.5), unit }, &column)
-            else {
+            let Some((clipped, seen)) = View::new(number, Shape::Clipped { center, unit }, &column) else {
                 continue;
             };
             views.push(clipped);
@@ -262,7 +261,12 @@ mod tests {
         for j in 0..4 {
             assert!(seen.column(j).windows(2).into_iter().all(|pair| pair[0] <= pair[1]), "{j}");
         }
-        assert!(seen.column(0).iter().chain(seen.column(2)).all(|v| v.abs() < 4.0));
+        // Numbers end at three units from the median, ranks at the first and the last.
+        for (view, seen) in views.views.iter().zip(seen.columns()) {
+            let end =
+                if matches!(view.shape, Shape::Plain) { f64::INFINITY } else { (3.0 + view.mean.abs()) / view.scale };
+            assert!(seen.iter().all(|v| v.abs() <= end), "{view:?}");
+        }
         assert!(views.apply(new.slice(ndarray::s![.., ..3])).is_err());
     }
 

@@ -108,7 +108,7 @@ pub fn leave_one_out_path<R: Real>(
         let eigen = Eigen::new(kernel)?;
         let vectors = ArrayView2::from_shape((n, n), eigen.vectors().as_slice()).expect("a square");
         let lengths: Array1<f64> = eigen.values().iter().map(|s| s.max(0.0).sqrt()).collect();
-        sides = vectors.dot(&y_weighted) * &lengths.view().insert_axis(Axis(1));
+        sides = vectors.dot(&y_weighted) * lengths.view().insert_axis(Axis(1));
         scores = &(&vectors.t() * &lengths) / &roots.view().insert_axis(Axis(1));
         values = eigen.values().to_vec();
     } else {

@@ -95,7 +95,7 @@ impl Slopes {
                 let size = (x * y).sqrt();
                 // Inner products end at the product of the lengths: equal rows grow together.
                 let apart = 1.0 - (dot / size).powi(2);
-                if !(apart > 1e-9) {
+                if apart.is_nan() || apart <= 1e-9 {
                     let together = slope(x, &|h| kernel.of_products((dot / size) * (x + h), x + h, x + h));
                     return (0.0, 0.5 * together);
                 }
