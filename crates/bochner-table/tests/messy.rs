@@ -479,7 +479,7 @@ fn judge(messy: &Messy) -> Result<(), String> {
         return Err(format!("{missed:?} is not told in {remarks:?}"));
     }
     // The same at predict, where rows without a target are rows too.
-    if messy.rows == rows.nrows() && messy.rows % 10 == 0 {
+    if messy.rows == rows.nrows() && messy.rows.is_multiple_of(10) {
         let input = Input::from_bytes("new", messy.bytes.clone());
         let new = Data::open_with(input, None, data.schema(), false, &Options::lenient()).map_err(|e| e.to_string())?;
         if all(&new).map_err(|e| e.to_string())? != rows {

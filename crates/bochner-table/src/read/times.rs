@@ -221,7 +221,7 @@ fn month_by_name(part: &str) -> Option<i64> {
     let name = part.trim_end_matches(['.', ',']).to_ascii_lowercase();
     let is_month =
         |month: &&str| name.len() >= 3 && (month.starts_with(&name) || (name == "sept" && month.starts_with("sep")));
-    MONTHS.iter().position(|month| is_month(month)).map(|at| at as i64 + 1)
+    MONTHS.iter().position(is_month).map(|at| at as i64 + 1)
 }
 
 fn year(part: &str) -> Option<i64> {
