@@ -45,9 +45,10 @@ def test_the_same_table_and_seed_give_the_same_file_and_it_is_the_program_s(fitt
     assert again.bytes_ == fitted.bytes_
     X, y = wave
     table = np.column_stack([X, y])
-    lines = ["x0,x1,x2,x3,y", *(",".join(repr(float(v)) for v in row) for row in table)]
+    lines = ["x0,x1,x2,x3,target", *(",".join(repr(float(v)) for v in row) for row in table)]
     (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
-    streamed = AutoRegressor(budget=2.0, random_state=0).fit_stream(tmp_path / "table.csv", target="y")
+    streamed = AutoRegressor(budget=2.0, random_state=0).fit_stream(tmp_path / "table.csv", target="target")
+    assert streamed.bytes_ == fitted.bytes_
     np.testing.assert_array_equal(streamed.predict(X), fitted.predict(X))
     fitted.save(tmp_path / "model.bochner")
     np.testing.assert_array_equal(bochner.load(tmp_path / "model.bochner").predict(X), fitted.predict(X))

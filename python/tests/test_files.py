@@ -99,8 +99,10 @@ def test_a_saved_model_comes_back(model, data, dtype, tmp_path):
     for expected, found in zip(everything(model, X), everything(again, X), strict=True):
         assert expected.dtype == found.dtype
         assert np.array_equal(expected, found)
+    # What is computed from the rows of a fit, which files do not keep.
+    of_rows = {"importances_", "interval_kind_", "loo_predict_"}
     for name in (name for name in dir(model) if name.endswith("_") and not name.startswith("_")):
-        assert hasattr(again, name), name
+        assert hasattr(again, name) or name in of_rows, name
     again.save(tmp_path / "again.bochner")
     for expected, found in zip(everything(model, X), everything(bochner.load(tmp_path / "again.bochner"), X), strict=True):
         assert np.array_equal(expected, found)

@@ -140,7 +140,7 @@ fn rows_that_are_mostly_equal_have_a_length_scale_of_those_that_differ() {
     folder.good(&["fit", "words.csv", "--target", "weight", "--length-scale", "median"]);
     folder.good(&["plan", "words.csv", "--target", "weight", "--draws", "1"]);
     // Only equal rows have none.
-    let same: String = std::iter::once("x,y\n".to_owned()).chain((0..60).map(|i| format!("1,{}\n", i % 7))).collect();
+    let same: String = std::iter::once("x,y\n".to_owned()).chain((0..160).map(|i| format!("1,{}\n", i % 7))).collect();
     folder.write("same.csv", same);
     let fit = ["fit", "same.csv", "--target", "y", "--task", "regression"];
     let message = folder.bad(&[&fit[..], &["--kernel", "gaussian"]].concat());

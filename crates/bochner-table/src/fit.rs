@@ -198,6 +198,8 @@ pub struct Trained {
     pub all_rows: bool,
     /// What its file says about the fit.
     pub training: Training,
+    /// Mean squared derivatives of predictions in the columns of prepared rows, where there are some.
+    pub squared_slopes: Vec<f64>,
 }
 
 impl Trained {
@@ -228,23 +230,25 @@ impl Trained {
         })
     }
 
-    /// How much each column of the file counts, the most first; the largest is 1.
+    /// How much predictions change with each column of the file, the most first; the largest is 1. None of models that are
+    /// not smooth functions of their rows.
     pub fn importances(&self) -> Vec<(String, f64)> {
-        let Some(views) = self.pipeline.views.as_ref().filter(|_| !self.choice.importances.is_empty()) else {
-            return Vec::new();
-        };
         // Columns of zeros and ones of one category are one column of the file.
         let names: Vec<&str> = self.pipeline.schema.input_sources().collect();
+        let places: Vec<usize> = match &self.pipeline.views {
+            Some(views) => views.columns().collect(),
+            None => (0..names.len()).collect(),
+        };
         let mut found: Vec<(String, f64)> = Vec::new();
-        for (column, importance) in views.columns().zip(&self.choice.importances) {
+        for (column, slope) in places.into_iter().zip(&self.squared_slopes) {
             let name = names.get(column).copied().unwrap_or_default();
             match found.iter_mut().find(|(known, _)| known == name) {
-                Some((_, most)) => *most = most.max(*importance),
-                None => found.push((name.to_owned(), *importance)),
+                Some((_, sum)) => *sum += slope,
+                None => found.push((name.to_owned(), *slope)),
             }
         }
         let largest = found.iter().map(|(_, v)| *v).fold(f64::MIN_POSITIVE, f64::max);
-        found.iter_mut().for_each(|(_, v)| *v /= largest);
+        found.iter_mut().for_each(|(_, v)| *v = (*v / largest).sqrt());
         found.sort_by(|a, b| b.1.total_cmp(&a.1));
         found
     }
@@ -583,6 +587,7 @@ fn train<R: Element>(
         last.model.attach(bochner::model::Calibration::NAME, calibration)?;
     }
     last.attach_training(&training)?;
+    let squared_slopes = last.model.importances(sample.rows.view()).unwrap_or_default();
     Ok(Trained {
         model: last,
         data: data.input().name.clone(),
@@ -600,6 +605,7 @@ fn train<R: Element>(
         folds: split.folds,
         all_rows,
         training,
+        squared_slopes,
     })
 }
 

@@ -157,7 +157,7 @@ def _write(path: Path, X: Any, y: NDArray[Any], targets: list[str]) -> None:
     found = _columns(X)
     names, columns = ([f"x{k}" for k in range(X.shape[1])], list(np.asarray(X).T)) if found is None else found
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
+        writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*names, *targets])
         for row in zip(*columns, *y.T, strict=True):
             writer.writerow([_text(cell) for cell in row])

@@ -124,6 +124,16 @@ class OrthoProjectionMap:
     n_jobs: int | None
     def __init__(self, n_components: int = 64, *, orthoprojector: Literal["gaussian", "sign", "srht"] = "gaussian", random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
 
+class LearnedFourierMap:
+    _parameters: ClassVar[tuple[Parameter, ...]]
+    _map_name: ClassVar[str]
+    n_components: int
+    n_learned: int
+    max_iter: int
+    random_state: RandomState
+    n_jobs: int | None
+    def __init__(self, n_components: int = 2048, *, n_learned: int = 512, max_iter: int = 150, random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
+
 class RidgeModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
     features: FeatureTransformer | None
@@ -185,13 +195,14 @@ class GpRegressorModel:
     signal: float
     normalize_y: bool
     optimizer: Literal["lbfgs"] | None
-    length_scales: Literal["common", "per_input", "fixed"]
+    length_scales: Literal["common", "per_input", "metric", "fixed"]
     max_rows: int
     max_iter: int
+    search_nu: bool
     random_state: RandomState
     n_jobs: int | None
     verbose: int
-    def __init__(self, features: FeatureTransformer | None = None, *, noise: float = 0.1, signal: float = 1.0, normalize_y: bool = True, optimizer: Literal["lbfgs"] | None = None, length_scales: Literal["common", "per_input", "fixed"] = "common", max_rows: int = 5000, max_iter: int = 60, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
+    def __init__(self, features: FeatureTransformer | None = None, *, noise: float = 0.1, signal: float = 1.0, normalize_y: bool = True, optimizer: Literal["lbfgs"] | None = None, length_scales: Literal["common", "per_input", "metric", "fixed"] = "common", max_rows: int = 2000, max_iter: int = 120, search_nu: bool = False, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class GpClassifierModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -203,10 +214,15 @@ class GpClassifierModel:
     max_iter: int
     learning_rate: float
     validation_fraction: float
+    optimizer: Literal["lbfgs"] | None
+    length_scales: Literal["common", "per_input", "metric", "fixed"]
+    max_rows: int
+    max_evaluations: int
+    search_nu: bool
     random_state: RandomState
     n_jobs: int | None
     verbose: int
-    def __init__(self, features: FeatureTransformer | None = None, *, alpha: float | ArrayLike = 0.01, signal: float | None = None, inference: Literal["dirichlet", "variational"] = "dirichlet", n_draws: int = 512, max_iter: int = 20, learning_rate: float = 0.02, validation_fraction: float = 0.1, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
+    def __init__(self, features: FeatureTransformer | None = None, *, alpha: float | ArrayLike = 0.01, signal: float | None = None, inference: Literal["dirichlet", "variational"] = "dirichlet", n_draws: int = 512, max_iter: int = 20, learning_rate: float = 0.02, validation_fraction: float = 0.1, optimizer: Literal["lbfgs"] | None = None, length_scales: Literal["common", "per_input", "metric", "fixed"] = "common", max_rows: int = 2000, max_evaluations: int = 120, search_nu: bool = False, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class LocalGpModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -220,10 +236,14 @@ class LocalGpModel:
     sketch: Literal["tensor_srht", "rademacher", "gaussian", "tensor_sketch"]
     weights: Literal["ctr", "real"]
     max_degree: int
+    optimizer: Literal["lbfgs"] | None
+    length_scales: Literal["common", "per_input", "metric", "fixed"]
+    max_rows: int
+    max_iter: int
     random_state: RandomState
     n_jobs: int | None
     verbose: int
-    def __init__(self, n_components: int = 256, *, length_scale: float | ArrayLike | Literal["median"] = 1.0, noise: float = 0.01, signal_variance: float = 1.0, threshold: float = 2.0, max_clusters: int | None = None, normalize_y: bool = False, sketch: Literal["tensor_srht", "rademacher", "gaussian", "tensor_sketch"] = "tensor_srht", weights: Literal["ctr", "real"] = "ctr", max_degree: int = 10, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
+    def __init__(self, n_components: int = 256, *, length_scale: float | ArrayLike | Literal["median"] = 1.0, noise: float = 0.01, signal_variance: float = 1.0, threshold: float = 2.0, max_clusters: int | None = None, normalize_y: bool = False, sketch: Literal["tensor_srht", "rademacher", "gaussian", "tensor_sketch"] = "tensor_srht", weights: Literal["ctr", "real"] = "ctr", max_degree: int = 10, optimizer: Literal["lbfgs"] | None = None, length_scales: Literal["common", "per_input", "metric", "fixed"] = "common", max_rows: int = 1000, max_iter: int = 120, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class SviClassifierModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -235,10 +255,15 @@ class SviClassifierModel:
     max_iter: int
     learning_rate: float
     validation_fraction: float
+    optimizer: Literal["lbfgs"] | None
+    length_scales: Literal["common", "per_input", "metric", "fixed"]
+    max_rows: int
+    max_evaluations: int
+    search_nu: bool
     random_state: RandomState
     n_jobs: int | None
     verbose: int
-    def __init__(self, features: FeatureTransformer | None = None, *, alpha: float | ArrayLike = 0.01, signal: float | None = None, inference: Literal["dirichlet", "variational"] = "dirichlet", n_draws: int = 512, max_iter: int = 20, learning_rate: float = 0.02, validation_fraction: float = 0.1, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
+    def __init__(self, features: FeatureTransformer | None = None, *, alpha: float | ArrayLike = 0.01, signal: float | None = None, inference: Literal["dirichlet", "variational"] = "dirichlet", n_draws: int = 512, max_iter: int = 20, learning_rate: float = 0.02, validation_fraction: float = 0.1, optimizer: Literal["lbfgs"] | None = None, length_scales: Literal["common", "per_input", "metric", "fixed"] = "common", max_rows: int = 2000, max_evaluations: int = 120, search_nu: bool = False, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class OperatorRidgeModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -285,9 +310,15 @@ class ExactGpRegressorModel:
     noise: float
     signal: float
     normalize_y: bool
+    length_scale: float | ArrayLike | Literal["median"]
+    optimizer: Literal["lbfgs"] | None
+    length_scales: Literal["common", "per_input", "metric", "fixed"]
+    max_rows: int
+    max_iter: int
+    search_nu: bool
     n_jobs: int | None
     verbose: int
-    def __init__(self, kernel: Kernel | None = None, *, noise: float = 0.1, signal: float = 1.0, normalize_y: bool = True, n_jobs: int | None = None, verbose: int = 0) -> None: ...
+    def __init__(self, kernel: Kernel | None = None, *, noise: float = 0.1, signal: float = 1.0, normalize_y: bool = True, length_scale: float | ArrayLike | Literal["median"] = 1.0, optimizer: Literal["lbfgs"] | None = None, length_scales: Literal["common", "per_input", "metric", "fixed"] = "common", max_rows: int = 2000, max_iter: int = 120, search_nu: bool = False, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class ExactGpClassifierModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -295,10 +326,16 @@ class ExactGpClassifierModel:
     alpha: float
     signal: float | None
     n_draws: int
+    length_scale: float | ArrayLike | Literal["median"]
+    optimizer: Literal["lbfgs"] | None
+    length_scales: Literal["common", "per_input", "metric", "fixed"]
+    max_rows: int
+    max_iter: int
+    search_nu: bool
     random_state: RandomState
     n_jobs: int | None
     verbose: int
-    def __init__(self, kernel: Kernel | None = None, *, alpha: float = 0.01, signal: float | None = None, n_draws: int = 512, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
+    def __init__(self, kernel: Kernel | None = None, *, alpha: float = 0.01, signal: float | None = None, n_draws: int = 512, length_scale: float | ArrayLike | Literal["median"] = 1.0, optimizer: Literal["lbfgs"] | None = None, length_scales: Literal["common", "per_input", "metric", "fixed"] = "common", max_rows: int = 2000, max_iter: int = 120, search_nu: bool = False, random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class ExactOperatorRidgeModel:
     _parameters: ClassVar[tuple[Parameter, ...]]

@@ -247,11 +247,7 @@ pub(crate) fn learned<R: Real>(
         None => format!("what fits into the budget of {} s", words::significant(constraints.budget, 3)),
     };
     let penalty = penalties[best];
-    let mut importances = vec![0.0; folds[0].train.rows.ncols()];
-    for map in &found {
-        importances.iter_mut().zip(&map.importances).for_each(|(sum, v)| *sum += v / found.len() as f64);
-    }
-    Ok(Choice { description, map_reason: Some(reason), median: None, penalty, note: None, trials, limit, importances })
+    Ok(Choice { description, map_reason: Some(reason), median: None, penalty, note: None, trials, limit })
 }
 
 #[cfg(test)]

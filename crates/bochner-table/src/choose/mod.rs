@@ -94,9 +94,6 @@ pub struct Choice {
     pub trials: Vec<Trial>,
     /// Why there are not more features.
     pub limit: String,
-    /// How much each column of the prepared rows counts, where that was learned; the largest is 1.
-    #[serde(default)]
-    pub importances: Vec<f64>,
 }
 
 impl Choice {
@@ -278,8 +275,7 @@ pub(crate) fn choose<R: Real>(
         };
         let limit = if too_few { "too few rows to hold some out".into() } else { as_asked() };
         let trials = Vec::new();
-        let importances = Vec::new();
-        return Ok(Choice { description, map_reason: None, median, penalty, note: None, trials, limit, importances });
+        return Ok(Choice { description, map_reason: None, median, penalty, note: None, trials, limit });
     }
     if asked.is_some() {
         trial_job(constraints, pipeline, &search.describe(0, first, median)?, 1.0)
@@ -369,8 +365,7 @@ pub(crate) fn choose<R: Real>(
     let map_reason = search.reason(&winner);
     let description = search.describe(winner.map, winner.features, winner.trial.length_scale)?;
     let trials = search.trials.into_iter().map(|t| t.trial).collect();
-    let (penalty, importances) = (winner.penalty, Vec::new());
-    Ok(Choice { description, map_reason, median, penalty, note: None, trials, limit, importances })
+    Ok(Choice { description, map_reason, median, penalty: winner.penalty, note: None, trials, limit })
 }
 
 /// A trial of a map, counted as [`Search::maps`] has them.
