@@ -64,7 +64,7 @@ fn a_model_no_better_than_the_commonest_class_is_said_to_be() {
 #[test]
 fn few_rows_of_which_none_is_left_for_a_verdict_are_judged_by_those_of_the_choice() {
     let folder = Folder::with("few", "t.csv", unrelated(40));
-    let (sentence, reasons) = doubt(&folder, &["t.csv", "--target", "y", "--drop", "class", "--budget", "2"]);
+    let (sentence, reasons) = doubt(&folder, &["t.csv", "--target", "y", "--columns", "id,a,b,same", "--budget", "2"]);
     assert!(
         sentence.starts_with("The model is no better than always answering with the mean: the least loss"),
         "{sentence}"
