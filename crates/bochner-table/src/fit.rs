@@ -32,7 +32,7 @@ use bochner::random::Seed;
 use bochner::rows::{InMemory, RowSource};
 use bochner::scalar::Real;
 use bochner::words;
-use ndarray::{Array2, s};
+use ndarray::{Array2, ArrayView2, s};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -198,8 +198,9 @@ pub struct Trained {
     pub all_rows: bool,
     /// What its file says about the fit.
     pub training: Training,
-    /// Mean squared derivatives of predictions in the columns of prepared rows, where there are some.
-    pub squared_slopes: Vec<f64>,
+    /// How much predictions change when the values of a column of the file are exchanged between rows, the most first; the
+    /// largest is 1.
+    pub importances: Vec<(String, f64)>,
 }
 
 impl Trained {
@@ -219,7 +220,7 @@ impl Trained {
             "note": self.choice.note,
             "limit": self.choice.limit,
             "trials": self.choice.trials,
-            "importances": self.importances(),
+            "importances": self.importances,
             "held_out_rows": self.folds.judges(),
             "scored_rows": self.compared.truth.nrows(),
             "figures": self.figures,
@@ -228,29 +229,6 @@ impl Trained {
             "verdict": self.verdict(),
             "fitted_to_all_rows": self.all_rows,
         })
-    }
-
-    /// How much predictions change with each column of the file, the most first; the largest is 1. None of models that are
-    /// not smooth functions of their rows.
-    pub fn importances(&self) -> Vec<(String, f64)> {
-        // Columns of zeros and ones of one category are one column of the file.
-        let names: Vec<&str> = self.pipeline.schema.input_sources().collect();
-        let places: Vec<usize> = match &self.pipeline.views {
-            Some(views) => views.columns().collect(),
-            None => (0..names.len()).collect(),
-        };
-        let mut found: Vec<(String, f64)> = Vec::new();
-        for (column, slope) in places.into_iter().zip(&self.squared_slopes) {
-            let name = names.get(column).copied().unwrap_or_default();
-            match found.iter_mut().find(|(known, _)| known == name) {
-                Some((_, sum)) => *sum += slope,
-                None => found.push((name.to_owned(), *slope)),
-            }
-        }
-        let largest = found.iter().map(|(_, v)| *v).fold(f64::MIN_POSITIVE, f64::max);
-        found.iter_mut().for_each(|(_, v)| *v = (*v / largest).sqrt());
-        found.sort_by(|a, b| b.1.total_cmp(&a.1));
-        found
     }
 
     fn target_names(&self) -> Vec<&str> {
@@ -587,7 +565,7 @@ fn train<R: Element>(
         last.model.attach(bochner::model::Calibration::NAME, calibration)?;
     }
     last.attach_training(&training)?;
-    let squared_slopes = last.model.importances(sample.rows.view()).unwrap_or_default();
+    let importances = importances(&last.model, &pipeline, sample.rows.view())?;
     Ok(Trained {
         model: last,
         data: data.input().name.clone(),
@@ -605,8 +583,37 @@ fn train<R: Element>(
         folds: split.folds,
         all_rows,
         training,
-        squared_slopes,
+        importances,
     })
+}
+
+/// Rows whose values are exchanged.
+const EXCHANGED: usize = 300;
+
+/// The root mean squared change of predictions when all that a column of the file has become is exchanged between rows. Derivatives
+/// would count small fast waves for more than they matter.
+fn importances(model: &Model, pipeline: &Pipeline, rows: ArrayView2<'_, f64>) -> Outcome<Vec<(String, f64)>> {
+    let names: Vec<&str> = pipeline.schema.input_sources().collect();
+    let places: Vec<usize> = match &pipeline.views {
+        Some(views) => views.columns().collect(),
+        None => (0..names.len()).collect(),
+    };
+    let n = rows.nrows().min(EXCHANGED);
+    let rows = rows.slice(s![..n, ..]);
+    let before = model.predict(rows)?;
+    let mut found: Vec<(String, f64)> = Vec::new();
+    for column in &pipeline.schema.inputs {
+        let mut moved = rows.to_owned();
+        for (k, _) in places.iter().enumerate().filter(|(_, place)| names.get(**place) == Some(&column.name.as_str())) {
+            (0..n).for_each(|i| moved[[i, k]] = rows[[(i + n / 2) % n, k]]);
+        }
+        let change = model.predict(moved.view())? - &before;
+        found.push((column.name.clone(), change.iter().map(|v| v * v).sum::<f64>().sqrt()));
+    }
+    let largest = found.iter().map(|(_, v)| *v).fold(f64::MIN_POSITIVE, f64::max);
+    found.iter_mut().for_each(|(_, v)| *v /= largest);
+    found.sort_by(|a, b| b.1.total_cmp(&a.1));
+    Ok(found)
 }
 
 fn make_choice<R: Real>(
