@@ -225,10 +225,18 @@ fn summary(fitted: &Trained, context: &Context) -> String {
         for figure in &fitted.figures {
             lines.push(format!("  {}", context.bold(&figure.in_words())));
         }
+        let targets: Vec<&str> = schema.targets.iter().map(|c| c.name.as_str()).collect();
+        lines.extend(fitted.training.errors.in_words(&targets).map(|words| format!("  {words}")));
         lines.push(match fitted.all_rows {
             true => "The model in the file was then fitted to all rows, these included.".into(),
             false => "The model in the file was fitted without them.".to_owned(),
         });
+    }
+    // Of a single column there is nothing to say.
+    if fitted.doubt.is_none() && fitted.importances.len() > 1 {
+        let most = fitted.importances.iter().take(5).filter(|(_, share)| *share > 0.01);
+        let most: Vec<String> = most.map(|(name, share)| format!("{name} {share:.2}")).collect();
+        lines.push(format!("Columns that count most: {}.", most.join(", ")));
     }
     if let Some(doubt) = &fitted.doubt {
         lines.extend([String::new(), context.bold(&doubt.sentence)]);
