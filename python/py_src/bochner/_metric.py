@@ -51,6 +51,8 @@ class LearnedMetric(TransformerMixin, BaseEstimator):
         Shares of the columns in the diagonal of the metric.
     losses_ : ndarray of shape (n_iterations + 1,)
         Mean squared errors on held-out rows over the variance of the targets: of rows as they were, then after every iteration.
+    n_iter_ : int
+        Iterations that were made.
     best_iteration_ : int
         The iteration that was kept; 0 where none was better than rows as they were.
     length_scale_ : float
@@ -117,6 +119,7 @@ class LearnedMetric(TransformerMixin, BaseEstimator):
         self.metric_ = self.components_.T @ self.components_
         self.importances_ = np.diag(self.metric_) / np.trace(self.metric_)
         self.losses_ = np.array(found["losses"])
+        self.n_iter_ = max(1, len(self.losses_) - 1)
         self.best_iteration_, self.length_scale_ = int(found["best"]), float(found["length_scale"])
         return self
 
