@@ -30,12 +30,15 @@ pub(crate) fn learn_fourier(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let spec: LearnedFourierSpec = parse(spec)?;
+    let mut steps = 0;
     let found = in_precision!(x, |rows: R| {
         let data = Data::<R>::new(rows, &targets, None)?;
+        let steps = &mut steps;
         detached(py, n_jobs, progress, |watch| {
             Spec::from(spec.clone()).check()?;
             let (rows, targets) = data.wide()?;
             LearnFourier::from(&spec).run(rows.view(), targets.view(), &mut |step| {
+                *steps = step.done;
                 watch.reach(step.done, Some(step.total));
                 watch.checkpoint()
             })
@@ -43,6 +46,7 @@ pub(crate) fn learn_fourier(
     })?;
     json(&serde_json::json!({
         "spec": Spec::from(found.spec), "losses": found.losses, "importances": found.importances, "penalty": found.penalty,
+        "steps": steps,
     }))
 }
 

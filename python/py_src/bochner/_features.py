@@ -264,12 +264,18 @@ class LearnedFourierFeatures(_signatures.LearnedFourierMap, FeatureTransformer):
             "that was judged after that. The map has the least.",
         ),
         "importances_": ("ndarray of shape (n_features_in_,)", "Learned scales of the columns; the largest is 1."),
+        "n_iter_": ("int", "Steps that were made; 1 without targets."),
     }
     _arguments = {"y": ("array-like of shape (n_samples,) or (n_samples, n_targets), default=None", "Targets, or labels.")}
     # A cosine comes with its sine.
     _single = {"n_components": {1: 2}}
 
+    def _rows_needed(self) -> int:
+        # Four to learn from, and one that judges.
+        return 5
+
     def _draw_for(self, X: Any, y: Any, seed: int) -> Map:
+        self.n_iter_ = 1
         if y is None:
             return self._draw(X, seed)
         spec = {"seed": seed, **{name: plain(name, value) for name, value in self._description(X).items()}}
@@ -277,6 +283,7 @@ class LearnedFourierFeatures(_signatures.LearnedFourierMap, FeatureTransformer):
         targets = np.ascontiguousarray(_codes(np.asarray(y)), dtype=rows.dtype)
         found = json.loads(_bochner.learn_fourier(json.dumps(spec), rows, targets, n_jobs=self.n_jobs))
         self.losses_ = found["losses"]
+        self.n_iter_ = max(1, int(found["steps"]))
         self.importances_ = np.asarray(found["importances"])
         return Map(json.dumps(found["spec"]), X.shape[1], X.dtype.name, False, n_jobs=self.n_jobs)
 

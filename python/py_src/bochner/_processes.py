@@ -329,6 +329,7 @@ class LocalGPRegressor(_signatures.LocalGpModel, Searched, Regression):
         self.seed_ = seed_of(self.random_state)
         self.noise_, self.signal_variance_, self.length_scale_ = self.noise, self.signal_variance, self.length_scale
         found = self._search(self._kind, "", rows, targets, self._plan())
+        self.n_iter_ = 1 if found is None else max(1, int(found["evaluations"]))
         if found is not None:
             self.noise_, self.signal_variance_ = found["noise"], found["signal"]
             self.length_scale_ = found["length_scale"]
