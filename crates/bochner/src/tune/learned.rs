@@ -413,8 +413,8 @@ impl<R: Real> Search<'_, R> {
         let (support, query) = self.batch(0);
         let (all, penalty) = judge(&first, &support, &query, &FIRST)?;
         start.log_penalty = penalty.ln();
-        let (loss, _) = self.judge(&first, start.log_penalty)?;
-        let mut losses = vec![loss];
+        let plain = (start.clone(), self.judge(&first, start.log_penalty)?);
+        let mut losses = vec![plain.1.0];
         // Columns on which a first model depends are where learning begins, if that is better. Its penalty may be tiny: slow
         // waves are polynomials then, which find out of many columns those that count.
         let (_, tiny) = judge(&first, &support, &query, &TINY)?;
@@ -430,8 +430,9 @@ impl<R: Real> Search<'_, R> {
             }
         }
         let waves = start.sample(judged, seed.child(JUDGED));
-        let (loss, first_penalty) = self.judge(&waves, start.log_penalty)?;
-        let loss = loss.min(losses[0]);
+        // The rows that judge have the last word: the map is never worse than where it began.
+        let scaled = self.judge(&waves, start.log_penalty)?;
+        let (start, (loss, first_penalty)) = if scaled.0 <= plain.1.0 { (start, scaled) } else { plain };
         let mixture = self.learn_mixture(start.clone(), watch)?;
         let waves = mixture.sample(judged, seed.child(JUDGED));
         let (after, penalty) = self.judge(&waves, mixture.log_penalty)?;
