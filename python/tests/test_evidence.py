@@ -164,6 +164,10 @@ def test_local_processes_are_searched(rng):
     x = rng.uniform(-6, 6, size=(300, 1))
     y = 100 * np.sin(3 * x[:, 0]) + 10 * rng.normal(size=300)
     model = LocalGPRegressor(20, length_scale=5.0, optimizer="lbfgs", random_state=0).fit(x, y)
+    # What observations spread beyond the function is the noise that was found, not the one the search began with.
+    quiet, noisy = (model.predict(x[:5], return_std=True, include_noise=noise)[1] for noise in (False, True))
+    np.testing.assert_allclose(noisy**2 - quiet**2, model.noise_, rtol=1e-6)
+    assert model.noise_ != model.noise
     assert 0.2 < model.length_scale_ < 2
     # The variance of 300 draws of noise has a relative standard deviation of sqrt(2 / 300).
     assert abs(model.noise_ / 100 - 1) < 5 * np.sqrt(2 / 300)

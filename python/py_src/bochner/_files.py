@@ -113,6 +113,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     # What a file of another door does not tell is as it was given.
     if isinstance(model, FeatureGPRegressor):
         model.noise_, model.signal_, model.n_iter_ = model.noise, model.signal, 1
+    if isinstance(model, LocalGPRegressor):
+        model.noise_ = model.noise
     if isinstance(model, FeatureGPClassifier) and model.inference == "dirichlet":
         model.alpha_ = model.alpha
     for name, value in notes.get("learned", {}).items():

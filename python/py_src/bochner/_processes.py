@@ -364,4 +364,4 @@ class LocalGPRegressor(_signatures.LocalGpModel, Searched, Regression):
         if not return_std:
             return super().predict(X)
         mean, std = self._with_std(X)
-        return mean, np.sqrt(std**2 + self.noise) if include_noise else std
+        return mean, np.sqrt(std**2 + self.noise_) if include_noise else std
