@@ -3,10 +3,11 @@ use crate::error::{Error, Result, check_dim};
 use crate::kernel::{AnyKernel, OperatorKernel};
 use crate::linalg::gemm::matmul_nt;
 use crate::linalg::{Lower, Tile, TileMut};
+use crate::memory::{bytes, in_blocks, need};
 use crate::preprocess::LengthScale;
 use crate::scalar::Real;
 use crate::variance::{bounds, operator, operator_bound};
-use ndarray::{Array2, Array4, ArrayView1, ArrayView2, ArrayViewMut1, s};
+use ndarray::{Array2, Array3, Array4, ArrayView1, ArrayView2, ArrayView3, ArrayViewMut1, s};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -240,6 +241,49 @@ impl<R: Real> OperatorFeatures<R> {
         Ok(out)
     }
 
+    /// `Φ(xᵢ)ᵀ` for every row: axes are rows, outputs, parameters. Models never make it; other solvers and losses may want it.
+    ///
+    /// # Errors
+    /// Rows that do not fit, NaN or infinities, and more numbers than memory holds.
+    pub fn transform(&self, rows: ArrayView2<'_, R>) -> Result<Array3<f64>> {
+        let (p, q) = (self.output_dim(), self.spread.inner());
+        let size = bytes::<f64>(&[rows.nrows(), p, self.dim()]);
+        need("operator-valued features", size, |free| in_blocks(free / bytes::<f64>(&[p, self.dim()]).max(1)))?;
+        let blocks = self.spread.blocks(self.map.output_dim());
+        let mut out = Array3::zeros((rows.nrows(), p, self.dim()));
+        self.for_each_block(rows, |range, features| {
+            for (row, mut out) in features.rows().into_iter().zip(out.slice_mut(s![range, .., ..]).outer_iter_mut()) {
+                for ((a, e), to) in out.indexed_iter_mut() {
+                    *to = row[e / q] * blocks[[e, a]];
+                }
+            }
+        })?;
+        Ok(out)
+    }
+
+    /// Cotangents of [`transform`](Self::transform), taken back to cotangents of the rows.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, NaN or infinities in `rows`.
+    pub fn pullback(&self, rows: ArrayView2<'_, R>, cotangents: ArrayView3<'_, f64>) -> Result<Array2<f64>> {
+        let (p, q) = (self.output_dim(), self.spread.inner());
+        check_dim("number of rows of cotangents", rows.nrows(), cotangents.dim().0)?;
+        check_dim("number of outputs of cotangents", p, cotangents.dim().1)?;
+        check_dim("number of columns of cotangents", self.dim(), cotangents.dim().2)?;
+        let blocks = self.spread.blocks(self.map.output_dim());
+        let mut scalar = Array2::from_elem((rows.nrows(), self.map.output_dim()), R::ZERO);
+        for (from, mut to) in cotangents.outer_iter().zip(scalar.rows_mut()) {
+            for (j, to) in to.iter_mut().enumerate() {
+                let sum: f64 = (j * q..(j + 1) * q)
+                    .flat_map(|e| (0..p).map(move |a| (a, e)))
+                    .map(|(a, e)| from[[a, e]] * blocks[[e, a]])
+                    .sum();
+                *to = R::from_f64(sum);
+            }
+        }
+        Ok(self.map.pullback(rows, scalar.view())?.mapv(Real::to_f64))
+    }
+
     /// Frequencies, one row each.
     ///
     /// # Errors
@@ -344,6 +388,19 @@ impl Spread {
         to.scaled_add(gamma[f] * w.dot(&from), &w);
     }
 
+    /// `B(ωⱼ)ᵀ` of so many features, one below the other: a row per parameter, a column per output.
+    fn blocks(&self, features: usize) -> Array2<f64> {
+        let (p, q) = (self.outputs(), self.inner());
+        let mut blocks = Array2::zeros((features * q, p));
+        for e in 0..q {
+            // Parameter e of every feature.
+            let unit = Array2::from_shape_fn((features * q, 1), |(j, _)| if j % q == e { 1.0 } else { 0.0 });
+            let columns = self.scatter(unit.view());
+            blocks.slice_mut(s![e..;q, ..]).assign(&columns);
+        }
+        blocks
+    }
+
     /// `A(ωⱼ) = B(ωⱼ)B(ωⱼ)ᵀ` of so many features, one row of `p²` entries each.
     pub(crate) fn outer_products(&self, features: usize) -> Array2<f64> {
         let p = self.outputs();
@@ -436,5 +493,70 @@ impl Spread {
             }
         }
         Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Gaussian, OutputMatrix};
+    use ndarray::array;
+
+    fn all() -> Vec<OperatorFeatures<f64>> {
+        let matrix = OutputMatrix::new(array![[2.0, 0.5, 0.1], [0.5, 1.0, -0.3], [0.1, -0.3, 0.7]].view()).unwrap();
+        let kernels = [
+            OperatorKernel::curl_free(1.3).unwrap(),
+            OperatorKernel::div_free(1.3).unwrap(),
+            OperatorKernel::helmholtz(1.3, 0.3).unwrap(),
+            OperatorKernel::decomposable(Gaussian::new(1.3).unwrap().into(), matrix).unwrap(),
+        ];
+        let build = |kernel| OperatorSpec { n_components: 16, seed: 3, ..OperatorSpec::new(kernel) }.build(2).unwrap();
+        kernels.into_iter().map(build).collect()
+    }
+
+    fn rows() -> Array2<f64> {
+        Array2::from_shape_fn((5, 2), |(i, j)| ((i * 3 + j * 7) as f64 * 0.7).sin())
+    }
+
+    #[test]
+    fn features_multiply_to_the_estimate_and_parameters_to_the_function() {
+        for features in all() {
+            let x = rows();
+            let (p, dim) = (features.output_dim(), features.dim());
+            let phi = features.transform(x.view()).unwrap();
+            assert_eq!(phi.dim(), (5, p, dim));
+            let estimate = features.estimate(x.view(), x.view()).unwrap();
+            for ((i, j, a, b), value) in estimate.indexed_iter() {
+                let product = phi.slice(s![i, a, ..]).dot(&phi.slice(s![j, b, ..]));
+                assert!((product - value).abs() < 1e-12);
+            }
+            let theta = Array2::from_shape_fn((dim, 1), |(j, _)| (j as f64 * 1.1).cos());
+            let values = features.apply(x.view(), theta.view()).unwrap();
+            for ((i, a), value) in values.indexed_iter() {
+                assert!((phi.slice(s![i, a, ..]).dot(&theta.column(0)) - value).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn cotangents_are_pulled_back_as_differences_say() {
+        for features in all() {
+            let x = rows();
+            let shape = (5, features.output_dim(), features.dim());
+            let cotangents = Array3::from_shape_fn(shape, |(i, a, e)| ((i + 2 * a + 3 * e) as f64).sin());
+            let pulled = features.pullback(x.view(), cotangents.view()).unwrap();
+            let loss = |x: &Array2<f64>| (features.transform(x.view()).unwrap() * &cotangents).sum();
+            // An error of order h² from third derivatives, and one of rounding over h: both below 1e-6 here.
+            let h = 1e-5;
+            for ((i, j), value) in pulled.indexed_iter() {
+                let (mut up, mut down) = (x.clone(), x.clone());
+                up[[i, j]] += h;
+                down[[i, j]] -= h;
+                assert!(((loss(&up) - loss(&down)) / (2.0 * h) - value).abs() < 1e-6);
+            }
+            let narrow = cotangents.slice(s![.., .., 1..]);
+            assert!(features.pullback(x.view(), narrow).is_err());
+            assert!(features.transform(array![[f64::NAN, 0.0]].view()).is_err());
+        }
     }
 }
