@@ -1,12 +1,13 @@
 //! Ridge classifiers on features of rows that a threshold made binary: what the optical experiments search, fit and test.
 
 use super::*;
-use bochner::feature::{OpticalSpec, OrthoProjectionSpec};
+use bochner::feature::{OpticalProjection, OpticalSpec, OrthoProjectionSpec};
 use bochner::model::exact::{ExactSolver, KernelRidge};
 use bochner::model::{Ridge, RidgeClassifier};
 use bochner::rows::{Coded, Coding, count_classes};
 use bochner::solve::{ConjugateGradients, Preconditioner, Solver};
 use bochner::tune::{Search, Split, Task, grid};
+use bochner::variance::Form;
 
 /// Maps of one kind, and the values of their hyperparameters that are tried.
 pub(super) struct Family {
@@ -38,18 +39,31 @@ impl Chosen {
         let spec = OpticalSpec { camera_bits: Some(8), ..spec.clone() }.into();
         Some(Chosen { spec, ..self.clone() })
     }
+
+    /// The same hyperparameters with the structured map that we would take; nothing for maps that have none.
+    pub(super) fn with_our_map(&self) -> Option<Chosen> {
+        let spec = match &self.spec {
+            Spec::Optical(spec) => OpticalSpec { projection: OpticalProjection::Structured, ..spec.clone() }.into(),
+            Spec::Fourier(spec) => {
+                FourierSpec { projection: Directions::Sorf, form: Form::CosSin, ..spec.clone() }.into()
+            }
+            _ => return None,
+        };
+        Some(Chosen { spec, ..self.clone() })
+    }
 }
 
 impl Family {
-    /// Optical features with these biases.
+    /// Optical features with these biases, from the paper's dense complex normals.
     pub(super) fn optical(name: &str, exponent: f64, biases: [f64; 3]) -> Outcome<Self> {
-        let base = OpticalSpec { exponent, ..OpticalSpec::default() };
+        let base = OpticalSpec { exponent, projection: OpticalProjection::Dense, ..OpticalSpec::default() };
         Family::tried(name, base.into(), "bias", &biases)
     }
 
-    /// Fourier features with these length scales.
+    /// Fourier features with these length scales, as in the paper: independent frequencies, cosines with offsets.
     pub(super) fn fourier(name: &str, length_scales: &[f64]) -> Outcome<Self> {
-        Family::tried(name, FourierSpec::default().into(), "length_scale", length_scales)
+        let base = FourierSpec { projection: Directions::Gaussian, form: Form::Offset, ..FourierSpec::default() };
+        Family::tried(name, base.into(), "length_scale", length_scales)
     }
 
     fn tried(name: &str, base: Spec, parameter: &'static str, values: &[f64]) -> Outcome<Self> {
@@ -141,7 +155,7 @@ pub(super) fn refine(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, f
 fn judge(run: &Run<'_>, name: &str, chosen: &Chosen, ratios: &[f64], rows: &Part, features: usize) -> Outcome<Chosen> {
     let key = format!(
         "validation of {name}: {}, threshold {}, D={features}, n={}, penalties {:.1e} to {:.1e}",
-        describe(&chosen.spec),
+        map_key(&chosen.spec),
         chosen.threshold,
         rows.len(),
         ratios[0],
@@ -240,7 +254,7 @@ impl Tested {
             "{name} n={} test={} {} threshold {} penalty {:.3e}",
             train.len(),
             test.len(),
-            describe(&chosen.spec),
+            map_key(&chosen.spec),
             chosen.threshold,
             chosen.ratio
         );
@@ -317,6 +331,16 @@ pub(super) fn exact(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, te
 /// The column of the largest value of every row.
 pub(super) fn largest(scores: &Array2<f64>) -> Vec<usize> {
     scores.outer_iter().map(winner).collect()
+}
+
+/// The hyperparameter and how the map is drawn: numbers of another map are never taken for those of this one.
+fn map_key(spec: &Spec) -> String {
+    let words = describe(spec);
+    match spec {
+        Spec::Optical(spec) => format!("{words}, {:?}", spec.projection),
+        Spec::Fourier(spec) => format!("{words}, {:?}, {:?}", spec.projection, spec.form),
+        _ => words,
+    }
 }
 
 /// The hyperparameter that a search over maps varies, in words.

@@ -41,11 +41,13 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
                         Prepared::Standardized => format!("p={degree} D={features} {name}"),
                         _ => format!("{kind} p={degree} D={features} {name}"),
                     };
-                    let values =
-                        run.values(&format!("{key} rows={} draws={}", rows.nrows(), run.seeds), &mut || {
+                    let values = run.values(
+                        &format!("{key} (maps pinned) rows={} draws={}", rows.nrows(), run.seeds),
+                        &mut || {
                             let spec = spec.redrawn(features, run.seed).resolve(rows.view())?;
                             Ok(sample.measure(&spec, run.seeds, Seed::new(run.seed), || Ok(()))?.errors)
-                        })?;
+                        },
+                    )?;
                     let found = Statistic::of(&values);
                     let (what, error) = (format!("{name}, D = {features}"), found.mean);
                     run.beside(&mut table, Show::Fixed(4), &key, &what, &found);
@@ -96,14 +98,19 @@ fn maps(degree: u32) -> Vec<(&'static str, Spec)> {
         weights: Weights::Real,
         ..MaclaurinSpec::default()
     };
+    let random = MaclaurinSpec { allocation: AllocationRule::Random, ..base.clone() };
     let plain = PolynomialSpec { degree, gamma: GAMMA, coef0: COEF0, weights: Weights::Real, ..Default::default() };
+    let spherical = |projection| SphericalSpec { degree, a: 4.0, projection, ..Default::default() }.into();
     vec![
         ("optimised TensorSRHT", base.clone().into()),
         ("optimised TensorSRHT, CtR", MaclaurinSpec { weights: Weights::Ctr, ..base.clone() }.into()),
-        ("optimised Rademacher", MaclaurinSpec { sketch: SketchKind::Rademacher, ..base.clone() }.into()),
-        ("random", MaclaurinSpec { allocation: AllocationRule::Random, sketch: SketchKind::Rademacher, ..base }.into()),
+        ("optimised Rademacher", MaclaurinSpec { sketch: SketchKind::Rademacher, ..base }.into()),
+        ("random", MaclaurinSpec { sketch: SketchKind::Rademacher, ..random.clone() }.into()),
+        ("random TensorSRHT", random.into()),
+        ("plain Rademacher", PolynomialSpec { sketch: SketchKind::Rademacher, ..plain.clone() }.into()),
         ("TensorSketch", PolynomialSpec { sketch: SketchKind::TensorSketch, ..plain.clone() }.into()),
         ("plain TensorSRHT", plain.into()),
-        ("spherical", SphericalSpec { degree, a: 4.0, ..Default::default() }.into()),
+        ("spherical", spherical(Directions::Gaussian)),
+        ("spherical, structured (ours)", spherical(Directions::Sorf)),
     ]
 }

@@ -26,6 +26,7 @@ const FEATURES: &str = "cifar10-features";
 const OPTICAL: &str = "optical";
 const CAMERA: &str = "optical, 8-bit camera";
 const FOURIER: &str = "Fourier";
+const OURS: [(&str, &str); 2] = [(OPTICAL, "optical, structured (ours)"), (FOURIER, "Fourier, structured (ours)")];
 const NONE: &str = "none";
 /// How the names of columns end that the paper does not have.
 const PIXELS: &str = " pixels";
@@ -73,6 +74,9 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
             judged(kind, &chosen)?;
             if let Some(seen) = chosen.through_camera() {
                 judged(CAMERA, &seen)?;
+            }
+            if let Some((ours, (_, name))) = chosen.with_our_map().zip(OURS.iter().find(|(of, _)| *of == kind)) {
+                judged(name, &ours)?;
             }
         }
         table.start_group();

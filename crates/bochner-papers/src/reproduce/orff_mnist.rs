@@ -108,10 +108,11 @@ impl Study<'_> {
     }
 
     fn features(&self, n: usize, frequencies: usize) -> Outcome<Found> {
-        self.found(&format!("features N={n} D={frequencies}"), &mut || {
+        self.found(&format!("independent frequencies N={n} D={frequencies}"), &mut || {
             let part = self.train.first(n);
             let spec = OperatorSpec {
                 n_components: 2 * frequencies,
+                projection: Directions::Gaussian,
                 seed: self.run.seed,
                 ..OperatorSpec::new(self.kernel.clone())
             };

@@ -42,7 +42,7 @@ impl Study<'_> {
     fn fit(&self, name: &'static str, count: usize, frequencies: usize) -> Outcome<Found> {
         let exact = name == EXACT;
         let size = if exact { String::new() } else { format!(" D={frequencies}") };
-        Found::of(self.run, &format!("{name} N={count}{size}"), &mut || {
+        Found::of(self.run, &format!("{name}, independent frequencies, N={count}{size}"), &mut || {
             let kernel = &self.kernels[name];
             // R² on `at` of a model for every penalty.
             let scores = |penalties: &[f64], fit: &Rows, at: &Rows| -> Outcome<Vec<f64>> {
@@ -57,6 +57,7 @@ impl Study<'_> {
                 }
                 let spec = OperatorSpec {
                     n_components: 2 * frequencies,
+                    projection: Directions::Gaussian,
                     seed: self.run.seed,
                     ..OperatorSpec::new(kernel.clone())
                 };
