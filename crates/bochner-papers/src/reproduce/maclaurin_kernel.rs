@@ -7,13 +7,10 @@ use bochner::feature::{AllocationRule, MaclaurinKernel, SphericalSpec};
 const GAMMA: f64 = 0.125;
 const COEF0: f64 = 0.875;
 
-/// Rows of the matrices of the thesis.
-const ROWS: usize = 5000;
-
 pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
-    let train = run.data.images("fashion-mnist")?.0.sample(run.sized(500, 2000, ROWS), 3);
-    let budgets: &[usize] = run.choose(&[1024][..], &[1024, 2048, 5120][..]);
-    let degrees: &[u32] = run.choose(&[3, 10, 20][..], &[3, 7, 10, 20][..]);
+    let train = run.data.images("fashion-mnist")?.0.sample(run.count("rows")?, 3);
+    let (budgets, draws): (Vec<usize>, usize) = (run.setting("numbers of features")?, run.draws()?);
+    let degrees: Vec<u32> = run.setting("degrees")?;
     let mut findings = Findings::default();
     let plot = |title: String, x: Axis| {
         let y = Axis::log("relative error of the kernel matrix").in_percent();
@@ -26,28 +23,25 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
             format!("Error against degree, {kind} rows, D = {}", words::count(budgets[0])),
             Axis::log("degree p").with_ticks(degrees.iter().map(|&p| f64::from(p)).collect()),
         );
-        for &degree in degrees {
+        for &degree in &degrees {
             let kernel = AnyKernel::from(Polynomial::new(degree, GAMMA, COEF0)?);
             let sample = Sample::new(&kernel, rows.view())?;
             let mut table = comparison(format!("Fashion-MNIST, {kind} rows, p = {degree}: relative Frobenius error"));
             let mut by_features = plot(
                 format!("Error against number of features, {kind} rows, p = {degree}"),
-                Axis::log("number of features").with_counts(budgets),
+                Axis::log("number of features").with_counts(&budgets),
             );
             for (name, spec) in maps(degree) {
-                for &features in budgets {
+                for &features in &budgets {
                     // What the thesis' files have is for centred rows.
                     let key = match prepared {
                         Prepared::Standardized => format!("p={degree} D={features} {name}"),
                         _ => format!("{kind} p={degree} D={features} {name}"),
                     };
-                    let values = run.values(
-                        &format!("{key} (maps pinned) rows={} draws={}", rows.nrows(), run.seeds),
-                        &mut || {
-                            let spec = spec.redrawn(features, run.seed).resolve(rows.view())?;
-                            Ok(sample.measure(&spec, run.seeds, Seed::new(run.seed), || Ok(()))?.errors)
-                        },
-                    )?;
+                    let values = run.values(&format!("{key} rows={} draws={}", rows.nrows(), draws), &mut || {
+                        let spec = spec.redrawn(features, run.seed).resolve(rows.view())?;
+                        Ok(sample.measure(&spec, draws, Seed::new(run.seed), || Ok(()))?.errors)
+                    })?;
                     let found = Statistic::of(&values);
                     let (what, error) = (format!("{name}, D = {features}"), found.mean);
                     run.beside(&mut table, Show::Fixed(4), &key, &what, &found);
@@ -66,7 +60,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
             findings.tables.push(table);
         }
         findings.plot(format!("{kind}-degrees"), by_degree);
-        for &degree in degrees {
+        for &degree in &degrees {
             let of = |name: &str| first[&(degree, name)];
             let (optimized, random) = (of("optimised TensorSRHT"), of("random"));
             let (plain, sketch) = (of("plain TensorSRHT"), of("TensorSketch"));
@@ -85,7 +79,6 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
             ));
         }
     }
-    findings.size("rows", train.len(), ROWS);
     Ok(findings)
 }
 
@@ -96,10 +89,13 @@ fn maps(degree: u32) -> Vec<(&'static str, Spec)> {
         gamma: GAMMA,
         coef0: COEF0,
         weights: Weights::Real,
-        ..MaclaurinSpec::default()
+        ..optimized()
     };
     let random = MaclaurinSpec { allocation: AllocationRule::Random, ..base.clone() };
-    let plain = PolynomialSpec { degree, gamma: GAMMA, coef0: COEF0, weights: Weights::Real, ..Default::default() };
+    let plain = |sketch| {
+        let base = PolynomialSpec { srht: Sampling::Stacked, ..sketched(sketch, Weights::Real) };
+        PolynomialSpec { degree, gamma: GAMMA, coef0: COEF0, ..base }.into()
+    };
     let spherical = |projection| SphericalSpec { degree, a: 4.0, projection, ..Default::default() }.into();
     vec![
         ("optimised TensorSRHT", base.clone().into()),
@@ -107,9 +103,9 @@ fn maps(degree: u32) -> Vec<(&'static str, Spec)> {
         ("optimised Rademacher", MaclaurinSpec { sketch: SketchKind::Rademacher, ..base }.into()),
         ("random", MaclaurinSpec { sketch: SketchKind::Rademacher, ..random.clone() }.into()),
         ("random TensorSRHT", random.into()),
-        ("plain Rademacher", PolynomialSpec { sketch: SketchKind::Rademacher, ..plain.clone() }.into()),
-        ("TensorSketch", PolynomialSpec { sketch: SketchKind::TensorSketch, ..plain.clone() }.into()),
-        ("plain TensorSRHT", plain.into()),
+        ("plain Rademacher", plain(SketchKind::Rademacher)),
+        ("TensorSketch", plain(SketchKind::TensorSketch)),
+        ("plain TensorSRHT", plain(SketchKind::TensorSrht)),
         ("spherical", spherical(Directions::Gaussian)),
         ("spherical, structured (ours)", spherical(Directions::Sorf)),
     ]

@@ -7,14 +7,10 @@ use crate::bench::optical::{NO_COUNTER, PROJECTIONS, published, take};
 pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let published = published();
     let device = &published.device;
-    let dims: &[usize] = run.choose(
-        &[1024, 2048, 4096, 16_384, 65_536][..],
-        &[1024, 2048, 4096, 8192, 20_000, 50_000, 65_536, 262_144, 1_000_000][..],
-    );
-    let batches: &[usize] = run.choose(&[1000][..], &[1000, 3000][..]);
+    let (dims, batches): (Vec<usize>, Vec<usize>) = (run.setting("dimensions")?, run.setting("rows")?);
     let largest = batches[batches.len() - 1];
     // Products beyond this take minutes on a few cores.
-    let most_flops = run.choose(2e11, 2e13);
+    let most_flops = run.setting("most operations")?;
     let energy = Energy::find();
     let mut table = Table::new("Projections (n, D) x (D, D): theirs are published, ours measured here")
         .words("machine", "machine")
@@ -34,7 +30,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         Plot::new(title, subtitle, Axis::log("dimension D"), Axis::log(label))
     });
     let mut findings = Findings::default();
-    for &n in batches {
+    for &n in &batches {
         // One batch in the figure: lines for the other would cover it.
         let drawn = n == largest;
         let nominal = n as f64 / device.rows_per_second;
@@ -52,7 +48,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         };
         for (name, projection) in PROJECTIONS {
             let mut slower_from = None;
-            for &d in dims {
+            for &d in &dims {
                 // An empty list remembers that it is too large.
                 let found = run.values(&format!("{name} n={n} D={d}"), &mut || {
                     let taken = take(projection, n, d, most_flops, energy.as_ref())?;

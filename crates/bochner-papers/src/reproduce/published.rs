@@ -15,6 +15,21 @@ pub struct Group {
     pub unit: String,
     /// Nothing where a number is neither good nor bad.
     pub smaller_is_better: Option<bool>,
+    /// Draws over which the paper averages, where it says so.
+    #[serde(default)]
+    pub draws: Option<usize>,
+    /// Unit of the last digit that was printed, where all have the same.
+    #[serde(default)]
+    pub step: Option<f64>,
+    /// Why ours, where there is one, measures something else.
+    #[serde(default)]
+    pub apart: Option<String>,
+    /// Why there is none of ours.
+    #[serde(default)]
+    pub missing: Option<String>,
+    /// Standard deviations over draws that were published beside the values.
+    #[serde(default)]
+    pub deviations: BTreeMap<String, f64>,
     /// Numbers by what was measured, with its sizes; no other number of the experiment is called the same.
     pub values: BTreeMap<String, f64>,
 }
@@ -46,10 +61,12 @@ mod tests {
             assert!(experiments().iter().any(|e| e.name == group.experiment), "{group:?}");
             assert!(!group.place.is_empty() && !group.unit.is_empty(), "{group:?}");
             assert!(["thesis", "optical", "compressive"].contains(&group.paper.as_str()), "{group:?}");
+            assert!(group.deviations.keys().all(|label| group.values.contains_key(label)), "{group:?}");
+            assert!(group.deviations.values().chain(&group.step).all(|spread| *spread >= 0.0), "{group:?}");
             for (label, value) in &group.values {
                 assert!(value.is_finite() && seen.insert((&group.experiment, label)), "{label}");
             }
         }
-        assert_eq!(seen.len(), 360);
+        assert_eq!(seen.len(), 382);
     }
 }
