@@ -612,11 +612,12 @@ mod tests {
     pub(super) fn with_run(name: &str, check: impl FnOnce(Run<'_>, &Path)) {
         let folder = std::env::temp_dir().join(format!("bochner-run-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
+        let nameless = Experiment::nameless();
         let run = Run {
             quick: false,
             seed: 0,
             data: Library::new(Some(&folder)),
-            choice: Choice::new(&Experiment::nameless(), Size::Full, None, &[]).unwrap(),
+            choice: Choice::new(&nameless, Size::Full, None, &[]).unwrap(),
             cache: &Cache::open(&folder.join("numbers.json"), true).unwrap(),
             progress: &Unwatched,
             compared: RefCell::default(),

@@ -7,6 +7,9 @@ const LINEAR: &str = "no random features";
 const SQUARE: &str = "simulated m = 2";
 const FOURTH: &str = "simulated m = 4";
 const FOURIER: &str = "Fourier (Gaussian)";
+/// Features up to which the hyperparameters of the first search serve, and of the second.
+const FEW: usize = 2000;
+const MANY: usize = 20_000;
 /// Features of which the conference version tells differences.
 const CONFERENCE: usize = 5000;
 /// How maps are called whose light a camera reads.
@@ -22,6 +25,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let (sizes, thresholds): (&[usize], Vec<f32>) = (&sizes, run.setting("thresholds that are tried")?);
     let searched = run.count("features of the search")?;
     let exact_rows = (run.count("rows that fit in the search for the exact kernel")?, run.count("rows that judge it")?);
+    let with_kernels: bool = run.setting("exact kernels")?;
     let counted = |error: f64| Statistic::one(error).percent_of(held.len());
     let mut table = comparison(format!("Test error in percent, {rows} training rows"));
     let mut chosen_table = Chosen::table("features", ("penalty_for", "penalty for"));
@@ -45,8 +49,16 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
             table.start_group();
             continue;
         }
-        let many = if run.quick { few.clone() } else { refine(run, &name, &few, &train, 10_000)? };
-        let limit = refine_exact(run, &name, &many, &train, exact_rows)?;
+        // Searched again only where the larger sizes are wanted.
+        let (many, limit) = match sizes.iter().max() {
+            Some(&most) if !with_kernels && most <= FEW => (few.clone(), few.clone()),
+            most => {
+                let many = if run.quick { few.clone() } else { refine(run, &name, &few, &train, 10_000)? };
+                let is_wanted = with_kernels || most.is_some_and(|&most| most > MANY);
+                let limit = if is_wanted { refine_exact(run, &name, &many, &train, exact_rows)? } else { many.clone() };
+                (many, limit)
+            }
+        };
         if !run.quick {
             few.row(&mut chosen_table, &name, "D = 1,000", &describe(&few.spec));
         }
@@ -61,12 +73,12 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         versions.extend(others.into_iter().flatten());
     }
     // Few features first, for all maps: a run that ends early leaves numbers that can be compared.
-    for &features in sizes.iter().filter(|&&d| d <= 20_000) {
+    for &features in sizes.iter().filter(|&&d| d <= MANY) {
         for version in &versions {
             test(run, &version.name, version.choice(features, run.quick), features, &train, &held)?;
         }
     }
-    for version in versions.iter().filter(|v| v.exact) {
+    for version in versions.iter().filter(|v| v.exact && with_kernels) {
         exact(run, &version.name, &version.limit, &train, &held)?;
     }
     // Cameras and our own maps are a matter of accuracy: where hours count, their largest fits are left out.
@@ -92,7 +104,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
             errors.insert((name.clone(), features), error);
         }
         plot.series.push(line);
-        if version.exact {
+        if version.exact && with_kernels {
             let found = exact(run, name, &version.limit, &train, &held)?;
             let (error, what) = (found.error, format!("{name}, exact kernel"));
             limits.insert(name.clone(), error);
@@ -157,8 +169,8 @@ struct Version {
 impl Version {
     fn choice(&self, features: usize, quick: bool) -> &Chosen {
         match features {
-            d if d <= 2000 || quick => &self.few,
-            d if d <= 20_000 => &self.many,
+            d if d <= FEW || quick => &self.few,
+            d if d <= MANY => &self.many,
             _ => &self.limit,
         }
     }
