@@ -2,16 +2,17 @@
 
 use super::*;
 use crate::bench::energy::Energy;
-use crate::bench::optical::{NO_COUNTER, PROJECTIONS, published, take};
+use crate::bench::optical::{NO_COUNTER, PROJECTIONS, take};
 
 pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
-    let published = published();
-    let device = &published.device;
+    let theirs = crate::bench::optical::published();
+    let device = &theirs.device;
     let (dims, batches): (Vec<usize>, Vec<usize>) = (run.setting("dimensions")?, run.setting("rows")?);
     let largest = batches[batches.len() - 1];
     // Products beyond this take minutes on a few cores.
     let most_flops = run.setting("most operations")?;
     let energy = Energy::find();
+    let mut beside = comparison("A GPU's numbers beside this machine's");
     let mut table = Table::new("Projections (n, D) x (D, D): theirs are published, ours measured here")
         .words("machine", "machine")
         .numbers("rows", "n")
@@ -58,6 +59,20 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
                 let [seconds, bytes, joules] = found[..] else { continue };
                 let [bytes, joules] = [bytes, joules].map(|v| (v >= 0.0).then_some(v));
                 row(&format!("{name}, this machine"), d, seconds, bytes, joules);
+                if name == PROJECTIONS[0].0 {
+                    for (unit, value) in [("s", Some(seconds)), ("J", joules)] {
+                        let key = published::projection_label(n, d, unit);
+                        if let Some(value) = value.filter(|_| run.published(&key).is_some()) {
+                            run.beside(
+                                &mut beside,
+                                Show::Number(3),
+                                &key,
+                                &format!("{name}, {key}"),
+                                &Statistic::one(value),
+                            );
+                        }
+                    }
+                }
                 slower_from = slower_from.or((seconds > nominal).then_some(d));
                 let values = [
                     Some((seconds, words::duration(seconds))),
@@ -75,7 +90,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
                 None => format!("{name}, n = {rows}: faster than the device's nominal {time} at every D measured."),
             });
         }
-        for point in published.points.iter().filter(|p| p.rows == n) {
+        for point in theirs.points.iter().filter(|p| p.rows == n) {
             row(&point.machine, point.dim, point.seconds, None, Some(point.joules));
             let what = format!("{}, D = {}", point.machine, words::count(point.dim));
             let time = (point.seconds, words::duration(point.seconds));
@@ -101,5 +116,8 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
          are another distribution with the same mean (see docs/mathematics/optical.md).",
     );
     findings.tables.push(table);
+    if !beside.is_empty() {
+        findings.tables.push(beside);
+    }
     Ok(findings)
 }
