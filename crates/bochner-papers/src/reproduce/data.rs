@@ -85,7 +85,7 @@ fn parted(all: &Part, count: usize, seed: u64) -> (Part, Part) {
 }
 
 /// `0..n` in random order.
-fn permutation(n: usize, seed: u64) -> Vec<usize> {
+pub(super) fn permutation(n: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     let mut draw = Stream::new(Seed::new(seed), Role::Split, 0);
     for i in (1..n).rev() {

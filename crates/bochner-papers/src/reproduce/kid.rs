@@ -1,7 +1,8 @@
 //! Thesis, figure 4.11 and table 4.2: the spread of the kernel inception distance from sketches, and of the block estimator.
 
+use super::data::permutation;
 use super::*;
-use bochner::metrics::{FeatureSums, block_mmd2, mmd2, mmd2_from_features};
+use bochner::metrics::{FeatureSums, mmd2, mmd2_from_features};
 
 /// The dimension of Inception's features, in which the thesis counts those of sketches.
 const DIM: usize = 2048;
@@ -103,8 +104,16 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
             let values =
                 run.values(&format!("{what}: blocks p={degree} {count} rows={rows} draws={draws}"), &mut || {
                     let (kernel, start) = (Polynomial::new(degree, 1.0 / divisor, 1.0)?, Instant::now());
-                    let found = block_mmd2(&kernel, x.view(), y.view(), draws, rows, Seed::new(run.seed))?;
-                    Ok(vec![found.mean, found.std, start.elapsed().as_secs_f64() / draws as f64])
+                    let mut found = Vec::with_capacity(draws);
+                    for draw in 0..draws as u64 {
+                        let seed = Seed::new(run.seed).child(draw);
+                        let block = |all: &Array2<f64>, side| {
+                            all.select(Side(0), &permutation(all.nrows(), seed.child(side).number())[..rows])
+                        };
+                        found.push(mmd2(&kernel, block(&x, 0).view(), block(&y, 1).view())?);
+                    }
+                    let found = Statistic::of(&found);
+                    Ok(vec![found.mean, found.deviation, start.elapsed().as_secs_f64() / draws as f64])
                 })?;
             let [mean, deviation, seconds] = values[..] else { continue };
             table.add(&[&name, &rows, &mean, &deviation, &(deviation / exact[0]), &seconds]);

@@ -1,6 +1,6 @@
 //! Optical random features, figure 2: test error on Fashion-MNIST against the number of features.
 
-use super::classify::{Chosen, Family, Tested, describe, exact, refine, refine_exact, search, test};
+use super::classify::{Chosen, Family, Tested, describe, exact, heat, refine, refine_exact, search, test};
 use super::*;
 
 const LINEAR: &str = "no random features";
@@ -37,7 +37,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         .column("seconds", "time", Show::Duration);
     let mut errors: BTreeMap<(String, usize), f64> = BTreeMap::new();
     let mut limits: BTreeMap<String, f64> = BTreeMap::new();
-    let mut versions = Vec::new();
+    let (mut versions, mut heats) = (Vec::new(), Vec::new());
     for (color, family) in families()?.into_iter().enumerate() {
         let name = family.name.clone();
         let few = search(run, &family, &thresholds, &train, searched)?;
@@ -49,6 +49,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
             table.start_group();
             continue;
         }
+        heats.push((format!("grid-{color}"), heat(run, &family, &few, &train, searched)?));
         // Searched again only where the larger sizes are wanted.
         let (many, limit) = match sizes.iter().max() {
             Some(&most) if !with_kernels && most <= FEW => (few.clone(), few.clone()),
@@ -136,6 +137,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     }
     findings.tables = vec![table, chosen_table, effort];
     findings.plot("error", plot);
+    findings.plots.extend(heats);
     Ok(findings)
 }
 

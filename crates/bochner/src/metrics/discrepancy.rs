@@ -109,7 +109,8 @@ pub struct Kid {
     pub std: f64,
 }
 
-/// Kernel inception distance: [`block_mmd2`] under `(⟨x, y⟩/d + 1)³` on embedding vectors (Bińkowski et al. 2018).
+/// Kernel inception distance: [`mmd2`] under `(⟨x, y⟩/d + 1)³` on embedding vectors (Bińkowski et al. 2018), averaged over
+/// `subsets` pairs of random subsets of `subset_rows` rows each, drawn without replacement.
 ///
 /// The mean over all rows at once is `mmd2(&Polynomial::new(3, 1/d, 1)?, x, y)`.
 ///
@@ -123,27 +124,13 @@ pub fn kid<R: Real>(
     subset_rows: usize,
     seed: Seed,
 ) -> Result<Kid> {
-    check_count("number of columns of x", x.ncols())?;
-    block_mmd2(&Polynomial::new(3, 1.0 / x.ncols() as f64, 1.0)?, x, y, subsets, subset_rows, seed)
-}
-
-/// [`mmd2`] averaged over `subsets` pairs of random subsets of `subset_rows` rows each, drawn without replacement.
-///
-/// # Errors
-/// Those of [`kid`].
-pub fn block_mmd2<R: Real>(
-    kernel: &dyn Kernel,
-    x: ArrayView2<'_, R>,
-    y: ArrayView2<'_, R>,
-    subsets: usize,
-    subset_rows: usize,
-    seed: Seed,
-) -> Result<Kid> {
     check_count("subsets", subsets)?;
     check_pairs("subset_rows", subset_rows)?;
+    check_count("number of columns of x", x.ncols())?;
     if subset_rows > x.nrows().min(y.nrows()) {
         return Err(Error::parameter("subset_rows", "at most the number of rows of either sample", subset_rows));
     }
+    let kernel = Polynomial::new(3, 1.0 / x.ncols() as f64, 1.0)?;
     let values = (0..subsets as u64)
         .map(|index| {
             let choose = |rows: ArrayView2<'_, R>, side: u64| {
@@ -151,7 +138,7 @@ pub fn block_mmd2<R: Real>(
                 sample(&mut draw, rows, subset_rows)
             };
             let (x, y) = (choose(x, 0), choose(y, 1));
-            mmd2(kernel, x.view(), y.view())
+            mmd2(&kernel, x.view(), y.view())
         })
         .collect::<Result<Vec<f64>>>()?;
     let mean = values.iter().sum::<f64>() / subsets as f64;

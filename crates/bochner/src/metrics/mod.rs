@@ -19,7 +19,7 @@ mod discrepancy;
 mod frobenius;
 mod prediction;
 
-pub use discrepancy::{FeatureSums, Kid, block_mmd2, kid, mmd2, mmd2_from_features};
+pub use discrepancy::{FeatureSums, Kid, kid, mmd2, mmd2_from_features};
 pub use frobenius::{FrobeniusError, relative_frobenius_error};
 pub use prediction::{
     class_negative_log_likelihood, error_rate, expected_calibration_error, gaussian_kl, mean_negative_log_likelihood,
