@@ -106,6 +106,7 @@ impl Columns {
             inputs: self.columns.clone(),
             drop: self.drop.clone(),
             words: self.categories.clone(),
+            ..Selection::default()
         };
         let (markers, day_first) = (self.missing_markers.clone(), self.day_first.then_some(true));
         let (missing, largest) = (self.missing(), Some(largest));

@@ -412,6 +412,42 @@ fn pages_go_where_they_are_asked_to() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// `reproduce --scorecard` runs nothing, and reads what `--keep` has written.
+#[test]
+fn the_scorecard_lists_published_numbers_from_stored_results() {
+    let folder = scratch("scorecard");
+    let place = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let (out, keep, page) = (place("out"), place("kept"), place("page.html"));
+    let good = |arguments: &[&str]| {
+        let output = bochner(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let told = good(&["reproduce", "--scorecard", "--report", &page]);
+    assert!(told.contains("comparable numbers are within noise or better") && told.contains("not run"), "{told}");
+    assert!(std::fs::read_to_string(&page).unwrap().contains("Verdicts by paper"));
+    let card: serde_json::Value = serde_json::from_str(&good(&["reproduce", "kid", "--scorecard", "--json"])).unwrap();
+    assert!(card["rows"].as_array().unwrap().iter().all(|row| row["experiment"] == "kid"));
+    // Attention has no published numbers, and is run in no time.
+    let run = ["reproduce", "attention", "--quick", "--set", "rows=64", "--draws", "1", "--data", &keep];
+    good(&[&run[..], &["--out", &out, "--keep", &keep]].concat());
+    let kept: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(folder.join("kept/attention.json")).unwrap()).unwrap();
+    assert_eq!((&kept["set"]["rows"], &kept["draws"], &kept["size"]), (&64.into(), &1.into(), &"quick".into()));
+    assert!(good(&["reproduce", "--scorecard", "--keep", &keep]).contains("not run"));
+    for (arguments, part) in [
+        (&["reproduce", "kid", "--set", "row=3"][..], "has no such setting"),
+        (&["reproduce", "all", "--set", "rows=3"], "name one"),
+        (&["reproduce", "--scorecard", "--keep", &out], "--keep FOLDER writes them"),
+        (&["reproduce", "--scorecard", "--quick"], "cannot be used"),
+    ] {
+        let output = bochner(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(part), "{arguments:?}: {}", text(&output.stderr));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// Rows of 64 columns with three numbers in each: `plan --sparse` finds them and computes both theorems' bounds.
 #[test]
 fn sparse_rows_are_recognised_and_bounded() {
