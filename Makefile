@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 # What builds the wheel, and what the peers of the benchmarks need; the wheel's `test` extra lists what its tests need.
 PYTHON_TOOLS := "maturin>=1.9,<2" "numpy>=1.26" "scipy>=1.11" "scikit-learn>=1.6"
 
-.PHONY: test test-rust test-python wheel check-long sanitize types bench docs docs-rust docs-guide which-map lint fuzz clean
+.PHONY: test test-rust test-python wheel check-long sanitize types bench docs docs-rust docs-guide which-map command-pages pictures lint fuzz clean
 .DELETE_ON_ERROR:
 
 # Nightly options of the compiler.
@@ -81,6 +81,17 @@ docs-guide: wheel
 which-map: wheel
 	$(BIN)/python -m pip install --quiet "$$(echo $(VENV)/wheels/*.whl)"
 	$(BIN)/python docs/which_map.py > docs/guide/which_map_tables.md
+
+# Pages about commands and pictures that are kept in git, made anew.
+command-pages:
+	cargo build --package bochner-cli
+	$(PYTHON) tools/command_pages.py $${CARGO_TARGET_DIR:-target}/debug/bochner
+
+pictures: wheel
+	$(BIN)/python tools/speed_plot.py > docs/_static/speed.svg
+	$(BIN)/python docs/random_features_plot.py > docs/_static/random-features.svg
+	cargo run --release -- demo --out target/demo
+	cp target/demo/kernel-error.svg docs/_static/kernel-error.svg
 
 SECONDS ?= 600
 FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/src/bin/*.rs)))
