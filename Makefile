@@ -1,7 +1,7 @@
 # make test    every test: Rust (unit, property, statistical, doc), then the wheel in a private environment and its tests
 # make bench   ratios against references on this machine; PEERS=1 adds numpy and scikit-learn
 # make docs    the pages of the Rust interface and the guide (docs/_build/html/index.html), warnings as errors
-# make lint    formatting and clippy
+# make lint    formatting, ruff, mypy and clippy
 # make fuzz    every reader, the model loader, checkpoints and arguments with cargo-fuzz, SECONDS=600 each
 # make sanitize   tests of tiles, products and transforms, where all unsafe code is, under AddressSanitizer
 # make check-long   tests that take minutes: moved seed ladders, large sizes
@@ -106,9 +106,16 @@ fuzz:
 			-max_total_time=$(SECONDS) -rss_limit_mb=4096 -timeout=20 -print_final_stats=1 || exit 1; \
 	done
 
-lint:
+# The cheap ones first.
+lint: $(VENV)/.linters
 	cargo fmt --all --check
+	$(BIN)/ruff check --quiet --config python/pyproject.toml python tools docs benches
+	$(BIN)/python -m mypy --config-file python/pyproject.toml python/py_src/bochner
 	cargo clippy --workspace --all-targets -- -D warnings
+
+$(VENV)/.linters: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet "ruff>=0.14" "mypy>=1.19" "numpy>=2"
+	touch $@
 
 clean:
 	cargo clean

@@ -19,7 +19,9 @@ ROOT = Path(__file__).parents[1]
 
 def locked(lock: str) -> set[str]:
     """The packages of a lock file, with their versions and checksums."""
-    return {"\n".join(line for line in part.splitlines() if line.startswith(("name", "version", "source", "checksum"))) for part in lock.split("[[package]]")[1:]}
+    kept = ("name", "version", "source", "checksum")
+    parts = lock.split("[[package]]")[1:]
+    return {"\n".join(line for line in part.splitlines() if line.startswith(kept)) for part in parts}
 
 
 def main(folder: Path) -> Path:

@@ -259,4 +259,5 @@ class Fitted(Documented):
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy: another thread may be fitting the estimator while it is pickled."""
-        return dict(super().__getstate__())  # type: ignore[misc]
+        state: Any = super().__getstate__()
+        return dict(state)
