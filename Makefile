@@ -114,7 +114,7 @@ lint: $(VENV)/.linters
 	cargo clippy --workspace --all-targets -- -D warnings
 
 $(VENV)/.linters: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet "ruff>=0.14" "mypy>=1.19" "numpy>=2"
+	$(BIN)/python -m pip install --quiet "ruff>=0.14" "mypy>=1.19" "numpy>=2" "matplotlib>=3.8"
 	touch $@
 
 clean:

@@ -38,7 +38,8 @@ COLUMNS = "100"
 
 def run(line: str, program: Path, folder: str) -> str:
     """What a line of shell prints, remarks included."""
-    environment = os.environ | {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": COLUMNS, "NO_COLOR": "1"}
+    known = {name: value for name, value in os.environ.items() if name != "BOCHNER_DATA"}
+    environment = known | {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": COLUMNS, "NO_COLOR": "1"}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", line], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

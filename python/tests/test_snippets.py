@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import the_program
 from matplotlib import pyplot
 
 ROOT = Path(__file__).parents[2]
@@ -33,18 +34,8 @@ def name(path):
     return path.relative_to(ROOT).as_posix()
 
 
-def program():
-    """The program that the Rust tests have built, or one built by hand."""
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    file = "bochner.exe" if sys.platform == "win32" else "bochner"
-    found = [target / profile / file for profile in ("debug", "release") if (target / profile / file).exists()]
-    if not found:
-        pytest.fail(f"there is no {target / 'debug' / file}: build the program first (cargo build, or make test)")
-    return max(found, key=lambda path: path.stat().st_mtime)
-
-
 def run_shell(text, folder):
-    path = os.pathsep.join([str(program().parent), str(Path(sys.executable).parent), os.environ["PATH"]])
+    path = os.pathsep.join([str(the_program().parent), str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = os.environ | {"PATH": path, "BOCHNER_DATA": str(folder)}
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
@@ -91,9 +82,9 @@ def tool(file):
     return module
 
 
-def test_pages_of_commands_show_the_help_of_the_program():
+def test_pages_of_commands_show_the_help_of_the_the_program():
     pages = tool("command_pages")
-    here = program()
+    here = the_program()
     commands = pages.commands(here)
     assert sorted(path.stem for path in pages.PAGES.glob("*.md")) == sorted(commands)
     for command in commands:
