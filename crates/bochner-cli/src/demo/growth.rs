@@ -3,7 +3,7 @@
 use super::{exact_error, feature_error, ridge};
 use crate::digits::Digits;
 use bochner::context::Context;
-use bochner::feature::{Candidate, Spec};
+use bochner::feature::Spec;
 use bochner::kernel::Gaussian;
 use bochner::plan::{Sample, Trial};
 use bochner::preprocess::median_distance;
@@ -12,7 +12,7 @@ use bochner::words;
 use bochner_report::plot::{Axis, Plot, Point, Series, Style};
 use bochner_report::table::{Cell, Table};
 use bochner_table::failure::{Failure, Outcome};
-use bochner_table::progress::{Progress, Watch};
+use bochner_table::progress::Progress;
 use ndarray::{Array2, s};
 use std::time::Instant;
 
@@ -116,11 +116,10 @@ pub(super) fn measure(
     // The map with the smallest error among those whose error has a closed form.
     let mut best: Option<(f64, String, Spec)> = None;
     for candidate in sample.candidates()?.iter().filter(|candidate| matches!(candidate.spec, Spec::Fourier(_))) {
-        let Candidate { name, spec, .. } = candidate;
-        let spec = spec.redrawn(size.features, seed.number());
-        let (error, closed_form) = sample.expected(&spec)?;
+        let sized = sample.sized(candidate, size.features, seed)?;
+        let (error, closed_form) = sample.expected(&sized)?;
         if closed_form && best.as_ref().is_none_or(|best| error < best.0) {
-            best = Some((error, name.clone(), spec));
+            best = Some((error, sized.name, sized.spec));
         }
     }
     let (predicted, name, spec) = best.ok_or_else(|| Failure::Failed("no map has a known error".into()))?;
