@@ -4,6 +4,7 @@
 """
 
 from dataclasses import is_dataclass
+from inspect import signature
 
 from bochner import _signatures
 
@@ -25,7 +26,8 @@ def stub(name: str, base: type) -> str:
     known = base._parameters
     lines = ["", f"class {name}:", "    _parameters: ClassVar[tuple[Parameter, ...]]"]
     if is_dataclass(base):
-        lines = ["", "@dataclass(frozen=True)", *lines[1:], "    _name: ClassVar[str]", "    _about: ClassVar[str]"]
+        named = ", kw_only=True" if "*" in str(signature(base)) else ""
+        lines = ["", f"@dataclass(frozen=True{named})", *lines[1:], "    _name: ClassVar[str]", "    _about: ClassVar[str]"]
         return "\n".join([*lines, *(f"    {p.name}: {p.annotation} = {written(p.default)}" for p in known)])
     lines += ["    _map_name: ClassVar[str]"] if name.endswith("Map") else []
     lines += [f"    {p.name}: {p.annotation}" for p in known]

@@ -359,7 +359,7 @@ fn folders_have_plots_of_the_kind_that_is_asked_for() {
     };
     let out = place("demo");
     good(&["demo", "--small", "--out", &out, "--plots", "png"]);
-    assert_eq!(plots(&out), ["accuracy.png", "kernel-error.png"]);
+    assert_eq!(plots(&out), ["accuracy.png", "kernel-error.png", "rows.png"]);
     plots(&out).iter().for_each(|name| is_drawn(&Path::new(&out).join(name)));
 
     let out = place("reproduce");
@@ -535,7 +535,7 @@ fn the_demo_writes_its_files_whole_and_repeats_itself_on_any_number_of_threads()
         let mut names: Vec<_> =
             std::fs::read_dir(&out).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
-        assert_eq!(names, ["accuracy.svg", "kernel-error.svg", "report.html", "results.json"]);
+        assert_eq!(names, ["accuracy.svg", "kernel-error.svg", "report.html", "results.json", "rows.svg"]);
         let mut json: serde_json::Value =
             serde_json::from_slice(&std::fs::read(out.join("results.json")).unwrap()).unwrap();
         forget_times(&mut json);

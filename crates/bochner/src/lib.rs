@@ -163,5 +163,9 @@ extern crate self as bochner; // what tests inside share with those outside call
 struct Readme;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/rust.md")]
+struct Guide;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../CONTRIBUTING.md")]
 struct Contributing;

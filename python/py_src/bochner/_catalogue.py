@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import inspect
 import json
 import re
@@ -214,6 +216,16 @@ def documented(function: F, **others: tuple[str, str]) -> F:
     return function
 
 
+@functools.cache
+def _address() -> str:
+    """Where the guide is read online, if the metadata of the package say so."""
+    try:
+        known = importlib.metadata.metadata("bochner").get_all("Project-URL") or []
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+    return next((url.split(", ", 1)[1].rstrip("/") for url in known if url.startswith("Documentation, ")), "")
+
+
 class Documented:
     """Classes of this package whose docstrings are filled in: parameters, shared arguments, what `fit` has learned."""
 
@@ -225,6 +237,16 @@ class Documented:
     _learned: ClassVar[dict[str, tuple[str, str]]] = {}
     # Arguments whose meaning is special to a class and those below it.
     _arguments: ClassVar[dict[str, tuple[str, str]]] = {}
+    # Notebooks show an estimator with a link to its page in the reference, where there is an address.
+    _doc_link_module = "bochner"
+
+    @property
+    def _doc_link_template(self) -> str:
+        return f"{_address()}/generated/reference/{{estimator_module}}.{{estimator_name}}.html"
+
+    def _get_doc_link(self) -> str:
+        link: Any = super()
+        return link._get_doc_link() if _address() else ""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -252,6 +274,7 @@ class Documented:
 class Fitted(Documented):
     """What every estimator learns."""
 
+
     _learned = {
         "n_features_in_": ("int", "Columns of the rows seen in `fit`."),
         "feature_names_in_": ("ndarray of shape (n_features_in_,)", "Their names, where they had any."),
@@ -259,4 +282,5 @@ class Fitted(Documented):
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy: another thread may be fitting the estimator while it is pickled."""
-        return dict(super().__getstate__())  # type: ignore[misc]
+        state: Any = super().__getstate__()
+        return dict(state)

@@ -539,7 +539,7 @@ class Deciding(Classification):
     def _has_probabilities(self) -> bool:
         return hasattr(self, "classes_") and "calibration" in json.loads(self._model().header)["extra"]
 
-    @available_if(_has_probabilities)
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probabilities of classes, after `calibrate`.
 
@@ -639,7 +639,7 @@ class Accumulating(Model):
             # What another thread has solved for meanwhile is a model of the rows before.
             self.added_ = object()
             # And so are scores of intervals.
-            vars(self).pop("_scores_", None)
+            self.__dict__.pop("_scores_", None)
         except _bochner.BusyError:
             # Nothing was added: another thread is solving for the model of the rows before.
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,7 +75,12 @@ class SampledFunction:
 class Searched:
     """Hyperparameters by maximum marginal likelihood."""
 
-    _learned = {
+    # Parameters of every model that searches.
+    optimizer: Any
+    max_iter: int
+    n_jobs: int | None
+    verbose: int
+    _learned: ClassVar[dict[str, tuple[str, str]]] = {
         "searched_": ("list of str", "Hyperparameters that the search has found; empty without a search."),
         "fixed_": ("list of str", "Hyperparameters of the kernel that the search has kept; empty without a search."),
         "converged_": ("bool", "Whether the search came to its end; true without a search."),

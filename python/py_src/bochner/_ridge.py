@@ -47,8 +47,9 @@ class FeatureRidge(_signatures.RidgeModel, _FeatureRidge, Regression):
 
     def _penalty(self, rows: Any, targets: NDArray[Any]) -> float:
         """The penalty with the smallest error on rows that are left out one by one."""
-        if self.alpha != "loo":
-            raise ValueError(f'alpha must be a number or "loo", got {self.alpha!r}')
+        alpha: Any = self.alpha
+        if alpha != "loo":
+            raise ValueError(f'alpha must be a number or "loo", got {alpha!r}')
         alphas = (rows.shape[0] * np.logspace(-9, 0, 19)).tolist()
         with explained(self, ("X", rows)):
             losses = _bochner.leave_one_out_losses(
