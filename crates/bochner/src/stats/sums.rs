@@ -24,7 +24,7 @@ const COLUMNS: usize = 128;
 const PIECE_BYTES: usize = 4 << 20;
 
 /// Sums of features over some rows.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Block {
     pub(super) sums: Vec<f64>,
     /// `Σ|φ|²`.
@@ -68,7 +68,7 @@ impl Block {
 /// assert_eq!(whole, parts);
 /// # Ok::<(), bochner::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct SampleSums {
     dim: usize,
     /// Block `i` of level `k` holds `2^k` rows.

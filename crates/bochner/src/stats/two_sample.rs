@@ -102,6 +102,7 @@ impl TwoSampleTest {
             Some(row) if row / size < units_y => units_x + row / size,
             Some(_) => units_x + units_y + 1,
         };
+        let places: Vec<usize> = (0..n + m).map(place).collect();
         let mut gram = square(units_x + units_y + 2)?;
         let mut units = Units {
             x: vec![Block::empty(0); units_x],
@@ -114,11 +115,9 @@ impl TwoSampleTest {
             let end = (start + KERNEL_ROWS).min(n + m);
             let k = kernel_matrix(kernel, all.slice(s![start..end, ..]), all.view())?;
             for (i, values) in (start..end).zip(k.rows()) {
-                let at = place(i);
+                let at = places[i];
                 let mut row = gram.row_mut(at);
-                for (j, value) in values.iter().enumerate() {
-                    row[place(j)] += value;
-                }
+                values.iter().zip(&places).for_each(|(value, place)| row[*place] += value);
                 let block = units.block(at);
                 block.rows += 1;
                 block.squares += values[i];
