@@ -50,7 +50,9 @@ impl<T: Clone> Owned<T> {
 }
 
 fn busy() -> PyErr {
-    BusyError::new_err("another thread adds rows to the same sums; let threads take turns, or give each sums of its own")
+    BusyError::new_err(
+        "another thread adds rows to the same sums; let threads take turns, or give each sums of its own",
+    )
 }
 
 /// Hands rows over in pieces.
@@ -148,14 +150,16 @@ impl PairSums {
     ) -> PyResult<()> {
         in_precision!(x, |x: R| {
             let y = y.alike::<R>("X and Y")?;
-            self.sums.change(|sums| detached(py, n_jobs, None, |watch| {
-                let (left, right) = (left.real::<R>()?, right.real::<R>()?);
-                let mut buffer = Vec::new();
-                pieces(x, watch, &mut |start, x| {
-                    let y = y.rows(start..(start + x.nrows()).min(y.nrows()), &mut buffer)?;
-                    sums.push_rows((&left, x), (&right, y))
+            self.sums.change(|sums| {
+                detached(py, n_jobs, None, |watch| {
+                    let (left, right) = (left.real::<R>()?, right.real::<R>()?);
+                    let mut buffer = Vec::new();
+                    pieces(x, watch, &mut |start, x| {
+                        let y = y.rows(start..(start + x.nrows()).min(y.nrows()), &mut buffer)?;
+                        sums.push_rows((&left, x), (&right, y))
+                    })
                 })
-            }))
+            })
         })
     }
 

@@ -221,7 +221,9 @@ fn shifted(x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Shifted> {
     let mut rights = Array2::zeros((SHIFTS * right, rows));
     for start in (0..rows).step_by(SHIFTS) {
         let mean = |side: ArrayView2<'_, f64>| -> Array1<f64> {
-            (start..start + SHIFTS).map(|i| side.row(i).to_owned()).fold(Array1::zeros(side.ncols()), |sum, row| sum + row)
+            (start..start + SHIFTS)
+                .map(|i| side.row(i).to_owned())
+                .fold(Array1::zeros(side.ncols()), |sum, row| sum + row)
                 / SHIFTS as f64
         };
         let (mean_x, mean_y) = (mean(x), mean(y));
@@ -302,7 +304,10 @@ impl IndependenceTest {
             let about = |features: &Array2<f64>| features - &features.mean_axis(Axis(0)).expect("there are rows");
             let (x, y) = (about(x), about(y));
             let product = |x: Array2<f64>, y: Array2<f64>| -> Result<Array2<f64>> {
-                let (x, y) = (x.reversed_axes().as_standard_layout().into_owned(), y.reversed_axes().as_standard_layout().into_owned());
+                let (x, y) = (
+                    x.reversed_axes().as_standard_layout().into_owned(),
+                    y.reversed_axes().as_standard_layout().into_owned(),
+                );
                 let mut out = Array2::zeros((x.nrows(), y.nrows()));
                 matmul_nt(tile(&x), tile(&y), tile_mut(&mut out))?;
                 Ok(out)
@@ -365,7 +370,8 @@ impl IndependenceTest {
             sum / weight
         };
         let sampling = jackknife(&(0..count).map(without).collect::<Vec<_>>());
-        let mut found = Estimate::new(statistic, pvalue, sampling, self.permutations, (sums.count as f64, sums.count as f64));
+        let mut found =
+            Estimate::new(statistic, pvalue, sampling, self.permutations, (sums.count as f64, sums.count as f64));
         let mut parts = Array2::zeros((left, right));
         let (mut total, mut own) = (Array2::<f64>::zeros((left, right)), Array2::<f64>::zeros((left, right)));
         for block in &blocks {

@@ -220,7 +220,8 @@ impl SampleSums {
     pub fn merge(&mut self, other: &SampleSums) -> Result<()> {
         check_dim("number of features", self.dim, other.dim)?;
         check_dim("number of columns of rows", self.input_dim, other.input_dim)?;
-        for (level, block) in other.levels.iter().enumerate().flat_map(|(k, blocks)| blocks.iter().map(move |b| (k, b))) {
+        for (level, block) in other.levels.iter().enumerate().flat_map(|(k, blocks)| blocks.iter().map(move |b| (k, b)))
+        {
             self.put(level, block.clone());
         }
         for (level, block) in other.odd.iter().enumerate() {

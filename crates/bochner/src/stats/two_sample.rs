@@ -162,7 +162,8 @@ impl TwoSampleTest {
             let length = witness.iter().map(|w| w * w).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
             let from = Array2::from_shape_fn((rows.nrows(), x.dim()), |(_, j)| R::from_f64(witness[j] / length));
             let pulled = map.pullback(narrow.view(), from.view())?;
-            let mean = |j: usize| pulled.column(j).iter().map(|g| Real::to_f64(*g).powi(2)).sum::<f64>() / rows.nrows() as f64;
+            let mean =
+                |j: usize| pulled.column(j).iter().map(|g| Real::to_f64(*g).powi(2)).sum::<f64>() / rows.nrows() as f64;
             Ok((0..rows.ncols()).map(|j| length * length * mean(j) * seen.variance(j)).collect())
         };
         let mut found = slopes(&units.labels(|a| a < units.x.len()))?;
@@ -325,27 +326,25 @@ impl Labelled {
         let sides = [0..x, x..x + y];
         let fixed = [x + y, x + y + 1];
         // Product of every block with the difference of the means.
-        let with = |a: usize, side: usize| {
-            self.gram.row(a).slice(s![sides[side].clone()]).sum() + self.gram[[a, fixed[side]]]
-        };
+        let with =
+            |a: usize, side: usize| self.gram.row(a).slice(s![sides[side].clone()]).sum() + self.gram[[a, fixed[side]]];
         let linear = |side: usize| {
-            let products: Vec<f64> = sides[side].clone().map(|a| (with(a, 0) / n - with(a, 1) / m) / self.size).collect();
+            let products: Vec<f64> =
+                sides[side].clone().map(|a| (with(a, 0) / n - with(a, 1) / m) / self.size).collect();
             let mean = products.iter().sum::<f64>() / products.len() as f64;
             let spread: f64 = products.iter().map(|p| (p - mean) * (p - mean)).sum();
             self.size * spread / (products.len() - 1) as f64
         };
         // Products of blocks about the mean of their sample.
-        let mean = |a: usize, side: usize| {
-            self.gram.row(a).slice(s![sides[side].clone()]).sum() / sides[side].len() as f64
-        };
+        let mean =
+            |a: usize, side: usize| self.gram.row(a).slice(s![sides[side].clone()]).sum() / sides[side].len() as f64;
         let means: [Vec<f64>; 2] = [0, 1].map(|side| (0..x + y).map(|a| mean(a, side)).collect());
         let lengths: Vec<f64> = (0..2)
             .flat_map(|s| (0..2).map(move |t| (s, t)))
             .map(|(s, t)| means[t][sides[s].clone()].iter().sum::<f64>() / sides[s].len() as f64)
             .collect();
-        let product = |a: usize, s: usize, b: usize, t: usize| {
-            self.gram[[a, b]] - means[t][a] - means[s][b] + lengths[2 * s + t]
-        };
+        let product =
+            |a: usize, s: usize, b: usize, t: usize| self.gram[[a, b]] - means[t][a] - means[s][b] + lengths[2 * s + t];
         let within = |side: usize| {
             let k = sides[side].len() as f64;
             let (mut squares, mut trace, mut fourth) = (0.0, 0.0, 0.0);
@@ -370,8 +369,7 @@ impl Labelled {
             }
         }
         between /= self.size * self.size * (x - 1) as f64 * (y - 1) as f64;
-        let quadratic =
-            2.0 * within(0) / (n * (n - 1.0)) + 2.0 * within(1) / (m * (m - 1.0)) + 4.0 * between / (n * m);
+        let quadratic = 2.0 * within(0) / (n * (n - 1.0)) + 2.0 * within(1) / (m * (m - 1.0)) + 4.0 * between / (n * m);
         // The means are themselves estimates: the linear part holds twice the quadratic one on average.
         (4.0 * linear(0) / n + 4.0 * linear(1) / m - quadratic).max(quadratic)
     }
