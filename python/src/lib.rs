@@ -16,6 +16,7 @@ mod models;
 mod operator;
 mod planner;
 mod search;
+mod stats;
 mod sums;
 mod uncertainty;
 
@@ -41,6 +42,10 @@ mod _bochner {
     use crate::operator::{PyOperatorKernel, py_graph_outputs, py_lagged_rows, py_simplex_codes};
     #[pymodule_export]
     use crate::planner::plan;
+    #[pymodule_export]
+    use crate::stats::{
+        Drift, PairSums, SampleSums, differing_columns, independence, pooled_scale, two_sample, two_sample_exact,
+    };
     #[pymodule_export]
     use crate::sums::Sums;
     use pyo3::prelude::*;

@@ -10,7 +10,7 @@ import pytest
 import bochner
 from bochner import _catalogue
 
-PUBLIC = [bochner, bochner.exact, bochner.kernels, bochner.metrics, bochner.plot]
+PUBLIC = [bochner, bochner.exact, bochner.kernels, bochner.metrics, bochner.plot, bochner.stats]
 MODULES = [bochner.__name__] + [f"bochner.{module.name}" for module in pkgutil.iter_modules(bochner.__path__)]
 
 

@@ -10,6 +10,7 @@
 //! | [`interval`] | intervals from the errors of rows that had no part in a fit |
 //! | [`model`] | a model with its pipeline, and its file |
 //! | [`map_request`], [`sample`] | a map or a kernel by names and settings; a prepared sample of a file's rows |
+//! | [`stats`] | tests of two files and of columns of one |
 //! | [`predict`], [`transform`] | new rows through a model; rows as random features |
 //! | [`progress`], [`interrupt`], [`output`], [`failure`] | signs of life, a clean stop, files written whole or not at all, what goes wrong |
 //!
@@ -52,6 +53,7 @@ pub mod progress;
 pub mod read;
 pub mod sample;
 pub mod score;
+pub mod stats;
 pub mod transform;
 pub mod write;
 

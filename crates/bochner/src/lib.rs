@@ -131,6 +131,7 @@ pub mod scalar;
 pub mod solve;
 #[doc(hidden)]
 pub mod special;
+pub mod stats;
 pub mod tune;
 pub mod variance;
 #[doc(hidden)]

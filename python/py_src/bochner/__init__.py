@@ -4,7 +4,7 @@ Random feature maps whose inner products estimate a kernel, with the variance of
 models on top of them that read the data in blocks. Everything follows scikit-learn's conventions.
 """
 
-from bochner import _features, exact, kernels, metrics, plot
+from bochner import _features, exact, kernels, metrics, plot, stats
 from bochner._auto import AutoClassifier, AutoRegressor
 from bochner._attention import linear_attention, softmax_attention
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
@@ -66,6 +66,7 @@ __all__ = [
     "search",
     "simplex_codes",
     "softmax_attention",
+    "stats",
 ]
 
 # Maps that the catalogue lists and that have no class of their own, and models that are not named above.
