@@ -16,6 +16,7 @@ mod models;
 mod operator;
 mod planner;
 mod search;
+mod stream;
 mod sums;
 mod uncertainty;
 
@@ -41,6 +42,8 @@ mod _bochner {
     use crate::operator::{PyOperatorKernel, py_graph_outputs, py_lagged_rows, py_simplex_codes};
     #[pymodule_export]
     use crate::planner::plan;
+    #[pymodule_export]
+    use crate::stream::{FileRows, fit_batches};
     #[pymodule_export]
     use crate::sums::Sums;
     use pyo3::prelude::*;

@@ -11,6 +11,7 @@
 //! | [`model`] | a model with its pipeline, and its file |
 //! | [`map_request`], [`sample`] | a map or a kernel by names and settings; a prepared sample of a file's rows |
 //! | [`predict`], [`transform`] | new rows through a model; rows as random features |
+//! | [`mod@update`] | rows added to a model, or taken back |
 //! | [`progress`], [`interrupt`], [`output`], [`failure`] | signs of life, a clean stop, files written whole or not at all, what goes wrong |
 //!
 //! ```
@@ -53,6 +54,7 @@ pub mod read;
 pub mod sample;
 pub mod score;
 pub mod transform;
+pub mod update;
 pub mod write;
 
 pub use fit::fit;
