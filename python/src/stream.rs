@@ -14,17 +14,21 @@ use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
 /// Rows that are handed over at once, at least: what it costs to hand them over is lost beside them.
 const TOGETHER: usize = 1 << 14;
+/// Numbers in as many rows, at most about.
+const MANY_NUMBERS: usize = 1 << 21;
 /// Batches that wait while the one before them is worked on.
 const AHEAD: usize = 2;
 /// Rows between two looks for signals.
 const BLOCK_ROWS: usize = 1024;
 
 type Batch = (Array2<f64>, Array2<f64>);
+/// A batch, or nothing at the end; whoever hears neither any more has lost its sender on the way.
+type Message = Result<Option<Batch>>;
 
 /// What is wrong with a file or its cells, in the words for files.
 fn told(error: Error) -> PyErr {
@@ -52,25 +56,25 @@ pub(crate) struct FileRows {
 
 enum State {
     Waiting(Data),
-    Running(Receiver<Result<Batch>>),
+    Running(Receiver<Message>),
     Ended,
 }
 
 /// Sends the rows of a file until nobody takes them any more.
-fn send(data: &Data, out: &std::sync::mpsc::SyncSender<Result<Batch>>) -> Result<()> {
+fn send(data: &Data, out: &SyncSender<Message>) -> Result<()> {
     let (mut rows, mut targets, mut n) = (Vec::new(), Vec::new(), 0);
     let (inputs, outputs) = (data.schema().input_dim(), data.schema().targets.len());
-    let mut hand_over = |rows: &mut Vec<f64>, targets: &mut Vec<f64>, n: &mut usize| -> Result<()> {
+    let hand_over = |rows: &mut Vec<f64>, targets: &mut Vec<f64>, n: &mut usize| -> Result<()> {
         let shaped = |values, columns| Array2::from_shape_vec((*n, columns), values).expect("n rows");
         let batch = (shaped(std::mem::take(rows), inputs), shaped(std::mem::take(targets), outputs));
         *n = 0;
-        out.send(Ok(batch)).map_err(|_| Error::Interrupted)
+        out.send(Ok(Some(batch))).map_err(|_| Error::Interrupted)
     };
     data.rows::<f64>().for_each_block(&mut |block| {
         rows.extend(block.rows.iter().copied());
         targets.extend(block.targets.iter().copied());
         n += block.rows.nrows();
-        if n >= TOGETHER { hand_over(&mut rows, &mut targets, &mut n) } else { Ok(()) }
+        if n >= TOGETHER || rows.len() >= MANY_NUMBERS { hand_over(&mut rows, &mut targets, &mut n) } else { Ok(()) }
     })?;
     if n > 0 { hand_over(&mut rows, &mut targets, &mut n) } else { Ok(()) }
 }
@@ -125,21 +129,21 @@ impl FileRows {
             if let State::Waiting(data) = std::mem::replace(&mut *rows, State::Ended) {
                 let (out, batches) = sync_channel(AHEAD);
                 std::thread::spawn(move || {
-                    if let Err(error) = send(&data, &out) {
-                        // Nobody may be there to hear it.
-                        let _ = out.send(Err(error));
-                    }
+                    let ended = send(&data, &out);
+                    // Nobody may be there to hear it.
+                    let _ = out.send(ended.map(|()| None));
                 });
                 *rows = State::Running(batches);
             }
-            let State::Running(batches) = &*rows else { return None };
-            let next = batches.recv().ok();
-            if !matches!(next, Some(Ok(_))) {
+            let State::Running(batches) = &*rows else { return Ok(None) };
+            let lost = || Err(std::io::Error::other("the reader of the file has stopped").into());
+            let next = batches.recv().unwrap_or_else(|_| lost());
+            if !matches!(next, Ok(Some(_))) {
                 *rows = State::Ended;
             }
             next
         });
-        match next.transpose().map_err(told)? {
+        match next.map_err(told)? {
             Some((rows, targets)) => Ok(Some((to_numpy(py, rows), to_numpy(py, targets)))),
             None => Ok(None),
         }
@@ -169,8 +173,8 @@ fn next<R: Modelled>(batches: &Py<PyIterator>) -> PyResult<Option<(Array2<R>, Ar
     };
     Python::attach(|py| match batches.bind(py).clone().next() {
         Some(batch) => {
-            let (rows, targets): (Rows<'_>, Rows<'_>) = batch?.extract()?;
-            Ok(Some((owned(&rows)?, owned(&targets)?)))
+            let (rows, targets): (Bound<'_, PyAny>, Bound<'_, PyAny>) = batch?.extract()?;
+            Ok(Some((owned(&rows.extract()?)?, owned(&targets.extract()?)?)))
         }
         None => Ok(None),
     })

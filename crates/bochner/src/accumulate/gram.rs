@@ -6,7 +6,7 @@ use crate::memory;
 use crate::parallel::Parallel;
 use crate::rows::RowBlock;
 use crate::scalar::{Real, Scalar};
-use crate::words::things;
+use crate::words::{count, things};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
 /// Sums over weighted rows of features and targets: `FᴴWF`, `FᴴWY`, `FᴴW1`, and the moments of the targets.
@@ -44,6 +44,16 @@ impl<T: Scalar> Clone for Gram<T> {
         let (sums, totals, collector) = (self.sums.clone(), self.totals.clone(), self.collector.clone());
         Gram { sums, totals, collector, work: Workspace::new() }
     }
+}
+
+fn never_added(found: String) -> Error {
+    Error::parameter("rows to forget", "rows that were added before", found)
+}
+
+/// Refuses more rows than there are.
+fn check_enough(all: u64, part: u64) -> Result<()> {
+    let found = || format!("{} of {}", things(part as usize, "row"), count(all as usize));
+    if part > all { Err(never_added(found())) } else { Ok(()) }
 }
 
 #[derive(Debug, Clone)]
@@ -302,10 +312,7 @@ impl<W: Scalar<Real = f64>> Products<W> {
     /// # Errors
     /// Rows that were not among these.
     pub(super) fn subtract(&mut self, totals: &mut Totals, taken: &Moments<W>) -> Result<()> {
-        let refused = |found: String| Err(Error::parameter("rows to forget", "rows that were added before", found));
-        if taken.totals.count > totals.count {
-            return refused(format!("{} of {}", things(taken.totals.count as usize, "row"), totals.count));
-        }
+        check_enough(totals.count, taken.totals.count)?;
         // Sums of rows that were added are at most these, up to what rounding takes; those of all of them are equal.
         let rest = totals.count - taken.totals.count;
         let tolerance = 1024.0 * taken.epsilon;
@@ -314,11 +321,11 @@ impl<W: Scalar<Real = f64>> Products<W> {
             off <= tolerance * all.abs().max(part.abs())
         };
         if !fits(totals.weight_sum, taken.totals.weight_sum) {
-            return refused(format!("rows of weight {} of {}", taken.totals.weight_sum, totals.weight_sum));
+            return Err(never_added(format!("rows of weight {} of {}", taken.totals.weight_sum, totals.weight_sum)));
         }
         let squares = || self.gram.diagonal().zip(taken.gram.diagonal()).map(|(all, part)| (all.re(), part.re()));
         if squares().any(|(all, part)| !fits(all, part)) {
-            return refused("others: the sums would become negative".into());
+            return Err(never_added("others: what is left would be no sums of squares".into()));
         }
         self.gram.combine(1.0, -1.0, &taken.gram)?;
         self.cross -= &taken.cross;
@@ -514,6 +521,7 @@ impl<T: Scalar> Gram<T> {
         if other.count() == 0 {
             return Ok(());
         }
+        check_enough(self.count(), other.count())?;
         self.add_waiting()?;
         let origin = self.collector.origin().cloned().unwrap_or_else(|| Origin::zeros(self.dim(), self.outputs()));
         other.collector.settle_at(origin.clone());
