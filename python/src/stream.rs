@@ -96,7 +96,9 @@ impl FileRows {
             let (input, options) = (Input::open(&path)?, Options::default());
             match &known {
                 Some(known) => Data::open_with(input, None, known, !known.targets.is_empty(), &options),
-                None => Data::open(input, None, &Selection { targets, inputs: columns, ..Selection::default() }, &options),
+                None => {
+                    Data::open(input, None, &Selection { targets, inputs: columns, ..Selection::default() }, &options)
+                }
             }
         });
         let data = data.map_err(told)?;

@@ -1142,14 +1142,16 @@ fn rows_are_added_to_a_model_and_taken_back() {
     folder.write("old.csv", table(0..600));
     folder.write("new.csv", table(600..1000));
     let fixed = ["--features", "64", "--length-scale", "1", "--alpha", "0.1"];
-    let fit = |more: &[&str]| folder.good(&[&["fit", "old.csv", "--target", "y"], &fixed[..], more].concat());
+    let fit = |more: &[&str]| folder.good(&[&["fit", "old.csv", "--target", "y"][..], &fixed, more].concat());
     fit(&["-o", "bare.bochner"]);
     let told = folder.bad(&["update", "bare.bochner", "new.csv"]);
     assert!(told.contains("bochner fit --keep-sums"), "{told}");
-    let told = folder.bad(&[&["fit", "old.csv", "--target", "y", "--keep-sums", "--solver", "cg"], &fixed[..]].concat());
+    let told =
+        folder.bad(&[&["fit", "old.csv", "--target", "y", "--keep-sums", "--solver", "cg"][..], &fixed].concat());
     assert!(told.contains("--keep-sums goes with"), "{told}");
     for model in ["ridge", "gp"] {
-        let (kept, more, back) = (format!("{model}.bochner"), format!("{model}-more.bochner"), format!("{model}-back.bochner"));
+        let (kept, more, back) =
+            (format!("{model}.bochner"), format!("{model}-more.bochner"), format!("{model}-back.bochner"));
         fit(&["--keep-sums", "--model", model, "-o", &kept]);
         let predicted = |file: &str| -> Vec<f64> {
             let text = folder.good(&["predict", file, "new.csv"]);

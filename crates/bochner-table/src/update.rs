@@ -56,7 +56,8 @@ pub struct Updated {
 /// A model without its sums, rows that cannot be used, and rows to be taken back that were not added, as far as sums tell.
 pub fn update(model: &TableModel, data: &Data, forget: bool, watch: &dyn Watch) -> Outcome<Updated> {
     let Some(sums) = model.model.sums() else {
-        let message = "the model has not kept the sums that rows are added to; bochner fit --keep-sums makes one that has";
+        let message =
+            "the model has not kept the sums that rows are added to; bochner fit --keep-sums makes one that has";
         return Err(Failure::Failed(message.into()));
     };
     match model.model.precision() == f32::NAME {

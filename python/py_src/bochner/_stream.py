@@ -36,6 +36,16 @@ def _arrow() -> Any:
     return pyarrow
 
 
+def _of_duckdb(source: Any) -> str | None:
+    """What a relation of DuckDB calls a reader of its rows; None for anything else."""
+    return next((name for name in ("to_arrow_reader", "fetch_record_batch") if hasattr(source, name)), None)
+
+
+def _is_arrow(source: Any) -> bool:
+    lazy = hasattr(source, "collect_schema") and hasattr(source, "collect")
+    return lazy or hasattr(source, "__arrow_c_stream__") or _of_duckdb(source) is not None
+
+
 class Source:
     """Batches of rows, with targets where those are asked for."""
 
@@ -106,10 +116,9 @@ class Arrow(Source):
         for name in [*targets, *(columns or ())]:
             if name not in known:
                 raise ValueError(f"the source has no column {name!r}{_similar(name, known)}")
-        # An index is no column.
-        own = getattr(source, "columns", None)
-        own = {str(name) for name in own} if isinstance(own, Iterable) and not callable(own) else None
-        others = [name for name in known if name not in targets and (own is None or name in own)]
+        # An index of pandas is no column.
+        own = set(map(str, source.columns)) if hasattr(source, "iloc") else known
+        others = [name for name in known if name not in targets and name in own]
         self.names = others if columns is None else list(columns)
         if not self.names:
             raise ValueError(f"the source has no columns but its target {', '.join(targets)}")
@@ -126,8 +135,8 @@ class Arrow(Source):
             schema = source.head(0).collect().to_arrow().schema
         elif hasattr(getattr(source, "schema", None), "metadata"):
             schema = source.schema
-        elif hasattr(source, "fetch_record_batch"):
-            schema = source.limit(0).fetch_record_batch().schema
+        elif (reader := _of_duckdb(source)) is not None:
+            schema = getattr(source.limit(0), reader)().schema
         else:
             schema = self._reader().schema
         return dict(zip(schema.names, schema.types, strict=True))
@@ -146,8 +155,8 @@ class Arrow(Source):
         if hasattr(self._source, "collect") and not hasattr(self._source, "__arrow_c_stream__"):
             return self._source.collect().to_arrow().to_batches()
         # Of DuckDB the same as a stream, not as a whole.
-        if hasattr(self._source, "fetch_record_batch"):
-            return self._source.fetch_record_batch()
+        if (reader := _of_duckdb(self._source)) is not None:
+            return getattr(self._source, reader)()
         return pa.RecordBatchReader.from_stream(self._source)
 
     def record_batches(self) -> Iterator[Any]:
@@ -224,7 +233,7 @@ def opened(
     paths = _paths(source)
     if paths is not None:
         return Files(paths, wanted, columns)
-    if any(hasattr(source, name) for name in ("__arrow_c_stream__", "collect_schema", "fetch_record_batch")):
+    if _is_arrow(source):
         return Arrow(source, wanted, columns, labels)
     if isinstance(source, np.ndarray) or not isinstance(source, Iterable):
         raise TypeError(
@@ -394,14 +403,15 @@ def as_file(source: Any, folder: str) -> str:
 
         kind = "csv" if paths[0].lower().endswith((".csv", ".csv.gz")) else "parquet"
         batches: Any = dataset.dataset(paths, format=kind).to_batches()
-    elif any(hasattr(source, name) for name in ("__arrow_c_stream__", "collect_schema", "fetch_record_batch")):
+    elif _is_arrow(source):
         batches = Table(source).record_batches()
     else:
         raise TypeError(f"source must be a path, a list of paths or an object with an Arrow stream, got {type(source).__name__}")
     path, writer = os.path.join(folder, "table.parquet"), None
     try:
         for batch in batches:
-            table = pa.table({n: c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for n, c in zip(batch.schema.names, batch.columns, strict=True)})
+            columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
+            table = pa.table(columns, names=batch.schema.names)
             if writer is None:
                 writer = parquet.ParquetWriter(path, table.schema, compression="snappy")
             writer.write_table(table)

@@ -233,7 +233,8 @@ def _answered(batches: Iterable[Any], model: Any, columns: list[str], method: st
         values = np.concatenate([_apply(model, method, rows) for rows, _ in parts])
         values = values.astype(np.float64) if values.dtype.kind == "f" else values
         if values.ndim == 1:
-            answer = pa.array(values.astype(np.int64) if values.dtype.kind in "iu" else values.tolist() if values.dtype.kind in "UO" else values)
+            kind = values.dtype.kind
+            answer = pa.array(values.astype(np.int64) if kind in "iu" else values.tolist() if kind in "UO" else values)
         else:
             answer = pa.array(list(values.reshape(len(values), -1)))
         yield pa.RecordBatch.from_arrays([*batch.columns, answer], names=[*batch.schema.names, column])

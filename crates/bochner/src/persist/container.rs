@@ -257,10 +257,13 @@ impl Stored {
 
     /// Takes out what [`containing`](Self::containing) has put in.
     pub(crate) fn take_contained(&mut self, name: &str) -> Result<Option<Stored>> {
-        let Some(header) = self.header.extra.as_object_mut().and_then(|extra| extra.remove(name)) else { return Ok(None) };
+        let Some(header) = self.header.extra.as_object_mut().and_then(|extra| extra.remove(name)) else {
+            return Ok(None);
+        };
         let header = serde_json::from_value(header).map_err(|e| malformed(format!("`{name}` cannot be read: {e}")))?;
         let prefix = format!("{name}.");
-        let (inside, outside) = std::mem::take(&mut self.tensors).into_iter().partition(|(own, _)| own.starts_with(&prefix));
+        let (inside, outside) =
+            std::mem::take(&mut self.tensors).into_iter().partition(|(own, _)| own.starts_with(&prefix));
         let inside: BTreeMap<String, Tensor> = inside;
         self.tensors = outside;
         let tensors = inside.into_iter().map(|(own, tensor)| (own[prefix.len()..].to_owned(), tensor)).collect();

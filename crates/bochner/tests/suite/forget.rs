@@ -1,13 +1,13 @@
 //! Rows that are taken back from sums, and sums that are weighed anew: what remains is what the other rows would have given.
 
 use crate::waves::normals;
+use bochner::Context;
 use bochner::accumulate::{ClassGram, Gram};
 use bochner::catalogue::ModelEntry;
 use bochner::feature::{Describe, DynMap, FourierSpec};
 use bochner::model::{Basis, FitRequest, Model, Sums};
 use bochner::rows::{InMemory, RowBlock};
 use bochner::scalar::Real;
-use bochner::Context;
 use ndarray::{Array1, Array2, s};
 use std::ops::Range;
 
@@ -45,7 +45,8 @@ fn model<R: Real>(sums: Sums<R>, request: &FitRequest) -> Model {
 fn off(one: &Model, other: &Model) -> f64 {
     let rows = normals(200, 3, 2);
     let [one, other] = [one, other].map(|model| model.predict(rows.view()).unwrap());
-    (&one - &other).iter().fold(0.0f64, |most, v| most.max(v.abs())) / other.iter().fold(0.0f64, |most, v| most.max(v.abs()))
+    (&one - &other).iter().fold(0.0f64, |most, v| most.max(v.abs()))
+        / other.iter().fold(0.0f64, |most, v| most.max(v.abs()))
 }
 
 fn forgets<R: Real>(kind: &str, tolerance: f64) {
@@ -114,7 +115,8 @@ fn sums_that_are_scaled_are_those_of_rows_with_smaller_weights() {
     let (rows, targets) = data::<f64>(false);
     let (labels, map) = (data::<f64>(true).1, map::<f64>());
     let block = |range: Range<usize>, targets: &Array2<f64>, weight: f64| {
-        let (rows, targets) = (rows.slice(s![range.clone(), ..]).to_owned(), targets.slice(s![range.clone(), ..]).to_owned());
+        let (rows, targets) =
+            (rows.slice(s![range.clone(), ..]).to_owned(), targets.slice(s![range.clone(), ..]).to_owned());
         (rows, targets, Array1::from_elem(range.len(), weight))
     };
     macro_rules! push {
