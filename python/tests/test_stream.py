@@ -245,10 +245,10 @@ def test_predictions_and_features_come_as_arrow_batches(table, tmp_path):
     model = FeatureRidge(FourierFeatures(16), random_state=0).fit_stream(table, ["y", "c"], ["a", "b", "c"])
     found = pa.Table.from_batches(model.predict_stream(table))
     assert found.column_names == ["prediction_1", "prediction_2"]
-    assert np.array_equal(found["prediction_2"].to_numpy(), model.predict(pd.DataFrame(X, columns=list("abc")))[:, 1])
+    assert np.allclose(found["prediction_2"].to_numpy(), model.predict(pd.DataFrame(X, columns=list("abc")))[:, 1], rtol=1e-12)
     pq.write_table(table, tmp_path / "t.parquet")
     again = pa.Table.from_batches(model.predict_stream(tmp_path / "t.parquet"))
-    assert again.equals(found.combine_chunks()) or np.allclose(again["prediction_1"], found["prediction_1"], rtol=1e-12)
+    assert np.allclose(again["prediction_1"], found["prediction_1"], rtol=1e-12)
     classifier = clone(MODELS[3]).fit(X[:2000], y[:2000])
     assert pa.Table.from_batches(classifier.predict_stream([X[:10], X[10:30]])).num_rows == 30
     shares = pa.Table.from_batches(classifier.predict_stream([X[:10]], method="predict_proba"))
@@ -391,7 +391,7 @@ def test_tables_of_words_dates_and_gaps_are_streamed_to_auto_estimators(table, t
     y = (words == "oak") + 0.01 * rng.normal(size=900)
     frame = pl.DataFrame({"wood": words, "x": [None if i % 50 == 0 else float(i % 7) for i in range(900)], "y": y})
     models = [AutoRegressor(budget=0.5, random_state=0).fit_stream(source, "y") for source in (frame, frame.lazy())]
-    frame.write_parquet(tmp_path / "a.parquet")
+    frame.write_parquet(tmp_path / "a.parquet", compression="snappy")
     models.append(AutoRegressor(budget=0.5, random_state=0).fit_stream(tmp_path / "a.parquet", ["y"]))
     half = tmp_path / "half"
     half.mkdir()

@@ -368,6 +368,9 @@ def fit_stream(model: Any, source: Any, target: Any, columns: Any, classes: Any,
         classes = read.classes()
     known = {"classes": classes} if labels else {}
     found, rest = read.head(least)
+    widths = {np.shape(rows)[1] if np.ndim(rows) == 2 else None for rows, _ in found}
+    if len(widths) > 1 or None in widths:
+        raise ValueError(f"all batches must be of two dimensions and one width, got columns {sorted(map(str, widths))}")
     together = [np.concatenate([np.asarray(part[k]) for part in found]) if len(found) > 1 else found[0][k] for k in (0, 1)]
     model._begin(*model._checked(*together, **known, **model._checks()))
     del together
