@@ -17,6 +17,7 @@ mod operator;
 mod planner;
 mod search;
 mod stats;
+mod stream;
 mod sums;
 mod uncertainty;
 
@@ -46,6 +47,8 @@ mod _bochner {
     use crate::stats::{
         Drift, PairSums, SampleSums, differing_columns, independence, pooled_scale, two_sample, two_sample_exact,
     };
+    #[pymodule_export]
+    use crate::stream::{FileRows, fit_batches};
     #[pymodule_export]
     use crate::sums::Sums;
     use pyo3::prelude::*;

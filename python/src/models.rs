@@ -4,6 +4,7 @@ use crate::arrays::{Precision, Rows, in_precision, to_numpy};
 use crate::detached::{blockwise, detached};
 use crate::errors::{json, parse, to_python};
 use crate::features::{Drawn, Map};
+use crate::sums::Sums;
 use crate::uncertainty::{PySampledFunction, sample_functions};
 use bochner::feature::{Description, DynComplexMap, DynMap, FeatureMap};
 use bochner::kernel::AnyKernel;
@@ -295,6 +296,18 @@ impl PyModel {
     #[getter]
     fn header(&self) -> PyResult<String> {
         json(self.model.header())
+    }
+
+    /// The same model with sums, which its file keeps.
+    fn with_sums(&self, sums: &Sums) -> PyResult<Self> {
+        Ok(sums.kept_in(self.model.clone())?.into())
+    }
+
+    /// The bytes of the sums that its file kept.
+    #[getter]
+    fn sums<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let Some(stored) = self.model.sums() else { return Ok(None) };
+        Ok(Some(PyBytes::new(py, &stored.to_bytes().map_err(to_python)?)))
     }
 
     /// The same model with names for its classes: a list in JSON.

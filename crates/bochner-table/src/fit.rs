@@ -64,6 +64,8 @@ pub struct Request {
     pub precision: Precision,
     /// Of all draws.
     pub seed: u64,
+    /// Whether the model file keeps the sums it was solved from, so that [`update`](crate::update::update) can go on from them.
+    pub keep_sums: bool,
     /// Whether and where to save what has been learned so far.
     #[serde(skip)]
     pub checkpoint: Option<CheckpointRequest>,
@@ -95,6 +97,7 @@ impl Default for Request {
             solver: RidgeSolverName::Auto,
             precision: Precision::Auto,
             seed: 0,
+            keep_sums: false,
             checkpoint: None,
         }
     }
@@ -148,6 +151,8 @@ pub struct Training {
     /// Errors that intervals are made of.
     #[serde(skip_serializing_if = "HeldOutErrors::is_empty")]
     pub errors: HeldOutErrors,
+    /// Of its draws.
+    pub seed: u64,
     /// Who fitted it.
     pub program: String,
 }
@@ -476,6 +481,11 @@ fn train<R: Element>(
     let solver = request.solver_for(family, scan.rows);
     let direct = matches!(solver, RidgeSolverName::Auto | RidgeSolverName::Cholesky);
     let from_sums = kind.has_sums() && direct;
+    if request.keep_sums && !from_sums {
+        let known: Vec<&str> = models().filter(|kind| kind.has_sums()).map(|kind| kind.option).collect();
+        let known = known.join(", ");
+        return Err(Failure::Usage(format!("--keep-sums goes with --model {known} and --solver auto or cholesky")));
+    }
     let resume = saved.is_some_and(|saved| saved.resume);
     let mut checkpoint = checkpoint.of(configuration(request, data, &scan));
     let resumed = if resume { checkpoint.load()? } else { None };
@@ -512,7 +522,7 @@ fn train<R: Element>(
     let mut source = Prepared { data, pipeline: &pipeline, left_out: &left_out, skip: 0, total, progress: &*progress };
     let scored = Part::<R>::of(&pipeline, &scan.sample, 0..split.scored)?;
     let (without, with) = match from_sums {
-        true => sum_up(&job, &mut source, sums, &scored, &mut checkpoint, &choice)?,
+        true => sum_up(&job, &mut source, sums, &scored, &mut checkpoint, &choice, request.keep_sums)?,
         false => {
             checkpoint.save::<R>(None, &choice)?;
             (interrupt::stoppable(|| job.fit::<R>(&mut source).map_err(with_remedy))?, None)
@@ -559,6 +569,7 @@ fn train<R: Element>(
         scored_rows: split.scored,
         doubt: doubt.clone(),
         errors: HeldOutErrors::of(&compared),
+        seed: request.seed,
         program: concat!("bochner ", env!("CARGO_PKG_VERSION")).into(),
     };
     if let Some(calibration) = &calibration {
@@ -688,6 +699,7 @@ fn sum_up<R: Element>(
     scored: &Part<R>,
     checkpoint: &mut Checkpoint<'_>,
     choice: &Choice,
+    keep: bool,
 ) -> Outcome<(Model, Option<Model>)> {
     let mut sums: Sums<R> = job.sums(RowSource::<R>::input_dim(source), resumed.as_ref()).map_err(with_remedy)?;
     if resumed.is_none() {
@@ -710,7 +722,7 @@ fn sum_up<R: Element>(
         let mut with = sums.clone();
         let mut source = InMemory::new(scored.rows.view(), scored.targets.view())?;
         with.read(&mut source, &mut job.context()?, &mut |_| Ok(()))?;
-        all = Some(interrupt::stoppable(|| Ok(job.finish(with)?))?);
+        all = Some(interrupt::stoppable(|| Ok(job.finish_keeping(with, keep)?))?);
     }
-    Ok((interrupt::stoppable(|| Ok(job.finish(sums)?))?, all))
+    Ok((interrupt::stoppable(|| Ok(job.finish_keeping(sums, keep && all.is_none())?))?, all))
 }

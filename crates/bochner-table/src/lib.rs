@@ -12,6 +12,7 @@
 //! | [`map_request`], [`sample`] | a map or a kernel by names and settings; a prepared sample of a file's rows |
 //! | [`stats`] | tests of two files and of columns of one |
 //! | [`predict`], [`transform`] | new rows through a model; rows as random features |
+//! | [`mod@update`] | rows added to a model, or taken back |
 //! | [`progress`], [`interrupt`], [`output`], [`failure`] | signs of life, a clean stop, files written whole or not at all, what goes wrong |
 //!
 //! ```
@@ -55,6 +56,7 @@ pub mod sample;
 pub mod score;
 pub mod stats;
 pub mod transform;
+pub mod update;
 pub mod write;
 
 pub use fit::fit;

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from bochner import _bochner
+from bochner import _bochner, _stream
 from bochner._catalogue import Documented
 from bochner._checks import changing, check_rows, forget, seed_of
 from bochner._files import load
@@ -81,24 +82,28 @@ class _Auto(Documented, BaseEstimator):
             print(self.report_)
         return self
 
-    def fit_stream(self, source: str | os.PathLike[str], target: str) -> Self:
-        """Fit a model to a table in a file of any size.
+    def fit_stream(self, source: Any, target: str | Sequence[str] = "y") -> Self:
+        """Fit a model to a table of any size, with columns of words, dates and gaps as well.
+
+        Choosing and fitting read the table more than once: what is not a single file is written to one, in a temporary folder,
+        batch by batch.
 
         Parameters
         ----------
-        source : str or path-like
-            A CSV, Parquet, NPY or other file that ``bochner fit`` reads; it is read in blocks.
-        target : str
-            The column to predict, or several separated by commas.
+        source : path, list of paths or object with an Arrow stream
+            A CSV, Parquet, NPY or other file that ``bochner fit`` reads, in blocks; a folder, a pattern or a list of Parquet or CSV
+            files; a pyarrow table or reader, a polars frame, a DuckDB relation or a pandas frame.
+        target : str or list of str, default="y"
+            The column to predict, or several, also separated by commas.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        with changing(self, "fit"):
+        with changing(self, "fit"), tempfile.TemporaryDirectory() as folder:
             forget(self)
-            self._fit_file(source, target)
+            self._fit_file(_stream.as_file(source, folder), target if isinstance(target, str) else ",".join(target))
             self.n_features_in_ = len(self.model_.preparation_.names)
             return self._after()
 

@@ -131,6 +131,17 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "Y": ("array-like of shape (n_samples_Y, n_features), default=None", "Other rows; the rows of X if not given."),
     "y": ("array-like of shape (n_samples,) or (n_samples, n_targets)", "Targets, or labels."),
     "sample_weight": ("float or array-like of shape (n_samples,), default=None", "Weights of the rows."),
+    "source": (
+        "path, list of paths, object with an Arrow stream, or iterable of batches",
+        "A file, a folder, a pattern such as ``'part-*.parquet'`` or a list of these, in the formats of the command line; a pyarrow "
+        "table or reader, a polars frame, a DuckDB relation, a pandas frame; or batches ``(X, y)``.",
+    ),
+    "target": ("str or list of str, default=\"y\"", "The columns to predict; batches have theirs beside them."),
+    "columns": ("list of str, default=None", "The columns of rows; all others if not given."),
+    "decay": (
+        "float, default=1.0",
+        "What the weights of all earlier rows are multiplied with first: below 1, a stream that drifts forgets what it was.",
+    ),
     "return_std": ("bool, default=False", "Whether to return standard deviations of the process, without noise, as well."),
     "return_cov": ("bool, default=False", "Whether to return the covariance between all pairs of rows as well."),
     "q": ("array-like of shape (..., n_queries, d)", "Queries; axes in front, such as heads, are attended to one by one."),

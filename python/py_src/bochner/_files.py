@@ -14,7 +14,7 @@ from sklearn.base import clone
 from bochner import _bochner, _features, kernels
 from bochner._base import FeatureTransformer
 from bochner._catalogue import documented, entry, renamed
-from bochner._models import KINDS, Classification, Model, Regression
+from bochner._models import KINDS, Accumulating, Classification, Model, Regression
 from bochner._preparation import Preparation
 from bochner._processes import FeatureGPClassifier, FeatureGPRegressor, LocalGPRegressor
 
@@ -58,6 +58,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         "labels": str(model.classes_.dtype) if isinstance(model, Classification) else None,
     }
     core = core.with_attachment("preprocessing", json.dumps(_preprocessing(model)))
+    if isinstance(model, Accumulating) and model.keep_sums and hasattr(model, "sums_"):
+        core = core.with_sums(model.sums_)
     core.with_attachment("python", json.dumps(notes)).save(os.fspath(path))
 
 
@@ -122,7 +124,20 @@ def load(path: str | os.PathLike[str]) -> Any:
     if isinstance(model, Classification):
         model.classes_ = np.array(header["classes"], dtype=notes.get("labels"))
     _adopt(model, header)
+    if isinstance(model, Accumulating) and model.keep_sums and core.sums is not None:
+        _resume(model, core)
     return model
+
+
+def _resume(model: Any, core: Any) -> None:
+    """The sums that were kept in a file."""
+    model.n_outputs_ = 1 if isinstance(model, Classification) else int(np.prod(model.target_shape_, dtype=int))
+    shape = (model.n_features_in_, model.n_outputs_, model.dtype_.name)
+    known = (model._n_classes(), getattr(model, "seed_", 0))
+    model.sums_ = _bochner.Sums(model._kind, model._on(), model._plan(), *shape, *known, core.sums)
+    model.added_ = object()
+    model.solved_ = (model.added_, model.model_)
+    del model.model_
 
 
 def _guessed(kind: str, header: dict[str, Any]) -> dict[str, Any]:

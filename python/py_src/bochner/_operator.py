@@ -73,6 +73,7 @@ class _OperatorRidge(Differentiable, Solved):
     """What regression and classification share."""
 
     _apart = ("kernel", "length_scale", "A")
+    _of_sums = ("kernel", "length_scale", "A", "n_components", "random_state", "coding")
 
     kernel: Any
     length_scale: Any
@@ -119,8 +120,8 @@ class _OperatorRidge(Differentiable, Solved):
         self.seed_ = seed_of(self.random_state)
         self.kernel_ = self._kernel(rows, self.seed_)
 
-    def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
-        super()._begin(rows, targets)
+    def _settle(self, targets: NDArray[Any]) -> None:
+        super()._settle(targets)
         if self.kernel_.get("outputs") == "covariance":
             codes = self._codes(targets).astype(np.float64)
             self.kernel_["outputs"] = np.atleast_2d(np.cov(codes, rowvar=False, bias=True)).tolist()

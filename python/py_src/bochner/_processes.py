@@ -145,6 +145,11 @@ class FeatureGPRegressor(_signatures.GpRegressorModel, Searched, FeatureModel, A
             self.signal_, self.noise_ = model.learned("variances")
         return model
 
+    def _take(self, params: dict[str, Any]) -> None:
+        for name in ("noise", "signal"):
+            if name in params or self.optimizer is None:
+                setattr(self, f"{name}_", getattr(self, name))
+
     def _plan(self, **others: Any) -> str:
         found = {name: getattr(self, f"{name}_", getattr(self, name)) for name in ("noise", "signal")}
         return super()._plan(**found | others)
@@ -268,6 +273,17 @@ class FeatureGPClassifier(_signatures.GpClassifierModel, Searched, FeatureModel,
             losses = validate(self._on(), *parts, *known, n_jobs=self.n_jobs)
         self.validation_losses_ = np.asarray(losses)
         return alphas[int(np.argmin(losses))]
+
+    def _take(self, params: dict[str, Any]) -> None:
+        if "alpha" in params or np.ndim(self.alpha) == 0:
+            self.alpha_ = plain("alpha", self.alpha)
+        if "signal" in params:
+            vars(self).pop("signal_", None)
+
+    def _check_stream(self) -> str | None:
+        if self.inference == "variational":
+            raise ValueError('rows that come in batches need inference="dirichlet": variational inference shuffles all of them')
+        return super()._check_stream()
 
     def _plan(self, **others: Any) -> str:
         found = {"alpha": getattr(self, "alpha_", self.alpha), "signal": getattr(self, "signal_", self.signal)}

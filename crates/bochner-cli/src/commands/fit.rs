@@ -87,6 +87,10 @@ pub(crate) struct Args {
     /// Seconds between checkpoints
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = values::parse_non_negative)]
     checkpoint_every: f64,
+    /// Keep the sums that the model is solved from in its file, so that bochner update can add rows or take some back. Half the
+    /// square of the number of features, in numbers of 8 bytes
+    #[arg(long)]
+    keep_sums: bool,
     /// A page with what was chosen and how good it is
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
@@ -199,6 +203,7 @@ impl Args {
             solver: self.solver,
             precision: self.precision,
             seed,
+            keep_sums: self.keep_sums,
             checkpoint: self.checkpoint.as_ref().map(saved),
         }
     }

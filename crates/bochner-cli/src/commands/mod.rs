@@ -39,6 +39,7 @@ impl Command {
 commands! {
     Fit => fit,
     Predict => predict,
+    Update => update,
     Inspect => inspect,
     Transform => transform,
     Plan => plan,

@@ -10,6 +10,7 @@ mod determinism;
 mod draws;
 mod exact;
 mod forged_models;
+mod forget;
 mod gaussian_process;
 mod golden_models;
 mod isotropy;
