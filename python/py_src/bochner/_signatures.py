@@ -5,12 +5,13 @@
 from dataclasses import field, make_dataclass
 
 from bochner._catalogue import CATALOGUE, camel, declared, parameters
-from bochner._parameters import MAPS, MODELS
+from bochner._parameters import MAPS, MODELS, OPERATOR_FEATURES
 
 for name, known in MAPS.items():
     globals()[f"{camel(name)}Map"] = declared(f"{camel(name)}Map", known, _map_name=name)
 for name, known in MODELS.items():
     globals()[f"{camel(name)}Model"] = declared(f"{camel(name)}Model", known, _kind=name)
+OperatorFeaturesMap = declared("OperatorFeaturesMap", OPERATOR_FEATURES, _map_name="operator")
 for entry in CATALOGUE["kernels"] + CATALOGUE["operator_kernels"]:
     name, known = f"{camel(entry['name'])}Kernel", tuple(parameters(entry))
     if entry["name"] != "decomposable":

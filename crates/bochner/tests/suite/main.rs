@@ -17,6 +17,7 @@ mod journal;
 mod model_files;
 mod offsets;
 mod operator;
+mod operator_gp;
 mod optical;
 mod overflow;
 mod positive;
