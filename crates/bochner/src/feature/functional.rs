@@ -219,8 +219,7 @@ impl Functional {
     /// Coefficients of the turned scalar features, one column per component, of parameters of which every scalar feature has
     /// `inner`.
     pub(crate) fn coefficients(&self, inner: usize, theta: &Array1<f64>) -> Array2<f64> {
-        let dim = theta.len().checked_div(inner).unwrap_or(0);
-        let mut out = Array2::zeros((dim, self.width));
+        let mut out = Array2::zeros((self.weights.nrows() / self.each, self.width));
         for (set, mix) in self.mixes.iter().enumerate() {
             for e in 0..self.weights.nrows() {
                 // A set of a decomposable kernel has every inner-th parameter.

@@ -135,15 +135,9 @@ fn second_derivative(at: &FieldAt<'_>, (a, c): (usize, usize), (b, e): (usize, u
     let (curl, div) = (at.field.curl_free, at.field.div_free);
     let [_, second, _, _] = at.derivatives(0.0);
     let is = |yes: bool| if yes { 1.0 } else { 0.0 };
-    let pairs = is(c == e && a == b) + is(a == c && b == e) + is(a == e && b == c);
-    let own = is(a == b) * is(c == e) * s[c] * (at.trace + 2.0 * s[c]);
     // Each of the three pairings has two precisions.
-    let both = match pairs {
-        0.0 => 0.0,
-        _ => {
-            is(c == e && a == b) * s[c] * s[a] + is(a == c && b == e) * s[a] * s[b] + is(a == e && b == c) * s[a] * s[b]
-        }
-    };
+    let both = is(c == e && a == b) * s[c] * s[a] + (is(a == c && b == e) + is(a == e && b == c)) * s[a] * s[b];
+    let own = is(a == b && c == e) * s[c] * (at.trace + 2.0 * s[c]);
     second * ((curl - div) * both + div * own)
 }
 
