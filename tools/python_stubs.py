@@ -32,7 +32,9 @@ def stub(name: str, base: type) -> str:
     lines += ["    _map_name: ClassVar[str]"] if name.endswith("Map") else []
     lines += [f"    {p.name}: {p.annotation}" for p in known]
     taken = [f"{p.name}: {p.annotation} = {written(p.default)}" for p in known]
-    taken.insert(int("*" not in str(base.__init__.__signature__).split(",")[1]), "*")
+    kinds = [parameter.kind for parameter in base.__init__.__signature__.parameters.values()]
+    # Without `self`.
+    taken.insert(kinds.index(kinds[-1].KEYWORD_ONLY) - 1, "*")
     return "\n".join([*lines, f"    def __init__(self, {', '.join(taken)}) -> None: ..."])
 
 

@@ -40,7 +40,7 @@ mod _bochner {
     #[pymodule_export]
     use crate::metrics::{gaussian_kl, mean_negative_log_likelihood, mmd2, relative_frobenius_error};
     #[pymodule_export]
-    use crate::operator::{PyOperatorKernel, py_graph_outputs, py_lagged_rows, py_simplex_codes};
+    use crate::operator::{PyOperatorKernel, PyOperatorMap, py_graph_outputs, py_lagged_rows, py_simplex_codes};
     #[pymodule_export]
     use crate::planner::plan;
     #[pymodule_export]

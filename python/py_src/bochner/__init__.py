@@ -22,7 +22,14 @@ from bochner._features import (
 from bochner._files import load
 from bochner._metric import LearnedMetric
 from bochner._models import KINDS
-from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
+from bochner._operator import (
+    OperatorFeatures,
+    OperatorGPRegressor,
+    OperatorRidge,
+    OperatorRidgeClassifier,
+    lagged_rows,
+    simplex_codes,
+)
 from bochner._plan import plan
 from bochner._pooling import compact_bilinear_pooling
 from bochner._processes import FeatureGPClassifier, FeatureGPRegressor, LocalGPRegressor
@@ -46,6 +53,8 @@ __all__ = [
     "MaclaurinFeatures",
     "NotConvergedError",
     "NotPositiveDefiniteError",
+    "OperatorFeatures",
+    "OperatorGPRegressor",
     "OperatorRidge",
     "OperatorRidgeClassifier",
     "OpticalFeatures",

@@ -96,11 +96,13 @@ def camel(name: str) -> str:
 
 
 def declared(name: str, known: Iterable[Parameter], **attributes: Any) -> type:
-    """A base class with an `__init__` that stores these parameters untouched; the first one may be given by position."""
+    """A base class with an `__init__` that stores these parameters untouched; the first ones may be given by position."""
     known = tuple(known)
-    first = known[0].name in ("features", "kernel", "n_components")
-    kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD if first else inspect.Parameter.KEYWORD_ONLY]
-    kinds += [inspect.Parameter.KEYWORD_ONLY] * (len(known) - 1)
+    first = int(known[0].name in ("features", "kernel", "n_components"))
+    # What says which features there are, where both are said.
+    first += int([p.name for p in known[:2]] == ["kernel", "n_components"])
+    kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD] * first
+    kinds += [inspect.Parameter.KEYWORD_ONLY] * (len(known) - first)
     taken = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)] + [
         inspect.Parameter(p.name, kind, default=p.default, annotation=p.annotation)
         for p, kind in zip(known, kinds, strict=True)

@@ -16,6 +16,7 @@ from bochner._base import FeatureTransformer
 from bochner._catalogue import documented, entry, renamed
 from bochner._models import KINDS, Accumulating, Classification, Model, Regression
 from bochner._preparation import Preparation
+from bochner._operator import OperatorGPRegressor
 from bochner._processes import FeatureGPClassifier, FeatureGPRegressor, LocalGPRegressor
 
 # The classes of maps and of kernels, by the names that files give them.
@@ -113,7 +114,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     if features is not None:
         model.features_ = features
     # What a file of another door does not tell is as it was given.
-    if isinstance(model, FeatureGPRegressor):
+    if isinstance(model, (FeatureGPRegressor, OperatorGPRegressor)):
         model.noise_, model.signal_, model.n_iter_ = model.noise, model.signal, 1
     if isinstance(model, LocalGPRegressor):
         model.noise_ = model.noise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from bochner._catalogue import CATALOGUE, Parameter, items, parameters
@@ -76,11 +77,16 @@ MAPS = {map["name"]: list(_drawn(map)) for map in CATALOGUE["maps"]}
 _BEFORE: dict[str, str] = {
     "local_gp": "",
     "operator_ridge": """
-kernel : {"decomposable", "curl_free", "divergence_free"} or operator-valued kernel, default="decomposable"
+kernel : {"decomposable", "curl_free", "divergence_free", "helmholtz"} or operator-valued kernel, default="decomposable"
     Kernel of the functions, or one of :class:`bochner.kernels.Decomposable`, :class:`bochner.kernels.CurlFree`,
     :class:`bochner.kernels.DivergenceFree` and :class:`bochner.kernels.Helmholtz`, which have their own parameters.
 """,
     "operator_ridge_classifier": "",
+    "operator_gp": """
+kernel : {"decomposable", "curl_free", "divergence_free", "helmholtz"} or operator-valued kernel, default="decomposable"
+    Kernel of the functions, or one of :class:`bochner.kernels.Decomposable`, :class:`bochner.kernels.CurlFree`,
+    :class:`bochner.kernels.DivergenceFree` and :class:`bochner.kernels.Helmholtz`, which have their own parameters.
+""",
     "exact_operator_ridge": """
 kernel : operator-valued kernel, default=None
     One of :class:`bochner.kernels.Decomposable`, :class:`bochner.kernels.CurlFree`,
@@ -114,3 +120,19 @@ def _taken(model: dict[str, Any]) -> Iterable[Parameter]:
 
 
 MODELS = {model["name"]: list(_taken(model)) for model in CATALOGUE["models"]}
+
+
+def _features() -> Iterable[Parameter]:
+    """Features of an operator-valued kernel have parameters of the models on them."""
+    known = {p.name: p for p in MODELS["operator_gp"]}
+    about = "Distance over which the scalar kernel underneath falls off, one for each input of a field, or the median distance."
+    yield known["n_components"]
+    yield known["kernel"]
+    yield replace(known["length_scale"], about=about)
+    related = "How the outputs of a decomposable kernel are related: a positive semi-definite matrix, or not at all."
+    yield replace(known["A"], type="array-like", about=related)
+    yield known["projection"]
+    yield from _read(_DRAWN)
+
+
+OPERATOR_FEATURES = list(_features())

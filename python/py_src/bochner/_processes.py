@@ -86,7 +86,9 @@ class Searched:
         "converged_": ("bool", "Whether the search came to its end; true without a search."),
     }
 
-    def _search(self, kind: str, on: str, rows: Any, targets: NDArray[Any], plan: str, complex: bool = False) -> Any:
+    def _search(
+        self, kind: str, on: str, rows: Any, targets: NDArray[Any], plan: str, complex: bool = False, seed: int = 0
+    ) -> Any:
         """What the search has found, or None where there is to be none."""
         self.searched_, self.fixed_, self.converged_ = [], [], True
         if self.optimizer is None:
@@ -94,7 +96,7 @@ class Searched:
         most = getattr(self, "max_evaluations", self.max_iter)
         name = type(self).__name__
         with explained(self, ("X", rows)), progress(self.verbose, f"{name} search", most, unit="evaluations") as report:
-            told = (kind, on, rows, targets, plan, complex)
+            told = (kind, on, rows, targets, plan, complex, seed)
             found = json.loads(maximize_evidence(*told, n_jobs=self.n_jobs, progress=report))
         self.searched_, self.fixed_ = found["searched"], found["fixed"]
         self.converged_ = found["converged"]
@@ -104,7 +106,55 @@ class Searched:
         return found
 
 
-class FeatureGPRegressor(_signatures.GpRegressorModel, Searched, FeatureModel, Accumulating, Process):
+class Sampled(Process):
+    """A process on features, whose posterior is one of functions that can be drawn."""
+
+    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: RandomState = 0) -> NDArray[Any]:
+        """Draw functions from the posterior and evaluate them.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of functions.
+        random_state : int, Generator, RandomState or None, default=0
+            Seed of the functions: the same ones at whatever rows.
+
+        Returns
+        -------
+        samples : ndarray of shape (n_samples_X, n_samples) or (n_samples_X, n_targets, n_samples)
+            Values of the functions.
+        """
+        samples = self._ask("sample", X, n_samples=count("n_samples", n_samples), seed=seed_of(random_state))
+        return samples if self.target_shape_ else samples[:, 0]
+
+    def sample_functions(self, n: int = 1, random_state: RandomState = None) -> list[SampledFunction]:
+        """Draw functions from the posterior that can be called and differentiated anywhere.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of functions.
+        random_state : int, Generator, RandomState or None, default=None
+            Seed of the functions; those of `sample_y` with the same one.
+
+        Returns
+        -------
+        functions : list of SampledFunction
+            ``f(X)`` are values and ``f.gradient(X)`` derivatives.
+        """
+        drawn = self._model().sample_functions(count("n", n), seed_of(random_state))
+        return [SampledFunction(function, bool(self.target_shape_)) for function in drawn]
+
+    @property
+    def observation_variance_(self) -> Any:
+        """float or ndarray of shape (n_targets,): Variance of the noise in units of the targets: what an observation varies
+        more than the process.
+        """
+        variances = np.asarray(self._model().learned("observation_variances"))
+        return variances if self.target_shape_ else float(variances[0])
+
+
+class FeatureGPRegressor(_signatures.GpRegressorModel, Searched, FeatureModel, Accumulating, Sampled):
     """Gaussian-process regression on random features, in one pass over the rows.
 
     The process has covariance ``signal * <phi(x), phi(y)>``, which estimates ``signal * k(x, y)``, and is seen through
@@ -153,50 +203,6 @@ class FeatureGPRegressor(_signatures.GpRegressorModel, Searched, FeatureModel, A
     def _plan(self, **others: Any) -> str:
         found = {name: getattr(self, f"{name}_", getattr(self, name)) for name in ("noise", "signal")}
         return super()._plan(**found | others)
-
-    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: RandomState = 0) -> NDArray[Any]:
-        """Draw functions from the posterior and evaluate them.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of functions.
-        random_state : int, Generator, RandomState or None, default=0
-            Seed of the functions: the same ones at whatever rows.
-
-        Returns
-        -------
-        samples : ndarray of shape (n_samples_X, n_samples) or (n_samples_X, n_targets, n_samples)
-            Values of the functions.
-        """
-        samples = self._ask("sample", X, n_samples=count("n_samples", n_samples), seed=seed_of(random_state))
-        return samples if self.target_shape_ else samples[:, 0]
-
-    def sample_functions(self, n: int = 1, random_state: RandomState = None) -> list[SampledFunction]:
-        """Draw functions from the posterior that can be called and differentiated anywhere.
-
-        Parameters
-        ----------
-        n : int, default=1
-            Number of functions.
-        random_state : int, Generator, RandomState or None, default=None
-            Seed of the functions; those of `sample_y` with the same one.
-
-        Returns
-        -------
-        functions : list of SampledFunction
-            ``f(X)`` are values and ``f.gradient(X)`` derivatives.
-        """
-        drawn = self._model().sample_functions(count("n", n), seed_of(random_state))
-        return [SampledFunction(function, bool(self.target_shape_)) for function in drawn]
-
-    @property
-    def observation_variance_(self) -> Any:
-        """float or ndarray of shape (n_targets,): Variance of the noise in units of the targets: what an observation varies
-        more than the process.
-        """
-        variances = np.asarray(self._model().learned("observation_variances"))
-        return variances if self.target_shape_ else float(variances[0])
 
 
 class FeatureGPClassifier(_signatures.GpClassifierModel, Searched, FeatureModel, Probable, AccumulatingClassification):

@@ -9,7 +9,7 @@ from dataclasses import field, make_dataclass
 from typing import Any
 
 from bochner._catalogue import CATALOGUE, camel, declared, parameters
-from bochner._parameters import MAPS, MODELS
+from bochner._parameters import MAPS, MODELS, OPERATOR_FEATURES
 
 
 def by_keyword(kind: Any) -> Any:
@@ -36,6 +36,7 @@ for name, known in MAPS.items():
     globals()[f"{camel(name)}Map"] = declared(f"{camel(name)}Map", known, _map_name=name)
 for name, known in MODELS.items():
     globals()[f"{camel(name)}Model"] = declared(f"{camel(name)}Model", known, _kind=name)
+OperatorFeaturesMap = declared("OperatorFeaturesMap", OPERATOR_FEATURES, _map_name="operator")
 for entry in CATALOGUE["kernels"] + CATALOGUE["operator_kernels"]:
     name, known = f"{camel(entry['name'])}Kernel", tuple(parameters(entry))
     if entry["name"] != "decomposable":

@@ -89,6 +89,7 @@ mod compressive;
 mod description;
 mod drive;
 mod fourier;
+mod functional;
 mod learned;
 mod maclaurin;
 mod operator;
@@ -108,6 +109,7 @@ pub use compose::{Compact, ComplexToReal, Concat, Constant, Projected, ScaledPro
 pub use compressive::{CompressiveSpec, Distortion, OrthoProjectionSpec, Orthoprojection, distortion};
 pub use description::Description;
 pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpec, Frequencies};
+pub use functional::FieldQuantity;
 pub use learned::{Learned, LearnedFourierSpec};
 pub use maclaurin::{
     Allocation, AllocationRule, Cost, Curve, DegreeMeasure, Maclaurin, MaclaurinKernel, MaclaurinSpec, Statistics,

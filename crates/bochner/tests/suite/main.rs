@@ -18,6 +18,7 @@ mod journal;
 mod model_files;
 mod offsets;
 mod operator;
+mod operator_gp;
 mod optical;
 mod overflow;
 mod positive;
