@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 # What builds the wheel, and what the peers of the benchmarks need; the wheel's `test` extra lists what its tests need.
 PYTHON_TOOLS := "maturin>=1.9,<2" "numpy>=1.26" "scipy>=1.11" "scikit-learn>=1.6"
 
-.PHONY: test test-rust test-python wheel check-long sanitize types bench docs docs-rust docs-guide which-map command-pages pictures lint fuzz clean
+.PHONY: test test-rust test-python test-torch wheel check-long sanitize types bench docs docs-rust docs-guide which-map command-pages pictures lint fuzz clean
 .DELETE_ON_ERROR:
 
 # Nightly options of the compiler.
@@ -24,7 +24,15 @@ test-rust:
 
 test-python: wheel
 	$(BIN)/python -m pip install --quiet "$$(echo $(VENV)/wheels/*.whl)[test]"
-	$(BIN)/python -m pytest -q python/tests
+	$(BIN)/python -m pytest -q python/tests --ignore python/tests/test_torch.py
+	@$(MAKE) --no-print-directory test-torch
+
+# Torch lives in an environment of its own; without one, a sentence says so.
+TORCH := $(VENV)/torch
+test-torch: wheel
+	@if [ -e $(TORCH)/.ready ] || { tools/torch_environment.sh $(TORCH) $(BIN)/python -m pip && touch $(TORCH)/.ready; }; then \
+		$(BIN)/python -m pip --python $(TORCH)/bin/python install --quiet --no-deps --force-reinstall $(VENV)/wheels/*.whl && \
+		$(TORCH)/bin/python -m pytest -q python/tests/test_torch.py; fi
 
 # The development profile is optimised, and shares what the Rust tests have compiled.
 wheel: $(VENV)/.ready

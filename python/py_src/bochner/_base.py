@@ -98,8 +98,8 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _complex_output(self) -> bool:
         return "complex" in (getattr(self, "form", None), getattr(self, "weights", None))
 
-    def _draw(self, X: Any, seed: int) -> Map:
-        """The map for rows like those of X."""
+    def _resolved(self, X: Any, seed: int) -> str:
+        """The description of the map for rows like those of X."""
         # What may be None and is, stays out: the core names the argument it refuses by its value.
         optional = {parameter.name for parameter in self._parameters if parameter.default is None}
         description = {
@@ -108,7 +108,11 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
             if value is not None or name not in optional
         }
         spec = json.dumps({"map": self._map_name, "seed": seed, **description})
-        spec = Map.resolve(spec, sample(X, seed), n_jobs=self.n_jobs)
+        return Map.resolve(spec, sample(X, seed), n_jobs=self.n_jobs)
+
+    def _draw(self, X: Any, seed: int) -> Map:
+        """The map for rows like those of X."""
+        spec = self._resolved(X, seed)
         return Map(spec, X.shape[1], X.dtype.name, self._complex_output(), n_jobs=self.n_jobs)
 
     def _draw_for(self, X: Any, y: Any, seed: int) -> Map:

@@ -76,6 +76,7 @@ class _WithKernel:
     """What is given a kernel whose values are matrices."""
 
     _apart = ("kernel", "length_scale", "A")
+    _of_sums = ("kernel", "length_scale", "A", "n_components", "random_state", "coding")
     # How outputs may be related besides by a matrix, in words.
     _related: ClassVar[tuple[str, ...]] = ("covariance", "learned")
 
@@ -309,8 +310,6 @@ class OperatorFeatures(_signatures.OperatorFeaturesMap, _WithKernel, Fitted, Tra
 
 class _OperatorRidge(_WithKernel, Differentiable, Solved):
     """What regression and classification share."""
-
-    _of_sums = ("kernel", "length_scale", "A", "n_components", "random_state", "coding")
 
     def _checks(self, first: bool = True) -> dict[str, Any]:
         return {"ensure_min_samples": 2} if first and self._rows_needed() > 1 else {}

@@ -1,4 +1,4 @@
-use super::FeatureMap;
+use super::{FeatureMap, Piece};
 use crate::error::{Error, Result, check_dim};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::projection::{Cotangents, Parts, Projection, add_scaled, panels};
@@ -62,6 +62,10 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R::Complex>> FeatureMap for Compl
 
     fn operations(&self) -> u64 {
         self.inner.operations()
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        Ok(Piece::chain([self.inner.pieces()?, Piece::new("side_by_side")]))
     }
 }
 
@@ -163,6 +167,12 @@ impl<M: FeatureMap> FeatureMap for Concat<M> {
     fn tile_rows(&self) -> usize {
         self.parts.iter().map(|(_, part)| part.tile_rows()).max().unwrap_or(64)
     }
+
+    fn pieces(&self) -> Result<Piece<M::Real>> {
+        let pieces = self.parts.iter().map(|(_, part)| part.pieces()).collect::<Result<_>>()?;
+        let weights = self.parts.iter().map(|(weight, _)| M::Real::from_f64(*weight));
+        Ok(Piece::new("concat").vector("amplitudes", weights).pieces("pieces", pieces))
+    }
 }
 
 /// Projected rows as features: `x ↦ scale · Wx`.
@@ -228,6 +238,11 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for ScaledProjecti
 
     fn tile_rows(&self) -> usize {
         self.projection.shared_rows().max(64)
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        let factors = vec![Piece::new("linear").projection(&self.projection)?];
+        Ok(Piece::new("product").number("scale", self.scale).pieces("factors", factors))
     }
 }
 
@@ -315,6 +330,10 @@ impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> Feat
     fn operations(&self) -> u64 {
         self.first.projection.operations() + self.map.operations()
     }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        Ok(Piece::chain([self.first.pieces()?, self.map.pieces()?]))
+    }
 }
 
 /// A map, then a real projection of its features: up to many cheap features, down to few compact ones.
@@ -376,6 +395,10 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>, P: Projection<Real = R, Outpu
     fn tile_rows(&self) -> usize {
         self.map.tile_rows()
     }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        Ok(Piece::chain([self.map.pieces()?, self.second.pieces()?]))
+    }
 }
 
 /// The constant map `x ↦ (c)`: the exact feature of a constant kernel `c²`.
@@ -418,4 +441,8 @@ impl<R: Real> FeatureMap for Constant<R> {
     }
 
     fn pull_tile(&self, _: Tile<'_, R>, _: Cotangents<'_, R>, _: TileMut<'_, R>, _: &mut Workspace<R>) {}
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        Ok(Piece::new("constant").number("value", Real::to_f64(self.value)))
+    }
 }

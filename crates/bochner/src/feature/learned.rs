@@ -1,7 +1,7 @@
 //! Fourier features whose frequencies and amplitudes were learned from rows with targets.
 
 use super::fourier::{FourierSpec, Frequencies};
-use super::{Describe, Directions, DrawCost, DynMap, FeatureMap, Prediction};
+use super::{Describe, Directions, DrawCost, DynMap, FeatureMap, Piece, Prediction};
 use crate::error::{Error, Result, check_dim};
 use crate::kernel::Kernel;
 use crate::linalg::{Tile, TileMut, Workspace};
@@ -229,6 +229,11 @@ impl<R: Real> FeatureMap for LearnedFourier<R> {
 
     fn tile_rows(&self) -> usize {
         self.frequencies.tile_rows()
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        let waves = self.frequencies.waves(1.0).vector("amplitudes", self.amplitudes.iter().copied());
+        Ok(Piece::chain([waves, Piece::new("side_by_side")]))
     }
 
     fn operations(&self) -> u64 {

@@ -54,6 +54,9 @@ macro_rules! forward {
             fn operations(&$this) -> u64 {
                 $inner.operations()
             }
+            fn pieces(&$this) -> Result<$crate::feature::Piece<M::Real>> {
+                $inner.pieces()
+            }
         }
     };
 }
@@ -94,6 +97,7 @@ mod learned;
 mod maclaurin;
 mod operator;
 mod optical;
+mod pieces;
 mod polynomial;
 mod pooling;
 mod positive;
@@ -122,6 +126,7 @@ pub use optical::{
     Camera, Device, DotSquare, DynProjection, Encoding, OpticalFeatures, OpticalProjection, OpticalSpec, Recovered,
     Simulator, choose_threshold,
 };
+pub use pieces::{Content, Piece};
 pub use polynomial::{PolynomialSpec, SketchKind, Structure};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
 pub use positive::{Positive, PositiveSpec};
@@ -136,7 +141,7 @@ pub use crate::projection::{Cotangents, Parts};
 pub use crate::random::{Role, Seed, Stream};
 pub use crate::scalar::{Real, Scalar};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::projection::in_parts;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use std::fmt::Debug;
@@ -227,6 +232,15 @@ pub trait FeatureMap: Debug + Send + Sync {
     /// on a map of one's own cannot be saved.
     fn description(&self) -> Option<&Spec> {
         None
+    }
+
+    /// What the map is made of, as data: arrays of weights and what is done with them ([`Piece`]), from which other programs
+    /// compute the same features. Structured projections come as the matrices they are, which are larger and slower.
+    ///
+    /// # Errors
+    /// Maps that are not made of pieces, such as readings of a camera, and more numbers than fit into memory.
+    fn pieces(&self) -> Result<Piece<Self::Real>> {
+        Err(Error::Unsupported { what: "pieces of a map", reason: "this map does not say what it is made of".into() })
     }
 
     /// Features of any block of rows in any layout: cuts tiles and shares them among threads.

@@ -1,4 +1,4 @@
-use super::{Describe, DynMap, FeatureMap, Frequencies};
+use super::{Describe, DynMap, FeatureMap, Frequencies, Piece};
 use crate::error::{Error, Result, check_count, check_positive};
 use crate::feature::spec::Candidate;
 use crate::feature::{Directions, DrawCost};
@@ -213,6 +213,19 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Positive<P> {
             }
         }
         Ok(())
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        let rate = 0.5 / (self.length_scale * self.length_scale);
+        if self.kind == Softmax::Trigonometric {
+            let waves = self.frequencies.waves(1.0 / (self.directions() as f64).sqrt()).number("rate", rate);
+            return Ok(Piece::chain([waves, Piece::new("side_by_side")]));
+        }
+        Ok(Piece::new("exponentials")
+            .directions("weights", &self.frequencies.vectors())
+            .number("rate", rate)
+            .number("shift", self.ln_scale())
+            .number("both", f64::from(u8::from(self.kind == Softmax::Hyperbolic))))
     }
 
     fn tile_rows(&self) -> usize {

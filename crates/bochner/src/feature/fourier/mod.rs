@@ -4,7 +4,7 @@ mod spec;
 
 pub use spec::{Directions, FourierKernel, FourierSpec};
 
-use super::FeatureMap;
+use super::{FeatureMap, Piece};
 use crate::error::{Error, Result, check_dim};
 use crate::linalg::{Factor, Tile, TileMut, Workspace, cis, cos_offset, cos_sin, sin_offset};
 use crate::preprocess::LengthScale;
@@ -130,6 +130,11 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
             }
         });
         out
+    }
+
+    /// `scale` times the complex exponentials of all phases.
+    pub(super) fn waves(&self, scale: f64) -> Piece<R> {
+        Piece::new("waves").directions("weights", &self.vectors()).number("scale", scale)
     }
 
     fn settle(mut self) -> Result<Self> {
@@ -421,6 +426,17 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Fourier<P> {
         self.frequencies.tile_rows()
     }
 
+    fn pieces(&self) -> Result<Piece<R>> {
+        let m = self.frequencies.len() as f64;
+        Ok(match &self.offsets {
+            None => Piece::chain([self.frequencies.waves(1.0 / m.sqrt()), Piece::new("side_by_side")]),
+            Some(offsets) => Piece::new("cosines")
+                .directions("weights", &self.frequencies.vectors())
+                .vector("offsets", offsets.iter().copied())
+                .number("scale", (2.0 / m).sqrt()),
+        })
+    }
+
     fn operations(&self) -> u64 {
         self.frequencies.projection.operations() + 20 * self.output_dim() as u64
     }
@@ -480,6 +496,10 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for ComplexFourier
 
     fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         self.frequencies.pull_cos_sin(rows, self.scale, from, out, work);
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        Ok(self.frequencies.waves(1.0 / (self.frequencies.len() as f64).sqrt()))
     }
 
     fn tile_rows(&self) -> usize {

@@ -12,7 +12,7 @@ pub use device::{Camera, Device, DynProjection, Recovered, Simulator};
 pub use encoding::{Encoding, choose_threshold};
 pub use spec::{OpticalProjection, OpticalSpec};
 
-use super::{FeatureMap, Lift};
+use super::{FeatureMap, Lift, Piece};
 use crate::error::{Error, Result, check_dim, check_positive};
 use crate::linalg::gemm::matmul_nt;
 use crate::linalg::{Power, Tile, TileMut, Workspace};
@@ -216,6 +216,19 @@ impl<D: Device> FeatureMap for OpticalFeatures<D> {
             return Ok(());
         };
         Err(Error::Unsupported { what: "pullback", reason: reason.into() })
+    }
+
+    fn pieces(&self) -> Result<Piece<D::Real>> {
+        let (None, Some(projection)) = (&self.encoding, self.device.projection()) else {
+            return Err(Error::Unsupported {
+                what: "pieces of a map",
+                reason: "features of encoded rows and readings of a camera are steps, which only the map itself makes"
+                    .into(),
+            });
+        };
+        let moduli = Piece::new("moduli").projection(projection)?.number("exponent", self.exponent);
+        let scale = self.weight / (self.output_dim() as f64).sqrt();
+        Ok(self.lift.piece(moduli.number("scale", scale)))
     }
 
     fn tile_rows(&self) -> usize {

@@ -4,7 +4,7 @@ mod radial;
 
 pub use radial::{Bias, RadialDensity, RadialFit};
 
-use super::{Describe, Directions, DynMap, FeatureMap, Fourier, Frequencies, Prediction};
+use super::{Describe, Directions, DynMap, FeatureMap, Fourier, Frequencies, Piece, Prediction};
 use crate::error::{Error, Result, check_count};
 use crate::feature::DrawCost;
 use crate::feature::MAX_DEGREE;
@@ -106,6 +106,10 @@ impl<M: FeatureMap> FeatureMap for UnitRows<M> {
 
     fn operations(&self) -> u64 {
         self.map.operations()
+    }
+
+    fn pieces(&self) -> Result<Piece<M::Real>> {
+        Ok(Piece::chain([Piece::new("unit"), self.map.pieces()?]))
     }
 }
 
