@@ -19,7 +19,7 @@ fn map<R: Real>() -> DynMap<R> {
 
 /// Rows, and targets (far from 0) or numbers of three classes.
 fn data<R: Real>(classes: bool) -> (Array2<R>, Array2<R>) {
-    let rows = normals(ROWS, 3, 1);
+    let rows = normals::<f64>(ROWS, 3, 1);
     let targets = Array2::from_shape_fn((ROWS, 1), |(i, _)| match classes {
         true => f64::from(u8::from(rows[[i, 0]] > 0.0) + u8::from(rows[[i, 1]] > 1.0)),
         false => 1e3 + rows[[i, 0]].sin(),
