@@ -248,13 +248,6 @@ impl Scorecard {
 
     /// One row per published number.
     pub fn table(&self) -> Table {
-        let facts = self.tallies().into_iter().map(|tally| {
-            let (good, comparable, published) = (tally.good(), tally.comparable(), tally.published());
-            let value = serde_json::json!({"good": good, "comparable": comparable, "published": published});
-            (tally.paper.replace(' ', "_"), value)
-        });
-        let runs = Value::Array(self.results.iter().map(|kept| run_in_json(kept)).collect());
-        let facts = facts.chain([("runs".to_owned(), runs)]).collect();
         let mut table = Table::new("Published numbers beside ours")
             .words("experiment", "experiment")
             .words("place", "place")
@@ -264,8 +257,7 @@ impl Scorecard {
             .numbers("ours", "ours")
             .column("noise", "noise", Show::Number(2))
             .words("verdict", "verdict")
-            .words("why", "why")
-            .with_facts("rows", facts);
+            .words("why", "why");
         let mut before = "";
         for row in &self.rows {
             let group = row.group;
@@ -289,6 +281,18 @@ impl Scorecard {
             ]);
         }
         table
+    }
+
+    /// The same with the tallies and the stored runs beside the rows, for programs that read objects.
+    pub fn table_with_facts(&self) -> Table {
+        let facts = self.tallies().into_iter().map(|tally| {
+            let (good, comparable, published) = (tally.good(), tally.comparable(), tally.published());
+            let value = serde_json::json!({"good": good, "comparable": comparable, "published": published});
+            (tally.paper.replace(' ', "_"), value)
+        });
+        let runs = Value::Array(self.results.iter().map(|kept| run_in_json(kept)).collect());
+        let facts = facts.chain([("runs".to_owned(), runs)]).collect();
+        self.table().with_facts("rows", facts)
     }
 
     /// One row per stored run.
@@ -477,7 +481,7 @@ mod tests {
             vec![kept("maclaurin-kernel", &[], &[(LABELS[0], 0.0082)])],
             Some(find("maclaurin-kernel").unwrap()),
         );
-        let json = card.table().to_json();
+        let json = card.table_with_facts().to_json();
         assert_eq!(json["thesis"]["comparable"], 1);
         assert_eq!(json["rows"].as_array().unwrap().len(), card.rows.len());
         assert_eq!(json["runs"][0]["experiment"], "maclaurin-kernel");
