@@ -319,6 +319,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_said_to_be_out_of_reach_is() {
+        let least = Task::Regression.regularizers()[0];
+        let bound = 0.5 * (std::f64::consts::TAU * least).ln();
+        let mut seen = 0;
+        for group in published::groups().iter().filter(|g| g.apart.as_ref().is_some_and(|why| why.contains("2^-15"))) {
+            assert!(group.apart.as_ref().unwrap().contains(&format!("{bound:.2}")), "{group:?}");
+            assert!(group.values.values().all(|value| *value < bound), "{group:?}");
+            seen += group.values.len();
+        }
+        assert_eq!(seen, 4);
+    }
+
+    #[test]
     fn likelihoods_that_the_range_of_noises_bounds_are_told() {
         let least = 2f64.powi(-15);
         let told = bounded("naval", "Gaussian", Task::Regression, &[least, least]).unwrap();

@@ -107,9 +107,13 @@ impl Row {
 fn noise(group: &Group, label: &str, ours: &Number) -> Option<f64> {
     let published = group.deviations.get(label).copied();
     let own = (ours.draws > 1).then_some(ours.deviation);
-    // Whoever has no deviation has that of the other: both draw the same things.
-    let of_draws = |deviation: Option<f64>, draws: usize| deviation.map_or(0.0, |d| d * d / draws as f64);
-    let draws = of_draws(own.or(published), ours.draws) + of_draws(published.or(own), group.draws.unwrap_or(1));
+    // Both draw the same things: two deviations are pooled, and one serves for both.
+    let (n, m) = (ours.draws as f64, group.draws.unwrap_or(1) as f64);
+    let variance = match (own, published) {
+        (Some(own), Some(published)) => ((n - 1.0) * own * own + (m - 1.0) * published * published) / (n + m - 2.0),
+        (own, published) => own.or(published).map_or(0.0, |deviation| deviation * deviation),
+    };
+    let draws = variance * (1.0 / n + 1.0 / m);
     let digits = group.step.unwrap_or(0.0).powi(2) / 12.0;
     let is_known = own.is_some() || published.is_some() || ours.sampling > 0.0;
     (is_known || digits > 0.0).then(|| (draws + ours.sampling.powi(2) + digits).sqrt())
@@ -455,6 +459,9 @@ mod tests {
         // A published deviation serves one draw of ours too.
         let told = Group { deviations: BTreeMap::from([("label".to_owned(), 0.2)]), ..bare };
         assert!((of(&told, one).unwrap() - 0.2 * 1.25f64.sqrt()).abs() < 1e-12);
+        // Three degrees of freedom each: the variances are averaged.
+        let four = Number { deviation: 0.4, draws: 4, ..one };
+        assert!((of(&told, four).unwrap() - (0.1f64 * 0.5).sqrt()).abs() < 1e-12);
     }
 
     #[test]
