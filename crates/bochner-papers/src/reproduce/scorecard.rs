@@ -65,8 +65,9 @@ impl Verdict {
     }
 }
 
-/// All verdicts, in the order of bars.
-const VERDICTS: [&str; 5] = ["within noise", "better", "worse", "not comparable", "not run"];
+/// All verdicts, in the order of bars, and the numbers of their colors.
+const VERDICTS: [(&str, usize); 5] =
+    [("within noise", 2), ("better", 0), ("worse", 1), ("not comparable", 6), ("not run", 5)];
 
 /// A published number and ours.
 #[derive(Debug, Clone)]
@@ -239,7 +240,7 @@ impl Scorecard {
                 found.push(Tally { paper, counts: [0; 5] });
                 found.len() - 1
             });
-            let verdict = VERDICTS.iter().position(|name| *name == row.verdict.name()).unwrap_or(0);
+            let verdict = VERDICTS.iter().position(|(name, _)| *name == row.verdict.name()).unwrap_or(0);
             found[at].counts[verdict] += 1;
         }
         found
@@ -380,7 +381,7 @@ impl Scorecard {
             let rows = self.rows.iter().filter(|row| row.group.experiment == experiment);
             rows.filter(|row| row.verdict.name() == verdict).count()
         };
-        let counts: Vec<usize> = VERDICTS.iter().map(|verdict| of(verdict)).collect();
+        let counts: Vec<usize> = VERDICTS.iter().map(|(verdict, _)| of(verdict)).collect();
         (counts.iter().sum::<usize>() > 0).then(|| Bar { name: experiment.to_owned(), counts })
     }
 }
