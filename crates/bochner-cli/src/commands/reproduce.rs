@@ -5,7 +5,7 @@ use bochner::words;
 use bochner_papers::reproduce::scorecard::Scorecard;
 use bochner_papers::reproduce::{self, Settings, Size, experiments};
 use bochner_report::plot::wrap;
-use bochner_report::table::{Cell, Table};
+use bochner_report::table::{Cell, Format, Table};
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::output;
 use std::path::PathBuf;
@@ -134,7 +134,8 @@ fn scorecard(args: &Args, context: &Context) -> Outcome {
     };
     args.report.as_deref().map_or(Ok(()), output::check_file)?;
     let card = Scorecard::read(args.keep.as_deref(), only)?;
-    context.table(&card.table(), args.format)?;
+    let format = Format::from(args.format);
+    context.table(&if format == Format::Json { card.table_with_facts() } else { card.table() }, format)?;
     if !args.format.for_programs() {
         context.print("\n")?;
         card.lines().iter().try_for_each(|line| context.print(&format!("{line}\n")))?;

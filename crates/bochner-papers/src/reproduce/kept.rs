@@ -15,7 +15,11 @@ use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The files that come with the program.
-const FILES: [&str; 0] = [];
+const FILES: [&str; 3] = [
+    include_str!("../../data/results/compressive-mnist.json"),
+    include_str!("../../data/results/maclaurin-gp.json"),
+    include_str!("../../data/results/sketch-time.json"),
+];
 
 /// What a run found beside published numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

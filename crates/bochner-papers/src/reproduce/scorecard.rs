@@ -65,8 +65,9 @@ impl Verdict {
     }
 }
 
-/// All verdicts, in the order of bars.
-const VERDICTS: [&str; 5] = ["within noise", "better", "worse", "not comparable", "not run"];
+/// All verdicts, in the order of bars, and the numbers of their colors.
+const VERDICTS: [(&str, usize); 5] =
+    [("within noise", 2), ("better", 0), ("worse", 1), ("not comparable", 6), ("not run", 5)];
 
 /// A published number and ours.
 #[derive(Debug, Clone)]
@@ -107,9 +108,13 @@ impl Row {
 fn noise(group: &Group, label: &str, ours: &Number) -> Option<f64> {
     let published = group.deviations.get(label).copied();
     let own = (ours.draws > 1).then_some(ours.deviation);
-    // Whoever has no deviation has that of the other: both draw the same things.
-    let of_draws = |deviation: Option<f64>, draws: usize| deviation.map_or(0.0, |d| d * d / draws as f64);
-    let draws = of_draws(own.or(published), ours.draws) + of_draws(published.or(own), group.draws.unwrap_or(1));
+    // Both draw the same things: two deviations are pooled, and one serves for both.
+    let (n, m) = (ours.draws as f64, group.draws.unwrap_or(1) as f64);
+    let variance = match (own, published) {
+        (Some(own), Some(published)) => ((n - 1.0) * own * own + (m - 1.0) * published * published) / (n + m - 2.0),
+        (own, published) => own.or(published).map_or(0.0, |deviation| deviation * deviation),
+    };
+    let draws = variance * (1.0 / n + 1.0 / m);
     let digits = group.step.unwrap_or(0.0).powi(2) / 12.0;
     let is_known = own.is_some() || published.is_some() || ours.sampling > 0.0;
     (is_known || digits > 0.0).then(|| (draws + ours.sampling.powi(2) + digits).sqrt())
@@ -235,7 +240,7 @@ impl Scorecard {
                 found.push(Tally { paper, counts: [0; 5] });
                 found.len() - 1
             });
-            let verdict = VERDICTS.iter().position(|name| *name == row.verdict.name()).unwrap_or(0);
+            let verdict = VERDICTS.iter().position(|(name, _)| *name == row.verdict.name()).unwrap_or(0);
             found[at].counts[verdict] += 1;
         }
         found
@@ -248,13 +253,6 @@ impl Scorecard {
 
     /// One row per published number.
     pub fn table(&self) -> Table {
-        let facts = self.tallies().into_iter().map(|tally| {
-            let (good, comparable, published) = (tally.good(), tally.comparable(), tally.published());
-            let value = serde_json::json!({"good": good, "comparable": comparable, "published": published});
-            (tally.paper.replace(' ', "_"), value)
-        });
-        let runs = Value::Array(self.results.iter().map(|kept| run_in_json(kept)).collect());
-        let facts = facts.chain([("runs".to_owned(), runs)]).collect();
         let mut table = Table::new("Published numbers beside ours")
             .words("experiment", "experiment")
             .words("place", "place")
@@ -264,8 +262,7 @@ impl Scorecard {
             .numbers("ours", "ours")
             .column("noise", "noise", Show::Number(2))
             .words("verdict", "verdict")
-            .words("why", "why")
-            .with_facts("rows", facts);
+            .words("why", "why");
         let mut before = "";
         for row in &self.rows {
             let group = row.group;
@@ -289,6 +286,18 @@ impl Scorecard {
             ]);
         }
         table
+    }
+
+    /// The same with the tallies and the stored runs beside the rows, for programs that read objects.
+    pub fn table_with_facts(&self) -> Table {
+        let facts = self.tallies().into_iter().map(|tally| {
+            let (good, comparable, published) = (tally.good(), tally.comparable(), tally.published());
+            let value = serde_json::json!({"good": good, "comparable": comparable, "published": published});
+            (tally.paper.replace(' ', "_"), value)
+        });
+        let runs = Value::Array(self.results.iter().map(|kept| run_in_json(kept)).collect());
+        let facts = facts.chain([("runs".to_owned(), runs)]).collect();
+        self.table().with_facts("rows", facts)
     }
 
     /// One row per stored run.
@@ -372,7 +381,7 @@ impl Scorecard {
             let rows = self.rows.iter().filter(|row| row.group.experiment == experiment);
             rows.filter(|row| row.verdict.name() == verdict).count()
         };
-        let counts: Vec<usize> = VERDICTS.iter().map(|verdict| of(verdict)).collect();
+        let counts: Vec<usize> = VERDICTS.iter().map(|(verdict, _)| of(verdict)).collect();
         (counts.iter().sum::<usize>() > 0).then(|| Bar { name: experiment.to_owned(), counts })
     }
 }
@@ -451,6 +460,9 @@ mod tests {
         // A published deviation serves one draw of ours too.
         let told = Group { deviations: BTreeMap::from([("label".to_owned(), 0.2)]), ..bare };
         assert!((of(&told, one).unwrap() - 0.2 * 1.25f64.sqrt()).abs() < 1e-12);
+        // Three degrees of freedom each: the variances are averaged.
+        let four = Number { deviation: 0.4, draws: 4, ..one };
+        assert!((of(&told, four).unwrap() - (0.1f64 * 0.5).sqrt()).abs() < 1e-12);
     }
 
     #[test]
@@ -477,7 +489,7 @@ mod tests {
             vec![kept("maclaurin-kernel", &[], &[(LABELS[0], 0.0082)])],
             Some(find("maclaurin-kernel").unwrap()),
         );
-        let json = card.table().to_json();
+        let json = card.table_with_facts().to_json();
         assert_eq!(json["thesis"]["comparable"], 1);
         assert_eq!(json["rows"].as_array().unwrap().len(), card.rows.len());
         assert_eq!(json["runs"][0]["experiment"], "maclaurin-kernel");

@@ -21,7 +21,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let (draws, sizes): (usize, Vec<usize>) = (run.draws()?, run.setting("numbers of features")?);
     let wanted: Vec<String> = run.setting("sketches")?;
     let mut findings = Findings::default();
-    for degree in [3, 6] {
+    for degree in run.setting::<Vec<u32>>("degrees")? {
         let kernel = AnyKernel::from(Polynomial::new(degree, 1.0, 1.0)?);
         let sample = Sample::new(&kernel, rows.view())?;
         let mut table = comparison(format!("MNIST, p = {degree}: relative Frobenius error, and seconds for all rows"));

@@ -19,15 +19,16 @@ const TOP: f64 = 96.0;
 const STEP: f64 = 26.0;
 const THICK: f64 = 18.0;
 
-/// Bars below each other, each as long as its counts together. `kinds` name the pieces, in the order in which bars have them.
+/// Bars below each other, each as long as its counts together. `kinds` name the pieces and number
+/// their colors, in the order in which bars have them.
 ///
 /// ```
 /// use bochner_report::plot::bars::{Bar, bars};
 /// let bar = Bar { name: "first".into(), counts: vec![3, 0, 1] };
-/// let svg = bars("Verdicts", "Numbers.", &["good", "bad", "unknown"], &[bar]);
+/// let svg = bars("Verdicts", "Numbers.", &[("good", 0), ("bad", 1), ("unknown", 6)], &[bar]);
 /// assert!(svg.contains("first: 3 of 4 good"));
 /// ```
-pub fn bars(title: &str, subtitle: &str, kinds: &[&str], all: &[Bar]) -> String {
+pub fn bars(title: &str, subtitle: &str, kinds: &[(&str, usize)], all: &[Bar]) -> String {
     let height = TOP + STEP * all.len() as f64 + 12.0;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
@@ -38,8 +39,8 @@ pub fn bars(title: &str, subtitle: &str, kinds: &[&str], all: &[Bar]) -> String 
     );
     text(&mut svg, (16.0, 28.0), "start", "ink", " font-size=\"17\" font-weight=\"600\"", title);
     text(&mut svg, (16.0, 48.0), "start", "soft", "", subtitle);
-    let piece = |svg: &mut String, kind: usize, (x, y): (f64, f64), (across, up): (f64, f64), tip: &str| {
-        let color = PALETTE[kind % PALETTE.len()];
+    let piece = |svg: &mut String, color: usize, (x, y): (f64, f64), (across, up): (f64, f64), tip: &str| {
+        let color = PALETTE[color % PALETTE.len()];
         let _ = writeln!(
             svg,
             "<g class=\"mark\"><title>{}</title><rect class=\"shape\" fill=\"{color}\" stroke=\"#ffffff\" \
@@ -48,8 +49,8 @@ pub fn bars(title: &str, subtitle: &str, kinds: &[&str], all: &[Bar]) -> String 
         );
     };
     let mut x = 16.0;
-    for (kind, name) in kinds.iter().enumerate() {
-        piece(&mut svg, kind, (x, 63.0), (12.0, 12.0), name);
+    for (name, color) in kinds {
+        piece(&mut svg, *color, (x, 63.0), (12.0, 12.0), name);
         text(&mut svg, (x + 17.0, 74.0), "start", "ink", "", name);
         x += 40.0 + 7.4 * name.chars().count() as f64;
     }
@@ -61,9 +62,9 @@ pub fn bars(title: &str, subtitle: &str, kinds: &[&str], all: &[Bar]) -> String 
         let mut x = LEFT;
         for (kind, &count) in bar.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             let across = (WIDTH - LEFT - 60.0) * count as f64 / most;
-            let name = kinds.get(kind).copied().unwrap_or_default();
+            let (name, color) = kinds.get(kind).copied().unwrap_or_default();
             let tip = format!("{}: {} of {} {name}", bar.name, words::count(count), words::count(sum(bar)));
-            piece(&mut svg, kind, (x, y), (across, THICK), &tip);
+            piece(&mut svg, color, (x, y), (across, THICK), &tip);
             x += across;
         }
         text(&mut svg, (x + 8.0, y + 14.0), "start", "soft", "", &words::count(sum(bar)));
@@ -88,7 +89,7 @@ mod tests {
     #[test]
     fn pieces_are_as_long_as_their_counts_and_touch() {
         let bar = |name: &str, counts: &[usize]| Bar { name: name.into(), counts: counts.to_vec() };
-        let svg = bars("T", "S", &["a", "b"], &[bar("one", &[3, 1]), bar("two", &[0, 2])]);
+        let svg = bars("T", "S", &[("a", 0), ("b", 1)], &[bar("one", &[3, 1]), bar("two", &[0, 2])]);
         // The first two pieces are the legend's.
         let (x, across) = (&numbers(&svg, "x")[2..], &numbers(&svg, "width")[2..]);
         assert_eq!(across.len(), 3);
@@ -100,7 +101,7 @@ mod tests {
     #[test]
     fn bars_of_nothing_are_still_drawn_and_names_are_escaped() {
         assert!(bars("T", "S", &[], &[]).ends_with("</svg>"));
-        let svg = bars("T", "S", &["a"], &[Bar { name: "a < b".into(), counts: vec![0] }]);
+        let svg = bars("T", "S", &[("a", 0)], &[Bar { name: "a < b".into(), counts: vec![0] }]);
         assert!(svg.contains("a &lt; b") && !svg.contains("NaN"));
     }
 }
