@@ -98,8 +98,8 @@ command-pages:
 pictures: wheel
 	$(BIN)/python tools/speed_plot.py > docs/_static/speed.svg
 	$(BIN)/python docs/random_features_plot.py > docs/_static/random-features.svg
-	cargo run --release -- demo --out target/demo
-	cp target/demo/kernel-error.svg docs/_static/kernel-error.svg
+	cargo build --package bochner-cli
+	$(BIN)/python tools/error_plot.py $${CARGO_TARGET_DIR:-target}/debug/bochner > docs/_static/kernel-error.svg
 
 SECONDS ?= 600
 FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/src/bin/*.rs)))

@@ -94,3 +94,12 @@ def test_pages_of_commands_show_the_help_of_the_the_program():
 
 def test_the_plot_of_speeds_shows_the_measured_figures():
     assert (ROOT / "docs" / "_static" / "speed.svg").read_text(encoding="utf-8") == tool("speed_plot").plot()
+
+
+def test_links_between_pages_lead_somewhere():
+    for path in PAGES:
+        page = path.read_text(encoding="utf-8")
+        for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", BLOCK.sub("", page)):
+            # What the guide generates is checked when it is built.
+            if "://" not in link and "generated/" not in link:
+                assert (path.parent / link).exists(), f"{name(path)} links to {link}"

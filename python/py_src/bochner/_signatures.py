@@ -53,6 +53,6 @@ for entry in CATALOGUE["kernels"] + CATALOGUE["operator_kernels"]:
                 "_parameters": known,
             },
         )
-        # Where scikit-learn has the kernel too, a length scale comes first.
-        if "length_scale" in [p.name for p in known[1:]]:
+        # The only kernel with two parameters that scikit-learn has by the same name: there the length scale comes first.
+        if entry["name"] == "matern":
             by_keyword(globals()[name])

@@ -391,7 +391,7 @@ class LaplacianKernel:
     length_scale: float = 1.0
     norm: Literal[1, 2] = 2
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MaternKernel:
     _parameters: ClassVar[tuple[Parameter, ...]]
     _name: ClassVar[str]
