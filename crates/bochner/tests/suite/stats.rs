@@ -5,7 +5,9 @@ use bochner::feature::{Describe, Directions, DynMap, FourierSpec, OpticalSpec};
 use bochner::kernel::{Gaussian, kernel_matrix};
 use bochner::metrics::{FeatureSums, mmd2, mmd2_from_features};
 use bochner::random::{Role, Seed, Stream};
-use bochner::stats::{DriftMonitor, Estimate, Forgetting, IndependenceTest, PairSums, SampleSums, TwoSampleTest, pooled_scale};
+use bochner::stats::{
+    DriftMonitor, Estimate, Forgetting, IndependenceTest, PairSums, SampleSums, TwoSampleTest, pooled_scale,
+};
 use ndarray::{Array2, ArrayView2, Axis, s};
 
 /// Probability with which a check of this file fails although all is well.
@@ -254,14 +256,17 @@ fn variances_over_rows_are_those_that_repetitions_have() {
 fn variances_over_features_are_the_closed_form_where_there_is_one() {
     // Two points: the estimate is 2 − 2k̂(a, b), with four times the variance of k̂.
     let (x, y) = (Array2::from_elem((5, 3), 0.2), Array2::from_elem((4, 3), 0.9));
-    let spec = |seed| FourierSpec { n_components: 256, projection: Directions::Gaussian, seed, ..FourierSpec::default() };
+    let spec =
+        |seed| FourierSpec { n_components: 256, projection: Directions::Gaussian, seed, ..FourierSpec::default() };
     let expected = 4.0 * spec(0).variance(x.slice(s![..1, ..]), y.slice(s![..1, ..])).unwrap()[[0, 0]];
     let exact = 2.0 - 2.0 * kernel_matrix(&Gaussian::new(1.0).unwrap(), x.view(), y.view()).unwrap()[[0, 0]];
     let repetitions = 200;
     let found: Vec<Estimate> = (0..repetitions)
         .map(|seed| {
             let map = spec(seed).build::<f64>(3).unwrap();
-            TwoSampleTest { permutations: 1, ..TwoSampleTest::default() }.run(&sums(&map, x.view()), &sums(&map, y.view())).unwrap()
+            TwoSampleTest { permutations: 1, ..TwoSampleTest::default() }
+                .run(&sums(&map, x.view()), &sums(&map, y.view()))
+                .unwrap()
         })
         .collect();
     let z = normal_quantile(1.0 - ALPHA / 2.0);
@@ -317,7 +322,10 @@ fn monitors_do_not_know_how_a_stream_is_cut() {
     let once = whole.update(rows.view()).unwrap();
     let parts: Vec<bool> = rows.axis_chunks_iter(Axis(0), 7).flat_map(|rows| cut.update(rows).unwrap()).collect();
     assert!(once == parts && once.contains(&true));
-    assert_eq!((whole.threshold().to_bits(), whole.statistic().to_bits()), (cut.threshold().to_bits(), cut.statistic().to_bits()));
+    assert_eq!(
+        (whole.threshold().to_bits(), whole.statistic().to_bits()),
+        (cut.threshold().to_bits(), cut.statistic().to_bits())
+    );
 }
 
 #[test]
@@ -430,6 +438,7 @@ fn exact_independence(x: &Array2<f64>, y: &Array2<f64>, length: f64, seed: u64) 
         (0..n).map(|i| (0..n).map(|j| k[[i, j]] * l[[order[i] as usize, order[j] as usize]]).sum::<f64>()).sum()
     };
     let found = with(&(0..n as u32).collect::<Vec<_>>());
-    let as_far = (0..199).filter(|&p| with(&Stream::new(Seed::new(seed), Role::Order, p).permutation(n)) >= found).count();
+    let as_far =
+        (0..199).filter(|&p| with(&Stream::new(Seed::new(seed), Role::Order, p).permutation(n)) >= found).count();
     (as_far + 1) as f64 / 200.0
 }
