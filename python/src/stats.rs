@@ -79,10 +79,12 @@ pub(crate) struct SampleSums {
 
 #[pymethods]
 impl SampleSums {
-    /// No rows yet of `input_dim` columns, with so many features.
+    /// No rows yet of `input_dim` columns, with so many features; or those of `sums` as text.
     #[new]
-    fn new(features: usize, input_dim: usize) -> Self {
-        SampleSums { sums: Owned::new(stats::SampleSums::new(features, input_dim)) }
+    #[pyo3(signature = (features, input_dim, sums=None))]
+    fn new(features: usize, input_dim: usize, sums: Option<&str>) -> PyResult<Self> {
+        let none = || Ok(stats::SampleSums::new(features, input_dim));
+        Ok(SampleSums { sums: Owned::new(sums.map_or_else(none, parse)?) })
     }
 
     /// Adds rows, of which the first `fixed` are not exchanged with others.
@@ -101,13 +103,9 @@ impl SampleSums {
         })))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        Ok((slf.get_type().getattr("_from_text")?, (json(&slf.get().sums.copy()?)?,)))
-    }
-
-    #[staticmethod]
-    fn _from_text(text: &str) -> PyResult<Self> {
-        Ok(SampleSums { sums: Owned::new(parse(text)?) })
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (usize, usize, String))> {
+        let sums = slf.get().sums.copy()?;
+        Ok((slf.get_type().into_any(), (sums.dim(), sums.input_dim(), json(&sums)?)))
     }
 
     /// Adds the rows of another part of the sample.

@@ -185,6 +185,15 @@ impl Request {
     }
 }
 
+/// Rows in units of these lengths, for maps that have no length scale of their own.
+fn measured(rows: ArrayView2<'_, f64>, spec: &Spec, lengths: &[f64]) -> Array2<f64> {
+    let mut rows = rows.to_owned();
+    if spec.entry().parameter("length_scale").is_err() {
+        rows.columns_mut().into_iter().zip(lengths).for_each(|(mut column, length)| column /= *length);
+    }
+    rows
+}
+
 fn too_few(data: &Data, rows: u64, least: u64) -> Outcome {
     match rows < least {
         true => {
@@ -213,7 +222,8 @@ pub fn two_samples(x: &Data, y: &Data, request: &Request, watch: &dyn Watch) -> 
         data.rows::<f64>().for_each_block(&mut |block| {
             let first = sums.count() as usize;
             let here = fixed.saturating_sub(first).min(block.rows.nrows());
-            let (stay, free) = block.rows.split_at(Axis(0), here);
+            let rows = measured(block.rows, &spec, &scale.lengths);
+            let (stay, free) = rows.view().split_at(Axis(0), here);
             if here > 0 {
                 sums.push_fixed_rows(&map, stay).map_err(|error| error.rows_from(first))?;
             }
@@ -255,21 +265,22 @@ pub fn two_sides(data: &Data, left: usize, request: &Request, watch: &dyn Watch)
     too_few(data, head.nrows() as u64, 8)?;
     let rows = head.slice(s![..if whole { head.nrows() } else { FIRST }, ..]);
     let few = whole && rows.nrows() <= FEW;
-    let map = |side: ArrayView2<'_, f64>, seed: u64| -> Outcome<(DynMap<f64>, Spec)> {
+    let map = |side: ArrayView2<'_, f64>, seed: u64| -> Outcome<(DynMap<f64>, Spec, Vec<f64>)> {
         let scale = pooled_scale(side, side.slice(s![..0, ..]), (true, true), true, request.seed)?;
         let spec = request.spec(if few { FEATURES } else { SIDE_FEATURES }, &scale.lengths, Some(seed))?;
-        Ok((spec.build::<f64>(side.ncols())?, spec))
+        Ok((spec.build::<f64>(side.ncols())?, spec, scale.lengths))
     };
     // Features of both sides are drawn independently.
     let seeds = [bochner::random::Seed::new(request.seed).child(0), bochner::random::Seed::new(request.seed).child(1)];
-    let (map_x, spec) = map(rows.slice(s![.., ..width]), seeds[0].number())?;
-    let (map_y, _) = map(rows.slice(s![.., width..]), seeds[1].number())?;
+    let (map_x, spec, lengths_x) = map(rows.slice(s![.., ..width]), seeds[0].number())?;
+    let (map_y, spec_y, lengths_y) = map(rows.slice(s![.., width..]), seeds[1].number())?;
     let mut sums = PairSums::new(map_x.output_dim(), map_y.output_dim());
     let progress = watch.reading(data.input(), "comparing")?;
     data.rows::<f64>().for_each_block(&mut |block| {
         let first = sums.count() as usize;
         let (x, y) = block.rows.split_at(Axis(1), width);
-        sums.push_rows((&map_x, x), (&map_y, y)).map_err(|error| error.rows_from(first))?;
+        let (x, y) = (measured(x, &spec, &lengths_x), measured(y, &spec_y, &lengths_y));
+        sums.push_rows((&map_x, x.view()), (&map_y, y.view())).map_err(|error| error.rows_from(first))?;
         progress.read().map_err(pipeline::stopped)
     })?;
     drop(progress);

@@ -511,9 +511,13 @@ class _Batches:
         if first is None:
             raise ValueError(f"{name} has no batches, expected at least one with rows")
         self.names = [str(c) for c in first.columns] if hasattr(first, "columns") else None
-        head = [rows_of(first, name)]
-        self.width = head[0].shape[1]
+        rows = rows_of(first, name)
+        self.width = rows.shape[1]
         most = max(_FIRST_ROWS, min(_HEAD_ROWS, _HEAD_BYTES // (8 * self.width)))
+        if len_of(rows) > most:
+            # One long array is read like a stream, which takes no copy of it.
+            parts = chain([rows[most:]], parts)
+        head = [rows[:most]]
         self.head_rows, self.whole = len_of(head[0]), False
         while self.head_rows < most:
             part = next(parts, None)

@@ -84,6 +84,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
             (stats::two_samples(&x, &y, &request, context)?, vec![x, y], question)
         }
         (None, Some(x), Some(y)) => {
+            if let Some(column) = x.iter().find(|column| y.contains(column)) {
+                return Err(Failure::Usage(format!("--x and --y both name {column}, which cannot be independent of itself")));
+            }
             let columns = x.iter().chain(y).cloned().collect();
             let data = args.columns.open_these(&args.data, columns, &args.text, Largest::DOUBLE)?;
             let question = format!("whether {} and {} are independent", x.join(", "), y.join(", "));

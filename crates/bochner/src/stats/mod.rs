@@ -99,7 +99,7 @@ const GROUPS: usize = 64;
 /// Sums over groups of columns. Column `j` and column `j + D/2`, the cosine and the sine or the real and the imaginary part of one
 /// draw, are in one group; columns of all parts of a map are in all groups.
 fn columns_in_groups(parts: impl Iterator<Item = f64>, columns: usize) -> Vec<f64> {
-    let half = if columns % 2 == 0 { columns / 2 } else { columns };
+    let half = if columns.is_multiple_of(2) { columns / 2 } else { columns };
     let mut groups = vec![0.0; GROUPS.min(half)];
     let count = groups.len();
     parts.enumerate().for_each(|(j, part)| groups[j % half % count] += part);

@@ -107,6 +107,11 @@ impl SampleSums {
         self.dim
     }
 
+    /// Number of columns of a row.
+    pub fn input_dim(&self) -> usize {
+        self.input_dim
+    }
+
     /// Rows so far.
     pub fn count(&self) -> u64 {
         self.blocks().map(|block| block.rows).sum()

@@ -30,6 +30,7 @@ mod sparsity;
 mod spherical;
 #[path = "../statistics/mod.rs"]
 mod statistics;
+mod stats;
 mod svm;
 mod uncertainty;
 mod waves;
