@@ -19,7 +19,7 @@ fn map<R: Real>() -> DynMap<R> {
 
 /// Rows, and targets (far from 0) or numbers of three classes.
 fn data<R: Real>(classes: bool) -> (Array2<R>, Array2<R>) {
-    let rows = normals(ROWS, 3, 1);
+    let rows = normals::<f64>(ROWS, 3, 1);
     let targets = Array2::from_shape_fn((ROWS, 1), |(i, _)| match classes {
         true => f64::from(u8::from(rows[[i, 0]] > 0.0) + u8::from(rows[[i, 1]] > 1.0)),
         false => 1e3 + rows[[i, 0]].sin(),
@@ -43,7 +43,7 @@ fn model<R: Real>(sums: Sums<R>, request: &FitRequest) -> Model {
 }
 
 fn off(one: &Model, other: &Model) -> f64 {
-    let rows = normals(200, 3, 2);
+    let rows = normals::<f64>(200, 3, 2);
     let [one, other] = [one, other].map(|model| model.predict(rows.view()).unwrap());
     (&one - &other).iter().fold(0.0f64, |most, v| most.max(v.abs()))
         / other.iter().fold(0.0f64, |most, v| most.max(v.abs()))
