@@ -43,7 +43,7 @@ fn model<R: Real>(sums: Sums<R>, request: &FitRequest) -> Model {
 }
 
 fn off(one: &Model, other: &Model) -> f64 {
-    let rows = normals(200, 3, 2);
+    let rows = normals::<f64>(200, 3, 2);
     let [one, other] = [one, other].map(|model| model.predict(rows.view()).unwrap());
     (&one - &other).iter().fold(0.0f64, |most, v| most.max(v.abs()))
         / other.iter().fold(0.0f64, |most, v| most.max(v.abs()))
