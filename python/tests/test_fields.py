@@ -12,7 +12,7 @@ from bochner import OperatorFeatures, OperatorGPRegressor, OperatorRidge, kernel
 KERNELS = [
     kernels.CurlFree(1.3),
     kernels.DivergenceFree([0.8, 1.4]),
-    kernels.Helmholtz(1.2, 0.3, base="matern", nu=4.5),
+    kernels.Helmholtz(1.2, 0.3, base="matern", nu=9.5),
     kernels.Decomposable([[2.0, 0.5], [0.5, 1.0]], kernels.Matern(2.5, 1.5)),
 ]
 
@@ -114,7 +114,7 @@ def test_quantities_of_a_field_have_shapes_deviations_and_signs(flow):
     assert divergence.shape == std.shape == (2,) and std[1] > 5 * std[0]
     assert np.array_equal(model.divergence(at), divergence)
     vorticity, spread = model.vorticity(at, return_std=True)
-    assert abs(vorticity[0] - (np.cos(0.3) + np.cos(-0.4))) < 5 * spread[0] < 1.5
+    assert abs(vorticity[0] - (np.cos(0.3) + np.cos(-0.4))) < 5 * spread[0] < 3.0
     J, deviations = model.jacobian(at, return_std=True)
     assert J.shape == deviations.shape == (2, 2, 2)
     np.testing.assert_allclose(model.jacobian(at), J)

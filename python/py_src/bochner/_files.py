@@ -157,6 +157,8 @@ def _guessed(kind: str, header: dict[str, Any]) -> dict[str, Any]:
         kernel = spec["kernel"]
         if kernel["kernel"] == "decomposable":
             found |= {"length_scale": kernel["base"].get("length_scale", 1.0), "A": kernel["matrix"]}
+        elif "base" in kernel:
+            found["kernel"] = _kernel(kernel)
         else:
             found |= {"kernel": entry("operator_kernels", kernel["kernel"])["name"], "length_scale": kernel["length_scale"]}
     elif "map" not in spec:

@@ -714,7 +714,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<OperatorKernel>(&text).unwrap(), kernel);
         assert_eq!(
             kernel.in_words(),
-            "Helmholtz kernel, 30 % curl-free, Matern base, nu 3.5, length scales 1.414 and 1.98"
+            "Helmholtz kernel, 30 % curl-free, Matern base, nu 3.5, length scales 1.414 and 1.980"
         );
         let given = [("length_scale", Value::List(vec![1.0.into(), 2.0.into()])), ("base", "matern".into())];
         let named = OperatorKernel::named("curl_free", &given, || Ok(Array2::eye(1))).unwrap();

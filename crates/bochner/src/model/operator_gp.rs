@@ -289,8 +289,10 @@ impl<R: Real> Fit for OperatorGp<R> {
         check_dim("number of input columns", self.features.input_dim(), source.input_dim())?;
         check_dim("number of target columns", self.features.output_dim(), source.target_dim())?;
         let mut gram = self.accumulator(context)?;
+        let (blocks, apart) = blocks(&self.features);
+        let order = if apart { self.features.map().output_dim() } else { self.features.dim() };
         context.fit(source, |source, _| {
-            interrupt::expect(source.len_hint());
+            interrupt::expect(source.len_hint().map(|n| n + order * blocks.len()));
             source.for_each_block(&mut |block| gram.push_rows(self.features.map(), block))?;
             self.fit_moments(gram.finish())
         })
