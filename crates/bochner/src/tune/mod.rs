@@ -22,6 +22,6 @@ mod search;
 
 pub use evidence_search::{EvidenceSearch, ExactTuned, Scales, Step, Tuned};
 pub use lbfgs::{Lbfgs, Minimum};
-pub use learned::{LearnFourier, LearnedMap, LearningStep};
+pub use learned::{Balanced, LearnFourier, LearnedMap, LearningStep, MOST_TRIED};
 pub use metric::{LearnedMetric, MetricForm, MetricSearch};
 pub use search::{Range, Search, SearchProgress, Split, Task, Trial, Trials, grid, random};
