@@ -36,6 +36,7 @@
 
 pub mod checkpoint;
 pub mod choose;
+pub mod dependence;
 pub mod doubt;
 pub mod failure;
 pub mod fit;
@@ -52,6 +53,7 @@ pub mod progress;
 pub mod read;
 pub mod sample;
 pub mod score;
+pub mod target;
 pub mod transform;
 pub mod write;
 
