@@ -36,7 +36,7 @@ mod _bochner {
     #[pymodule_export]
     use crate::kernels::PyKernel;
     #[pymodule_export]
-    use crate::learn::{fit_table, half_widths, learn_fourier};
+    use crate::learn::{class_sets, fit_table, interval_ends, learn_fourier, targets_of};
     #[pymodule_export]
     use crate::metrics::{gaussian_kl, mean_negative_log_likelihood, mmd2, relative_frobenius_error};
     #[pymodule_export]

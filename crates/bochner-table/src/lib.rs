@@ -38,6 +38,7 @@
 
 pub mod checkpoint;
 pub mod choose;
+pub mod dependence;
 pub mod doubt;
 pub mod failure;
 pub mod fit;
@@ -55,6 +56,7 @@ pub mod read;
 pub mod sample;
 pub mod score;
 pub mod stats;
+pub mod target;
 pub mod transform;
 pub mod update;
 pub mod write;

@@ -188,6 +188,8 @@ def _adopt(model: Model, header: dict[str, Any]) -> None:
                 np.array([unit["mean"] for unit in units]),
                 np.array([unit["scale"] for unit in units]),
             )
+        if isinstance(model, Regression) and any("log" in unit for unit in units):
+            model.target_scales_ = units
     if isinstance(model, LocalGPRegressor) and not hasattr(model, "target_units_"):
         model.target_units_ = (np.zeros(outputs), np.ones(outputs))
     if isinstance(model, Regression) and not hasattr(model, "target_shape_"):
@@ -216,6 +218,7 @@ def _preprocessing(model: Any) -> dict[str, Any] | None:
         count = model.target_shape_[0] if model.target_shape_ else 1
         mean, scale = units if units is not None else (np.zeros(count), np.ones(count))
         described["targets"] = [{"mean": float(m), "scale": float(s)} for m, s in zip(mean, scale, strict=True)]
+        described["targets"] = getattr(model, "target_scales_", described["targets"])
         names = ["prediction"] if count == 1 else [f"prediction_{t + 1}" for t in range(count)]
         targets = [{"name": name, "kind": {"number": {}}} for name in names]
     else:

@@ -404,7 +404,10 @@ class Regression(MultiOutputMixin, RegressorMixin, Model):
     def _shaped(self, values: NDArray[Any], *, spread: bool = False) -> NDArray[Any]:
         """Values as y was shaped, in its units; `spread` for deviations from them."""
         units = getattr(self, "target_units_", None)
-        if units is not None:
+        scales = getattr(self, "target_scales_", None)
+        if scales is not None:
+            values = _bochner.targets_of(json.dumps(scales), np.ascontiguousarray(values, dtype=np.float64))
+        elif units is not None:
             mean, scale = units
             values = values.astype(np.float64) * scale
             values = values if spread else values + mean

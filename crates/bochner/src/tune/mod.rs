@@ -24,7 +24,7 @@ mod search;
 
 pub use evidence_search::{EvidenceSearch, ExactTuned, Scales, Step, Tuned};
 pub use lbfgs::{Lbfgs, Minimum};
-pub use learned::{LearnFourier, LearnedMap, LearningStep};
+pub use learned::{Balanced, LearnFourier, LearnedMap, LearningStep, MOST_TRIED};
 pub use metric::{LearnedMetric, MetricForm, MetricSearch};
 pub use operator_evidence::{OperatorEvidence, OperatorTuned};
 pub use search::{Range, Search, SearchProgress, Split, Task, Trial, Trials, grid, random};
