@@ -156,8 +156,9 @@ pub(crate) fn aligned<R: Packed>(buffer: &mut [R]) -> &mut [R] {
 
 /// Plain loops over arrays.
 ///
-/// On x86-64 it serves only machines without AVX2, and what is many scalar instructions there is called, not inlined: unrolled
-/// into the kernels it was a fifth of the crate's code, single functions of half a megabyte among it.
+/// On x86-64 it serves only machines without AVX2, and is called there, not inlined: unrolled into the kernels, where registers of
+/// eight numbers are eight scalars each, it was a fifth of the crate's code, single functions of half a megabyte that took the
+/// compiler minutes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Portable;
 
@@ -222,22 +223,22 @@ macro_rules! packed {
         impl Vectors<$real> for Portable {
             type V = [$real; $width];
 
-            #[inline(always)]
+            #[cfg_attr(target_arch = "x86_64", inline(never))]
             fn splat(self, value: $real) -> Self::V {
                 [value; $width]
             }
 
-            #[inline(always)]
+            #[cfg_attr(target_arch = "x86_64", inline(never))]
             fn add(self, a: Self::V, b: Self::V) -> Self::V {
                 std::array::from_fn(|i| a[i] + b[i])
             }
 
-            #[inline(always)]
+            #[cfg_attr(target_arch = "x86_64", inline(never))]
             fn sub(self, a: Self::V, b: Self::V) -> Self::V {
                 std::array::from_fn(|i| a[i] - b[i])
             }
 
-            #[inline(always)]
+            #[cfg_attr(target_arch = "x86_64", inline(never))]
             fn mul(self, a: Self::V, b: Self::V) -> Self::V {
                 std::array::from_fn(|i| a[i] * b[i])
             }
@@ -247,7 +248,7 @@ macro_rules! packed {
                 std::array::from_fn(|i| a[i].mul_add(b[i], c[i]))
             }
 
-            #[inline(always)]
+            #[cfg_attr(target_arch = "x86_64", inline(never))]
             fn sub_product(self, a: Self::V, b: Self::V, _one: Self::V) -> Self::V {
                 Vectors::<$real>::sub(self, a, b)
             }
