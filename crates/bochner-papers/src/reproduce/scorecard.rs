@@ -295,7 +295,7 @@ impl Scorecard {
             let value = serde_json::json!({"good": good, "comparable": comparable, "published": published});
             (tally.paper.replace(' ', "_"), value)
         });
-        let runs = Value::Array(self.results.iter().map(|kept| run_in_json(kept)).collect());
+        let runs = Value::Array(self.results.iter().map(run_in_json).collect());
         let facts = facts.chain([("runs".to_owned(), runs)]).collect();
         self.table().with_facts("rows", facts)
     }
