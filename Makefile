@@ -95,7 +95,7 @@ command-pages:
 	cargo build --package bochner-cli
 	$(PYTHON) tools/command_pages.py $${CARGO_TARGET_DIR:-target}/debug/bochner
 
-pictures: wheel
+pictures: $(VENV)/.linters
 	$(BIN)/python tools/speed_plot.py > docs/_static/speed.svg
 	$(BIN)/python docs/random_features_plot.py > docs/_static/random-features.svg
 	cargo build --package bochner-cli
