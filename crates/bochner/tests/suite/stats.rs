@@ -177,7 +177,7 @@ fn two_sample_tests_keep_their_level() {
     let test = |seed| TwoSampleTest { permutations: 19, coverage: 0.95, seed };
     // Rows, with a length scale from all of them; blocks of several sizes; samples of very different sizes; fixed rows.
     for (case, (n, m)) in [(30, 40), (650, 1300), (20, 1500), (600, 700)].into_iter().enumerate() {
-        let repetitions = if case == 0 { 400 } else { 200 };
+        let repetitions = if case == 0 { 400 } else { 120 };
         let found = rejected(repetitions, |r| {
             let seed = 1000 * (case as u64 + 1) + 10 * r;
             let (x, y) = (normals(seed, n, 2, 0.0), normals(seed + 1, m, 2, 0.0));
@@ -203,7 +203,7 @@ fn two_sample_tests_keep_their_level() {
 #[test]
 fn independence_tests_keep_their_level() {
     for (case, n) in [40, 1100, 2600].into_iter().enumerate() {
-        let repetitions = if case == 0 { 400 } else { 200 };
+        let repetitions = if case == 0 { 400 } else { 120 };
         let found = rejected(repetitions, |r| {
             let seed = 1_000_000 * (case as u64 + 1) + 10 * r;
             let (x, y) = (normals(seed, n, 1, 0.0), normals(seed + 1, n, 2, 0.0));
