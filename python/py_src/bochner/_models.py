@@ -704,7 +704,7 @@ class Accumulating(Model):
 
     def _drop_sums(self) -> None:
         for name in ("sums_", "added_", "solved_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
 
     def _fitted(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None, kind: str | None = None) -> Any:
         if not self.keep_sums:
@@ -813,7 +813,7 @@ class Accumulating(Model):
         """What was solved or found before is of other rows or parameters."""
         self.added_ = object()
         for name in ("_scores_", "model_", *(("_kept_",) if rows else ())):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
 
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, decay: float = 1.0

@@ -284,7 +284,7 @@ class FeatureGPClassifier(_signatures.GpClassifierModel, Searched, FeatureModel,
         if "alpha" in params or np.ndim(self.alpha) == 0:
             self.alpha_ = plain("alpha", self.alpha)
         if "signal" in params:
-            vars(self).pop("signal_", None)
+            self.__dict__.pop("signal_", None)
 
     def _check_stream(self) -> str | None:
         if self.inference == "variational":

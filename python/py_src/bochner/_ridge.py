@@ -69,7 +69,7 @@ class FeatureRidge(_signatures.RidgeModel, _FeatureRidge, Regression):
             if "alpha" in params:
                 raise ValueError(f"alpha must be a number where rows are not at hand, got {self.alpha!r}")
         else:
-            vars(self).pop("_found_alpha_", None)
+            self.__dict__.pop("_found_alpha_", None)
 
     def _plan(self, **others: Any) -> str:
         return super()._plan(**{"alpha": getattr(self, "_found_alpha_", self.alpha)} | others)

@@ -240,7 +240,7 @@ def _answered(batches: Iterable[Any], model: Any, columns: list[str], method: st
         yield pa.RecordBatch.from_arrays([*batch.columns, answer], names=[*batch.schema.names, column])
 
 
-class ModelEstimator(Estimator):  # type: ignore[misc]
+class ModelEstimator(Estimator[Any]):
     """A model of this package as an estimator of Spark ML: for pipelines and cross-validators.
 
     Every parameter of the model is a ``Param`` of the same name, so that grids of parameters can be tried.
@@ -269,7 +269,7 @@ class ModelEstimator(Estimator):  # type: ignore[misc]
         return FittedModel(fit(model, dataset, self.features, self.target), self.features, self.prediction)
 
 
-class FittedModel(Model):  # type: ignore[misc]
+class FittedModel(Model):
     """What :class:`ModelEstimator` fits: `transform` adds a column of predictions.
 
     Parameters
