@@ -101,8 +101,8 @@ def declared(name: str, known: Iterable[Parameter], **attributes: Any) -> type:
     first = int(known[0].name in ("features", "kernel", "n_components"))
     # What says which features there are, where both are said.
     first += int([p.name for p in known[:2]] == ["kernel", "n_components"])
-    kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD] * first
-    kinds += [inspect.Parameter.KEYWORD_ONLY] * (len(known) - first)
+    given = [inspect.Parameter.POSITIONAL_OR_KEYWORD] * first
+    kinds = [*given, *[inspect.Parameter.KEYWORD_ONLY] * (len(known) - first)]
     taken = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)] + [
         inspect.Parameter(p.name, kind, default=p.default, annotation=p.annotation)
         for p, kind in zip(known, kinds, strict=True)

@@ -75,8 +75,8 @@ def lagged_rows(series: ArrayLike, n_lags: int = 1) -> tuple[NDArray[np.float64]
 class _WithKernel:
     """What is given a kernel whose values are matrices."""
 
-    _apart = ("kernel", "length_scale", "A")
-    _of_sums = ("kernel", "length_scale", "A", "n_components", "random_state", "coding")
+    _apart: ClassVar[tuple[str, ...]] = ("kernel", "length_scale", "A")
+    _of_sums: ClassVar[tuple[str, ...]] = ("kernel", "length_scale", "A", "n_components", "random_state", "coding")
     # How outputs may be related besides by a matrix, in words.
     _related: ClassVar[tuple[str, ...]] = ("covariance", "learned")
 
@@ -189,9 +189,8 @@ class OperatorFeatures(_signatures.OperatorFeaturesMap, _WithKernel, Fitted, Tra
                 kernel = self._kernel(rows, seed)
                 targets = np.zeros((1, 1)) if y is None else np.asarray(y)
                 kernel = _whole(kernel, targets.reshape(len(targets), -1))
-                spec = {"kernel": kernel, "n_components": plain("n_components", self._even()), "seed": seed}
-                spec = json.dumps(spec | {"projection": self.projection})
-                self.map_ = _bochner.OperatorMap(spec, rows.shape[1], n_jobs=self.n_jobs)
+                drawn = {"n_components": plain("n_components", self._even()), "projection": self.projection, "seed": seed}
+                self.map_ = _bochner.OperatorMap(json.dumps({"kernel": kernel, **drawn}), rows.shape[1], n_jobs=self.n_jobs)
             self.spec_ = json.loads(self.map_.spec)
             self.n_outputs_, self.n_columns_ = self.map_.output_dim, self.map_.n_columns
         return self
@@ -428,7 +427,7 @@ class OperatorGPRegressor(
         found = {name: getattr(self, f"{name}_", getattr(self, name)) for name in ("noise", "signal")}
         return super()._plan(n_components=self._even(), **found | others)
 
-    def predict(  # type: ignore[override]
+    def predict(
         self, X: ArrayLike, return_std: bool = False, return_cov: bool = False, include_noise: bool = False
     ) -> Any:
         """Predict targets.
