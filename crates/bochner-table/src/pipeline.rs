@@ -530,7 +530,7 @@ fn degrees(name: &str, values: &BTreeMap<i64, usize>) -> Option<String> {
     const FEWEST: usize = 6;
     const DEGREES: [&str; 12] =
         ["quality", "rating", "score", "grade", "mark", "stars", "points", "rank", "level", "count", "age", "rings"];
-    const CLASSES: [&str; 8] = ["class", "label", "target", "type", "kind", "category", "digit", "species"];
+    const CLASSES: [&str; 7] = ["class", "label", "type", "kind", "category", "digit", "species"];
     let (first, last, count) = (*values.keys().next()?, *values.keys().next_back()?, values.len());
     // One in ten may be missing.
     if count < FEWEST || last.abs_diff(first) as usize + 1 > count + count / 10 {

@@ -20,8 +20,6 @@ const FEW: usize = 4000;
 /// Numbers of features, the most first, and the share of the budget that a fit with them may take.
 const FEATURES: [usize; 6] = [4096, 3072, 2048, 1024, 512, 256];
 const FITTING_SHARE: f64 = 0.4;
-/// Share of the variance that rough waves begin with.
-const ROUGH_SHARE: f64 = 0.02;
 /// Features of a step of the first stage.
 const FIRST_FEATURES: f64 = 768.0;
 
@@ -164,7 +162,6 @@ pub(crate) fn learned<R: Real>(
             .map_err(with_remedy)?;
     }
     let classes = pipeline.labels.len();
-    let judged = effort.members.min(folds.len());
     let mut found: Vec<LearnedMap> = Vec::new();
     for member in 0..effort.members {
         let Fold { train, held_out } = &folds[member % folds.len()];
@@ -173,8 +170,6 @@ pub(crate) fn learned<R: Real>(
             n_learned: effort.frequencies.min(spec.n_learned),
             metric_steps: effort.metric_steps,
             max_iter: effort.steps.min(spec.max_iter),
-            // One fold's rows judge, and find out how much rough waves help.
-            rough_share: if constraints.penalty.is_none() && judged == 1 { ROUGH_SHARE } else { 0.0 },
             seed: Seed::new(spec.seed).child(member as u64),
             ..LearnFourier::default()
         };
@@ -197,7 +192,7 @@ pub(crate) fn learned<R: Real>(
         // A map that has stopped early has done all its steps.
         progress.done((effort.metric_steps + effort.steps - before) as u64)?;
     }
-    let judged = &folds[..judged];
+    let judged = &folds[..effort.members.min(folds.len())];
     let judges: Vec<_> = judged.iter().map(|fold| fold.held_out.targets.view()).collect();
     // Of codes 0 and 1 errors are a quarter of those of codes -1 and 1.
     let unit = unit_of_losses(classes, &judges) / if classes == 0 { 1.0 } else { 4.0 };

@@ -48,6 +48,8 @@ enum Shape {
 
 /// Places between which ranks are interpolated.
 const PLACES: usize = 128;
+/// A value is common if one row in so many has it.
+const COMMON: usize = 4;
 /// Different values from which a column has ranks.
 const MANY_VALUES: usize = 10;
 /// Correlation of numbers and ranks above which ranks tell nothing else.
@@ -99,26 +101,26 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
 
 /// The shares of rows below some of their values.
 fn ranks(sorted: &[f64]) -> Shape {
-    // A value counts as often as the root of its rows: zeros of nine rows in ten leave room for the others.
+    // Where one value has many rows, each counts as the root of its rows: zeros of nine rows in ten leave room for the others.
+    let most = sorted.chunk_by(|a, b| a == b).map(<[f64]>::len).max().unwrap_or(0);
+    let weight = |rows: usize| if COMMON * most >= sorted.len() { (rows as f64).sqrt() } else { rows as f64 };
     let mut middles: Vec<(f64, f64)> = Vec::new();
     let mut total = 0.0;
     for equal in sorted.chunk_by(|a, b| a == b) {
-        let weight = (equal.len() as f64).sqrt();
+        let weight = weight(equal.len());
         middles.push((equal[0], total + 0.5 * weight));
         total += weight;
     }
-    let count = PLACES.min(middles.len());
-    let (mut places, mut shares): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
-    for k in 0..count {
-        // As far from each other in ranks as they can be.
-        let share = k as f64 / (count - 1).max(1) as f64 * total;
-        let at = middles.partition_point(|(_, middle)| *middle < share).min(middles.len() - 1);
-        let (place, middle) = middles[at];
-        if places.last() != Some(&place) {
-            places.push(place);
-            shares.push(middle / total);
+    // All values, or some as far from each other in ranks as they can be.
+    let mut kept: Vec<usize> = match middles.len() {
+        few if few <= PLACES => (0..few).collect(),
+        many => {
+            let shares = (0..PLACES).map(|k| k as f64 / (PLACES - 1) as f64 * total);
+            shares.map(|share| middles.partition_point(|(_, middle)| *middle < share).min(many - 1)).collect()
         }
-    }
+    };
+    kept.dedup();
+    let (places, shares) = kept.into_iter().map(|at| (middles[at].0, middles[at].1 / total)).unzip();
     Shape::Ranks { places, shares }
 }
 
@@ -258,6 +260,16 @@ mod tests {
         // One row in fifty: 1 apart, not seven deviations.
         let ones = seen[[0, 3]] - seen[[1, 3]];
         assert!((ones - 1.0).abs() < 1e-12, "{ones}");
+    }
+
+    /// Of 1,000 rows 900 are zero: ranks by rows would leave a tenth of their range to the hundred others.
+    #[test]
+    fn ranks_of_a_column_with_a_common_value_leave_room_for_the_others() {
+        let rows = Array2::from_shape_fn((1000, 1), |(i, _)| if i < 900 { 0.0 } else { ((i - 899) as f64).powi(2) });
+        let Shape::Ranks { places, shares } = ranks(&rows.column(0).to_vec()) else { panic!("no ranks") };
+        // Zeros count 30, the others 1 each: the first rank is the middle of 30 in 130.
+        assert_eq!((places[0], places.len()), (0.0, 101));
+        assert!((shares[0] - 15.0 / 130.0).abs() < 1e-12 && (shares[100] - 129.5 / 130.0).abs() < 1e-12);
     }
 
     #[test]
