@@ -137,15 +137,15 @@ impl FeatureMap for Phasors {
     fn pull_tile(
         &self,
         rows: Tile<'_, f64>,
-        cotangents: Cotangents<'_, f64>,
+        from: Cotangents<'_, f64>,
         out: TileMut<'_, f64>,
         work: &mut Workspace<f64>,
     ) {
         let (n, m) = (rows.rows(), self.output_dim());
         let mut both = work.take(2 * n * m);
         for (i, both) in both.chunks_exact_mut(2 * m).enumerate() {
-            both[..m].copy_from_slice(cotangents.re.row(i));
-            both[m..].copy_from_slice(cotangents.im.row(i));
+            both[..m].copy_from_slice(from.re.row(i));
+            both[m..].copy_from_slice(from.im.row(i));
         }
         self.0.pull_tile(rows, Cotangents::real(Tile::new(&both, n, 2 * m)), out, work);
         work.give(both);

@@ -213,18 +213,12 @@ impl<R: Real> FeatureMap for LearnedFourier<R> {
         }
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let (n, m) = (rows.rows(), self.frequencies.len());
         let mut scaled = work.take(2 * n * m);
         for (i, row) in scaled.chunks_exact_mut(2 * m).enumerate() {
-            for (half, from) in row.chunks_exact_mut(m).zip(cotangents.re.row(i).chunks_exact(m)) {
-                half.iter_mut().zip(from.iter().zip(&*self.amplitudes)).for_each(|(to, (u, a))| *to = *u * *a);
+            for (half, own) in row.chunks_exact_mut(m).zip(from.re.row(i).chunks_exact(m)) {
+                half.iter_mut().zip(own.iter().zip(&*self.amplitudes)).for_each(|(to, (u, a))| *to = *u * *a);
             }
         }
         let all = Tile::new(&scaled, n, 2 * m);

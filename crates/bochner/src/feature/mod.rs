@@ -36,11 +36,11 @@ macro_rules! forward {
             fn pull_tile(
                 &$this,
                 rows: Tile<'_, M::Real>,
-                cotangents: $crate::feature::Cotangents<'_, M::Real>,
+                from: $crate::feature::Cotangents<'_, M::Real>,
                 out: TileMut<'_, M::Real>,
                 work: &mut Workspace<M::Real>,
             ) {
-                $inner.pull_tile(rows, cotangents, out, work);
+                $inner.pull_tile(rows, from, out, work);
             }
             fn check_pullback(&$this) -> Result<()> {
                 $inner.check_pullback()
@@ -193,7 +193,7 @@ pub trait FeatureMap: Debug + Send + Sync {
     fn pull_tile(
         &self,
         rows: Tile<'_, Self::Real>,
-        cotangents: Cotangents<'_, Self::Real>,
+        from: Cotangents<'_, Self::Real>,
         out: TileMut<'_, Self::Real>,
         work: &mut Workspace<Self::Real>,
     );

@@ -153,19 +153,13 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Positive<P> {
         }
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        mut out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, mut out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let m = self.directions();
         let (mut features, mut sums) = (work.take(2 * m), vec![0.0; rows.rows()]);
         self.frequencies.pull_rows(rows, out.reborrow(), work, &mut |i, columns, values, factor| {
             let half = self.half_norm_sq(rows.row(i));
             let (first, second) = features[..2 * columns.len()].split_at_mut(columns.len());
-            let incoming = cotangents.re.row(i);
+            let incoming = from.re.row(i);
             let to_first = &incoming[columns.clone()];
             let to_second =
                 if self.kind == Softmax::Positive { &[] } else { &incoming[m + columns.start..m + columns.end] };

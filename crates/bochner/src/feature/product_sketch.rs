@@ -402,7 +402,7 @@ impl<P: Projection> FeatureMap for ProductSketch<P> {
     fn pull_tile(
         &self,
         rows: Tile<'_, P::Real>,
-        cotangents: Cotangents<'_, P::Real>,
+        from: Cotangents<'_, P::Real>,
         out: TileMut<'_, P::Real>,
         work: &mut Workspace<P::Real>,
     ) {
@@ -410,7 +410,7 @@ impl<P: Projection> FeatureMap for ProductSketch<P> {
         let mut lifted = work.take(n * m);
         self.lift.lift_into(rows, 1.0, &mut lifted);
         let tiles = vec![Tile::new(&lifted, n, m); self.factors.len()];
-        self.lift.pull_into(out, work, |out, work| self.pull(&tiles, cotangents, Pulled::Shared(out), work));
+        self.lift.pull_into(out, work, |out, work| self.pull(&tiles, from, Pulled::Shared(out), work));
         work.give(lifted);
     }
 

@@ -344,7 +344,7 @@ impl<O: Scalar> FeatureMap for TensorSketch<O> {
     fn pull_tile(
         &self,
         rows: Tile<'_, O::Real>,
-        cotangents: Cotangents<'_, O::Real>,
+        from: Cotangents<'_, O::Real>,
         mut out: TileMut<'_, O::Real>,
         work: &mut Workspace<O::Real>,
     ) {
@@ -354,7 +354,7 @@ impl<O: Scalar> FeatureMap for TensorSketch<O> {
                 let mut lifted = work.take(n * m);
                 lift.lift_into(rows, 1.0, &mut lifted);
                 let tiles = vec![Tile::new(&lifted, n, m); self.factors.len()];
-                lift.pull_into(out, work, |out, work| self.pull(&tiles, cotangents, Pulled::Shared(out), work));
+                lift.pull_into(out, work, |out, work| self.pull(&tiles, from, Pulled::Shared(out), work));
                 work.give(lifted);
             }
             Input::SideBySide => {
@@ -367,7 +367,7 @@ impl<O: Scalar> FeatureMap for TensorSketch<O> {
                     outs.push(own);
                     start = end;
                 }
-                self.pull(&tiles, cotangents, Pulled::Each(outs), work);
+                self.pull(&tiles, from, Pulled::Each(outs), work);
             }
         }
     }

@@ -197,19 +197,13 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for TreeSketch<P> 
         work.give(lifted);
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let (n, m) = (rows.rows(), self.lift.output_dim(rows.cols()));
         let mut lifted = work.take(n * m);
         self.lift.lift_into(rows, 1.0, &mut lifted);
         let leaf = Tile::new(&lifted, n, m);
         let values = self.root.values(leaf, false, work);
-        self.lift.pull_into(out, work, |out, work| self.root.pull(leaf, &values, cotangents.re, out, work));
+        self.lift.pull_into(out, work, |out, work| self.root.pull(leaf, &values, from.re, out, work));
         values.give_back(work);
         work.give(lifted);
     }

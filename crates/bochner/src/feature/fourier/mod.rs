@@ -405,23 +405,17 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Fourier<P> {
         }
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let m = self.frequencies.len();
         let Some(offsets) = &self.offsets else {
-            let parts = Cotangents::new(cotangents.re.columns(0..m), cotangents.re.columns(m..2 * m));
+            let parts = Cotangents::new(from.re.columns(0..m), from.re.columns(m..2 * m));
             return self.frequencies.pull_cos_sin(rows, self.scale, parts, out, work);
         };
         let mut sines = work.take(m);
         self.frequencies.pull_rows(rows, out, work, &mut |i, columns, values, factor| {
             let (offsets, sines) = (&offsets[columns.clone()], &mut sines[..columns.len()]);
             sin_offset(values, factor, offsets, self.scale, sines);
-            let incoming = &cotangents.re.row(i)[columns];
+            let incoming = &from.re.row(i)[columns];
             values.iter_mut().zip(sines.iter().zip(incoming)).for_each(|(v, (sin, u))| *v = -*sin * *u);
             times(values, factor);
         });
@@ -500,14 +494,8 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for ComplexFourier
         self.frequencies.cos_sin(rows, self.scale, out, work);
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
-        self.frequencies.pull_cos_sin(rows, self.scale, cotangents, out, work);
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
+        self.frequencies.pull_cos_sin(rows, self.scale, from, out, work);
     }
 
     fn pieces(&self) -> Result<Piece<R>> {
@@ -575,13 +563,13 @@ mod tests {
 
         fn pull_tile(
             &self,
-            cotangents: Cotangents<'_, f64>,
+            from: Cotangents<'_, f64>,
             columns: Range<usize>,
             mut out: TileMut<'_, f64>,
             _: &mut Workspace<f64>,
         ) {
             for i in 0..out.rows() {
-                for (u, j) in cotangents.re.row(i).iter().zip(columns.clone()) {
+                for (u, j) in from.re.row(i).iter().zip(columns.clone()) {
                     out.row_mut(i).iter_mut().zip(self.weights.row(j)).for_each(|(o, w)| *o += u * w);
                 }
             }

@@ -423,13 +423,13 @@ impl<O: Scalar> FeatureMap for Maclaurin<O> {
     fn pull_tile(
         &self,
         rows: Tile<'_, O::Real>,
-        cotangents: Cotangents<'_, O::Real>,
+        from: Cotangents<'_, O::Real>,
         out: TileMut<'_, O::Real>,
         work: &mut Workspace<O::Real>,
     ) {
         let all = self.output_dim();
-        let (constants, draws) = (cotangents.re.columns(0..self.constants), cotangents.columns(self.constants..all));
-        self.pull_parts(rows, constants, cotangents.re.columns(0..0), draws, out, work);
+        let (constants, draws) = (from.re.columns(0..self.constants), from.columns(self.constants..all));
+        self.pull_parts(rows, constants, from.re.columns(0..0), draws, out, work);
     }
 
     fn tile_rows(&self) -> usize {
@@ -486,16 +486,10 @@ impl<R: Real> FeatureMap for RealParts<R> {
         );
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let (first, draws) = (self.inner.constants, self.inner.draws);
         let second = first + self.spare();
-        let columns = |from: usize, to: usize| cotangents.re.columns(from..to);
+        let columns = |start: usize, end: usize| from.re.columns(start..end);
         let parts = Cotangents::new(columns(second, second + draws), columns(second + draws, second + 2 * draws));
         self.inner.pull_parts(rows, columns(0, first), columns(first, second), parts, out, work);
     }
