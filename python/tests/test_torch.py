@@ -121,6 +121,9 @@ def test_the_state_keeps_parameters_and_seed():
 def test_traced_programs_have_no_calls_of_the_core():
     module = door.PolynomialSketch(4, n_components=16, degree=2, random_state=0)
     rows = X.float()
+    with pytest.raises(RuntimeError, match=r"call pieces\('cpu', torch.float32\) of PolynomialSketch before it is traced"):
+        torch.jit.trace(module, rows[:3])
+    module.pieces("cpu", torch.float32)
     traced = torch.jit.trace(module, rows[:3])
     torch.testing.assert_close(traced(rows), module(rows), rtol=1e-5, atol=1e-6)
 

@@ -182,6 +182,15 @@ def from_map(features: FeatureTransformer) -> Features:
     ----------
     features : FeatureTransformer
         Any features of the library, fitted.
+
+    Examples
+    --------
+    >>> from bochner import FourierFeatures
+    >>> from bochner.jax import from_map
+    >>> X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    >>> features = FourierFeatures(64, random_state=0).fit(X)
+    >>> bool(np.allclose(jax.jit(from_map(features))(X), features.transform(X), atol=1e-6))
+    True
     """
     return _of(fitted_map(features))
 

@@ -231,10 +231,13 @@ class FeatureModule(nn.Module):
         """What the map is made of, with arrays on a device; kept until the module changes.
 
         Structured projections come as the matrices they are: a sketch of degree 3 from 512 columns to 8192 takes 50 MB in
-        float32. On the CPU they are only made where torch computes.
+        float32. On the CPU they are only made where torch computes. Before a module is traced or compiled this must be called
+        once: drawing is no operation of torch.
         """
         place = (torch.device(device), dtype)
         if place not in self._drawn:
+            if _traced():
+                raise RuntimeError(f"call pieces({str(place[0])!r}, {dtype}) of {type(self).__name__} before it is traced or compiled")
             with torch.no_grad():
                 drawn = self._map.pieces(_EXACT[dtype])
                 self._drawn[place] = each_array(drawn, lambda array: torch.from_numpy(array).to(place[0]))
@@ -285,6 +288,16 @@ def from_map(features: FeatureTransformer, *, learn_length_scale: bool = False, 
     -------
     module : FeatureModule
         Of the class with the transformer's name, such as ``bochner.torch.FourierFeatures``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import FourierFeatures
+    >>> from bochner.torch import from_map
+    >>> X = np.random.default_rng(0).normal(size=(5, 3))
+    >>> features = FourierFeatures(64, random_state=0).fit(X)
+    >>> bool((from_map(features)(torch.from_numpy(X)).numpy() == features.transform(X)).all())
+    True
     """
     return _of(fitted_map(features), learn_length_scale, backend)
 
@@ -318,6 +331,13 @@ class CompactBilinearPooling(nn.Module):
         Seed of the draws.
     backend : {"auto", "torch"}, default="auto"
         As for :class:`FeatureModule`.
+
+    Examples
+    --------
+    >>> from bochner.torch import CompactBilinearPooling
+    >>> x, y = torch.randn(2, 49, 16), torch.randn(2, 1, 30)
+    >>> CompactBilinearPooling(16, 30, n_components=512)(x, y).shape
+    torch.Size([2, 512])
     """
 
     def __init__(
@@ -375,6 +395,13 @@ class LinearAttention(nn.Module):
         Seed of the draws.
     backend : {"auto", "torch"}, default="auto"
         "auto" lets the core compute on the CPU where no gradient is asked for; "torch" never does.
+
+    Examples
+    --------
+    >>> from bochner.torch import LinearAttention
+    >>> q, k, v = torch.randn(3, 2, 4, 100, 8)
+    >>> LinearAttention(8)(q, k, v, is_causal=True).shape
+    torch.Size([2, 4, 100, 8])
     """
 
     def __init__(
