@@ -194,7 +194,7 @@ impl MetricSearch {
     /// let rows = Array2::from_shape_fn((600, 3), |(i, j)| ((i * 7 + j * 13) as f64 * 0.61 + (i * i * (j + 1)) as f64 * 0.017).sin());
     /// let targets = rows.column(1).mapv(|v| (3.0 * v).sin()).insert_axis(Axis(1));
     /// let search = MetricSearch::default();
-    /// let search = MetricSearch { max_iter: 2, features: search.features.with("n_components", 128.into())?, ..search };
+    /// let search = MetricSearch { max_iter: 2, features: search.features.with("n_components", 128usize.into())?, ..search };
     /// let found = search.run_stream(&mut InMemory::new(rows.view(), targets.view())?, &mut Context::default())?;
     /// let importances = found.importances();
     /// assert!(importances[1] > 5.0 * importances[0].max(importances[2]));
@@ -530,7 +530,7 @@ mod tests {
         Stream::new(Seed::new(7), Role::Split, 3).normals_from(0, &mut normals);
         let rows = Array2::from_shape_vec((500, 5), normals).unwrap();
         let targets = Array2::from_shape_fn((500, 1), |(i, _)| 7.0 + 3.0 * f64::sin(2.0 * rows[[i, 1]]) * rows[[i, 4]]);
-        let features = MetricSearch::default().features.with("n_components", 96.into()).unwrap();
+        let features = MetricSearch::default().features.with("n_components", 96usize.into()).unwrap();
         let search = MetricSearch { features, max_iter: 3, seed: 2, ..MetricSearch::default() };
         let run = |size: usize| {
             let mut source = Blocks { rows: &rows, targets: &targets, size, passes: 0 };
