@@ -1,7 +1,7 @@
 # make test    every test: Rust (unit, property, statistical, doc), then the wheel in a private environment and its tests
 # make bench   ratios against references on this machine; PEERS=1 adds numpy and scikit-learn
 # make docs    the pages of the Rust interface and the guide (docs/_build/html/index.html), warnings as errors
-# make lint    formatting and clippy
+# make lint    formatting, ruff, mypy and clippy
 # make fuzz    every reader, the model loader, checkpoints and arguments with cargo-fuzz, SECONDS=600 each
 # make sanitize   tests of tiles, products and transforms, where all unsafe code is, under AddressSanitizer
 # make check-long   tests that take minutes: moved seed ladders, large sizes
@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 # What builds the wheel, and what the peers of the benchmarks need; the wheel's `test` extra lists what its tests need.
 PYTHON_TOOLS := "maturin>=1.9,<2" "numpy>=1.26" "scipy>=1.11" "scikit-learn>=1.6"
 
-.PHONY: test test-rust test-python wheel check-long sanitize types bench docs docs-rust docs-guide which-map lint fuzz clean
+.PHONY: test test-rust test-python test-torch wheel check-long sanitize types bench docs docs-rust docs-guide which-map command-pages pictures lint fuzz clean
 .DELETE_ON_ERROR:
 
 # Nightly options of the compiler.
@@ -24,7 +24,15 @@ test-rust:
 
 test-python: wheel
 	$(BIN)/python -m pip install --quiet "$$(echo $(VENV)/wheels/*.whl)[test]"
-	$(BIN)/python -m pytest -q python/tests
+	$(BIN)/python -m pytest -q python/tests --ignore python/tests/test_torch.py
+	@$(MAKE) --no-print-directory test-torch
+
+# Torch lives in an environment of its own; without one, a sentence says so.
+TORCH := $(VENV)/torch
+test-torch: wheel
+	@if [ -e $(TORCH)/.ready ] || { tools/torch_environment.sh $(TORCH) $(BIN)/python -m pip && touch $(TORCH)/.ready; }; then \
+		$(BIN)/python -m pip --python $(TORCH)/bin/python install --quiet --no-deps --force-reinstall $(VENV)/wheels/*.whl && \
+		$(TORCH)/bin/python -m pytest -q python/tests/test_torch.py; fi
 
 # The development profile is optimised, and shares what the Rust tests have compiled.
 wheel: $(VENV)/.ready
@@ -82,6 +90,17 @@ which-map: wheel
 	$(BIN)/python -m pip install --quiet "$$(echo $(VENV)/wheels/*.whl)"
 	$(BIN)/python docs/which_map.py > docs/guide/which_map_tables.md
 
+# Pages about commands and pictures that are kept in git, made anew.
+command-pages:
+	cargo build --package bochner-cli
+	$(PYTHON) tools/command_pages.py $${CARGO_TARGET_DIR:-target}/debug/bochner
+
+pictures: wheel
+	$(BIN)/python tools/speed_plot.py > docs/_static/speed.svg
+	$(BIN)/python docs/random_features_plot.py > docs/_static/random-features.svg
+	cargo build --package bochner-cli
+	$(BIN)/python tools/error_plot.py $${CARGO_TARGET_DIR:-target}/debug/bochner > docs/_static/kernel-error.svg
+
 SECONDS ?= 600
 FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/src/bin/*.rs)))
 
@@ -95,9 +114,16 @@ fuzz:
 			-max_total_time=$(SECONDS) -rss_limit_mb=4096 -timeout=20 -print_final_stats=1 || exit 1; \
 	done
 
-lint:
+# The cheap ones first.
+lint: $(VENV)/.linters
 	cargo fmt --all --check
+	$(BIN)/ruff check --quiet --config python/pyproject.toml python tools docs benches
+	$(BIN)/python -m mypy --config-file python/pyproject.toml python/py_src/bochner
 	cargo clippy --workspace --all-targets -- -D warnings
+
+$(VENV)/.linters: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet "ruff>=0.14" "mypy>=1.19" "numpy>=2" "matplotlib>=3.8"
+	touch $@
 
 clean:
 	cargo clean

@@ -50,6 +50,7 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 
 sphinx_gallery_conf = {
+    "within_subsection_order": "reference.ByTask",
     "examples_dirs": "../python/examples",
     "gallery_dirs": "generated/examples",
     "filename_pattern": r"\.py$",

@@ -1,8 +1,10 @@
-"""Lists everything public for the Python reference, by what it is."""
+"""Lists everything public for the Python reference, by what it is, and orders the examples."""
 
 import importlib
 import inspect
 import pkgutil
+import re
+from pathlib import Path
 
 import bochner
 from bochner._base import FeatureTransformer
@@ -49,3 +51,14 @@ def page():
             continue  # an extra that is not installed
         sections.append(section(f"`{module.__name__}`", module.__name__, public(module)))
     return "\n".join([INTRODUCTION, *sections])
+
+
+class ByTask:
+    """The order of examples: that of the list in their README, others behind it by name."""
+
+    def __init__(self, folder):
+        self.listed = re.findall(r"^\* :doc:`(\w+)`", (Path(folder) / "README.rst").read_text(encoding="utf-8"), re.M)
+
+    def __call__(self, name):
+        stem = Path(name).stem
+        return (self.listed.index(stem) if stem in self.listed else len(self.listed), stem)

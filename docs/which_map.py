@@ -43,7 +43,7 @@ def kernels(X):
     length_scale = median_distance(X)
     yield "Gaussian, median length scale", Gaussian(length_scale)
     yield "Gaussian, a quarter of it", Gaussian(length_scale / 4)
-    yield "Matérn 3/2, median length scale", Matern(1.5, length_scale)
+    yield "Matérn 3/2, median length scale", Matern(nu=1.5, length_scale=length_scale)
     yield "polynomial, degree 2", Polynomial(2)
     yield "polynomial, degree 3, coef0 1", Polynomial(3, 1.0, 1.0)
     yield "polynomial, degree 7", Polynomial(7)

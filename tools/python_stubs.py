@@ -4,6 +4,7 @@
 """
 
 from dataclasses import is_dataclass
+from inspect import signature
 
 from bochner import _signatures
 
@@ -25,12 +26,15 @@ def stub(name: str, base: type) -> str:
     known = base._parameters
     lines = ["", f"class {name}:", "    _parameters: ClassVar[tuple[Parameter, ...]]"]
     if is_dataclass(base):
-        lines = ["", "@dataclass(frozen=True)", *lines[1:], "    _name: ClassVar[str]", "    _about: ClassVar[str]"]
+        named = ", kw_only=True" if "*" in str(signature(base)) else ""
+        lines = ["", f"@dataclass(frozen=True{named})", *lines[1:], "    _name: ClassVar[str]", "    _about: ClassVar[str]"]
         return "\n".join([*lines, *(f"    {p.name}: {p.annotation} = {written(p.default)}" for p in known)])
     lines += ["    _map_name: ClassVar[str]"] if name.endswith("Map") else []
     lines += [f"    {p.name}: {p.annotation}" for p in known]
     taken = [f"{p.name}: {p.annotation} = {written(p.default)}" for p in known]
-    taken.insert(int("*" not in str(base.__init__.__signature__).split(",")[1]), "*")
+    kinds = [parameter.kind for parameter in base.__init__.__signature__.parameters.values()]
+    # Without `self`.
+    taken.insert(kinds.index(kinds[-1].KEYWORD_ONLY) - 1, "*")
     return "\n".join([*lines, f"    def __init__(self, {', '.join(taken)}) -> None: ..."])
 
 

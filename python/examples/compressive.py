@@ -1,6 +1,6 @@
 """
-Rows that were never seen whole
-===============================
+Features of compressed rows
+===========================
 
 How few measurements of a row are enough? Fourier features of random measurements cost little in high dimensions, and the
 measurements can be stored in place of the rows.

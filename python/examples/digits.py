@@ -1,6 +1,6 @@
 """
-Digits
-======
+Classify digits, with probabilities
+===================================
 
 How well do random features read handwritten digits, and do they know when they do not?
 """

@@ -1,6 +1,6 @@
 """
-Regression that knows what it does not know
-===========================================
+Regression with error bars
+==========================
 
 Where does a fitted curve stop being worth anything? A Gaussian process tells by its standard deviation: it is small near
 observations and grows in gaps and beyond the ends.

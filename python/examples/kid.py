@@ -1,6 +1,6 @@
 """
-How different are two sets of images?
-=====================================
+Distance between two sets of images
+===================================
 
 The kernel inception distance compares two samples by a cubic kernel, in time that grows with the product of their sizes.
 Does an estimate in linear time tell small changes from none?

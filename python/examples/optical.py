@@ -1,6 +1,6 @@
 """
-Features made of light
-======================
+Optical features
+================
 
 How much does a cheap camera cost? An optical processing unit shows a row to a scattering medium and reads intensities
 ``|Ux|^2``. Here it is simulated: any exponent, binary input, cameras of few bits.

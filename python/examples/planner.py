@@ -1,6 +1,6 @@
 """
-How many features?
-==================
+Plan the number of features
+===========================
 
 Which map estimates a kernel to 10 percent on these rows, and with how many features? The planner answers from closed-form
 variances on a sample of the rows, before anything is drawn.

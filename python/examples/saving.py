@@ -1,6 +1,6 @@
 """
-Keeping a model
-===============
+Save a model and load it elsewhere
+==================================
 
 How does a fitted model get from one program to another? As a file of coefficients and the description of its map, which is
 drawn again from its seed. The command line reads and writes the same files, and reading one runs no code.

@@ -1,6 +1,6 @@
 """
-Sketches of high degree
-=======================
+Polynomial sketches of high degree
+==================================
 
 What do complex weights buy? On rows with positive entries real sketches of high degree vary far more than complex
 ones, at the same number of real columns.

@@ -1,6 +1,6 @@
 """
-Where should I measure next?
-============================
+Choose the next measurement
+===========================
 
 A Gaussian process on features is a linear function with random weights, so a draw from its posterior is one function: it can
 be called anywhere and differentiated, like any other. Thompson sampling measures where such a draw is largest. Here it looks for

@@ -1,6 +1,6 @@
 """
-A flow from a few probes
-========================
+A flow from a few measurements
+==============================
 
 Can forty noisy measurements of a flow be continued to the whole plane? If the flow has no sources, a kernel whose
 functions have none either makes every measurement count twice.

@@ -5,13 +5,14 @@ use crate::data::Modelled;
 use crate::detached::{blockwise, detached};
 use crate::errors::{json, parse, to_python};
 use crate::kernels;
-use bochner::feature::{Describe, DynComplexMap, DynMap, FeatureMap, Spec, WaveSlopes};
+use bochner::feature::{Content, Describe, DynComplexMap, DynMap, FeatureMap, Piece, Spec, WaveSlopes};
 use bochner::scalar::Scalar;
 use bochner::{Error, Result};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
-use numpy::{Element, PyArray2};
+use numpy::{Element, PyArray1, PyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
 use std::sync::OnceLock;
 
 /// A map in one precision, with real or complex output.
@@ -127,6 +128,12 @@ impl Map {
         json(&self.spec)
     }
 
+    /// Number of columns of rows.
+    #[getter]
+    fn input_dim(&self) -> usize {
+        self.input_dim
+    }
+
     /// Number of features.
     #[getter]
     fn output_dim(&self) -> usize {
@@ -188,6 +195,20 @@ impl Map {
         Ok((to_numpy(py, found.frequencies), found.amplitudes, found.offsets))
     }
 
+    /// What the map is made of in one precision: a dict with the name of its `kind`, numbers, arrays and dicts of the same
+    /// sort, from which other programs compute the same features.
+    #[pyo3(signature = (dtype="float64", n_jobs=None))]
+    fn pieces<'py>(&self, py: Python<'py>, dtype: &str, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyDict>> {
+        fn of<'py, R: Modelled>(map: &Map, py: Python<'py>, n_jobs: Option<i64>) -> PyResult<Bound<'py, PyDict>> {
+            let pieces = match map.ready::<R>(py, n_jobs)? {
+                Drawn::Real(map) => detached(py, n_jobs, None, |_| map.pieces()),
+                Drawn::Complex(map) => detached(py, n_jobs, None, |_| map.pieces()),
+            };
+            described(py, pieces?)
+        }
+        if is_single(dtype)? { of::<f32>(self, py, n_jobs) } else { of::<f64>(self, py, n_jobs) }
+    }
+
     /// Between the rows of `X` and of `Y`: the exact `kernel`, the closed-form `variance` of every estimated entry, or the variance
     /// that as many independent draws would have, `variance_iid`.
     #[pyo3(signature = (quantity, x, y, n_jobs=None), text_signature = "($self, quantity, X, Y, n_jobs=None)")]
@@ -220,6 +241,27 @@ impl Map {
     fn __repr__(&self) -> PyResult<String> {
         Ok(format!("Map({}, input_dim={}, output_dim={})", self.spec()?, self.input_dim, self.output_dim))
     }
+}
+
+fn described<R: Precision>(py: Python<'_>, piece: Piece<R>) -> PyResult<Bound<'_, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("kind", piece.kind)?;
+    for (name, content) in piece.contents {
+        match content {
+            Content::Number(number) => out.set_item(name, number)?,
+            Content::Vector(numbers) => out.set_item(name, PyArray1::from_vec(py, numbers))?,
+            Content::Matrix(numbers) => out.set_item(name, to_numpy(py, numbers))?,
+            // As libraries of tensors index.
+            Content::Indices(numbers) => {
+                out.set_item(name, PyArray1::from_vec(py, numbers.into_iter().map(i64::from).collect()))?;
+            }
+            Content::Pieces(pieces) => {
+                let pieces = pieces.into_iter().map(|piece| described(py, piece)).collect::<PyResult<Vec<_>>>()?;
+                out.set_item(name, PyList::new(py, pieces)?)?;
+            }
+        }
+    }
+    Ok(out)
 }
 
 fn features<'py, M>(

@@ -8,15 +8,15 @@ use crate::features::{Drawn, Map};
 use crate::kernels::PyKernel;
 use crate::models::PyModel;
 use bochner::catalogue::{Domain, ModelEntry, Needs, Parameter, Value};
-use bochner::feature::Description;
-use bochner::kernel::AnyKernel;
+use bochner::feature::{Description, OperatorSpec};
+use bochner::kernel::{AnyKernel, OperatorKernel};
 use bochner::model::kinds::{
-    ExactGpClassifierSpec, ExactGpRegressorSpec, GpClassifierSpec, GpRegressorSpec, LocalGpSpec,
+    ExactGpClassifierSpec, ExactGpRegressorSpec, GpClassifierSpec, GpRegressorSpec, LocalGpSpec, OperatorGpSpec,
 };
 use bochner::model::{Basis, FitRequest, OperatorBasis};
 use bochner::preprocess::LengthScale;
 use bochner::random::Seed;
-use bochner::tune::EvidenceSearch;
+use bochner::tune::{EvidenceSearch, OperatorEvidence};
 use bochner::{Error, Result};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -170,10 +170,11 @@ fn first(alpha: &Value) -> f64 {
 
 /// Hyperparameters of a process by maximum marginal likelihood: JSON in, JSON out.
 ///
-/// `on` is the description of a map, or that of a kernel for exact and local processes.
+/// `on` is the description of a map, or that of a kernel for exact and local processes and those of fields; `seed` is that of the
+/// features of the last.
 #[pyfunction]
-#[pyo3(signature = (kind, on, x, targets, parameters, complex=false, n_jobs=None, progress=None))]
-#[pyo3(text_signature = "(kind, on, X, targets, parameters, complex=False, n_jobs=None, progress=None)")]
+#[pyo3(signature = (kind, on, x, targets, parameters, complex=false, seed=0, n_jobs=None, progress=None))]
+#[pyo3(text_signature = "(kind, on, X, targets, parameters, complex=False, seed=0, n_jobs=None, progress=None)")]
 fn maximize_evidence(
     py: Python<'_>,
     kind: &str,
@@ -182,6 +183,7 @@ fn maximize_evidence(
     targets: Rows<'_>,
     parameters: &str,
     complex: bool,
+    seed: u64,
     n_jobs: Option<i64>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
@@ -247,6 +249,16 @@ fn maximize_evidence(
                 }
                 Ok(of_kernel(tuned))
             }
+            "operator_gp" => {
+                let plan: OperatorGpSpec = request.fit.spec()?;
+                let kernel: OperatorKernel = read(on)?;
+                let (n_components, projection, seed) = (plan.n_components, plan.projection, seed);
+                let spec = OperatorSpec { kernel, n_components, projection, seed };
+                let mut search = OperatorEvidence { scales: plan.length_scales, ..OperatorEvidence::default() };
+                (search.rows, search.lbfgs.max_evaluations) = (plan.max_rows, plan.max_iter);
+                search.normalised = plan.normalize_y;
+                search.run(&spec, plan.signal, plan.noise, rows, view, &mut step).map(of_operator)
+            }
             other => Err(Error::Unsupported { what: "kind", reason: format!("{other} has no search") }),
         }
     })?;
@@ -260,6 +272,19 @@ fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
 fn of_map(tuned: bochner::tune::Tuned) -> serde_json::Value {
     serde_json::json!({
         "spec": tuned.spec,
+        "signal": tuned.signal_variance,
+        "noise": tuned.noise_variance,
+        "log_marginal_likelihood": tuned.log_marginal_likelihood,
+        "evaluations": tuned.evaluations,
+        "converged": tuned.converged,
+        "searched": tuned.searched,
+        "fixed": tuned.fixed,
+    })
+}
+
+fn of_operator(tuned: bochner::tune::OperatorTuned) -> serde_json::Value {
+    serde_json::json!({
+        "kernel": tuned.kernel,
         "signal": tuned.signal_variance,
         "noise": tuned.noise_variance,
         "log_marginal_likelihood": tuned.log_marginal_likelihood,

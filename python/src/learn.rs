@@ -10,6 +10,8 @@ use bochner::tune::LearnFourier;
 use bochner_table::failure::{Failure, Outcome};
 use bochner_table::fit::{self, Request};
 use bochner_table::progress::{self, Progress};
+use bochner_table::target::TargetScale;
+use numpy::{PyArray2, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -90,7 +92,7 @@ impl progress::Watch for Told {
 
 /// A model of a table in a file, as `bochner fit` makes it: the bytes of its file, and JSON about it.
 #[pyfunction]
-#[pyo3(signature = (path, target, task=None, budget=None, seed=0, n_jobs=None))]
+#[pyo3(signature = (path, target, task=None, budget=None, seed=0, n_jobs=None, target_scale=None))]
 pub(crate) fn fit_table<'py>(
     py: Python<'py>,
     path: PathBuf,
@@ -99,10 +101,14 @@ pub(crate) fn fit_table<'py>(
     budget: Option<f64>,
     seed: u64,
     n_jobs: Option<i64>,
+    target_scale: Option<&str>,
 ) -> PyResult<(Bound<'py, PyBytes>, String)> {
     let mut request = Request { seed, ..Request::default() };
     if let Some(budget) = budget {
         request.budget = budget;
+    }
+    if let Some(scale) = target_scale {
+        request.target_scale = parse(&format!("{scale:?}"))?;
     }
     if let Some(task) = task {
         request.task = Some(parse(&format!("{task:?}"))?);
@@ -125,8 +131,41 @@ fn table_model(bytes: &[u8]) -> bochner::Result<bochner_table::model::TableModel
     bochner_table::model::TableModel::of(bochner::Model::from_bytes(bytes)?)
 }
 
-/// Half the widths of intervals of a model file, one per target.
+/// Ends of intervals around predictions of a model file: low and high, target by target.
 #[pyfunction]
-pub(crate) fn half_widths(bytes: &[u8], coverage: f64) -> PyResult<Vec<f64>> {
-    table_model(bytes).and_then(|model| model.half_widths(coverage)).map_err(crate::errors::to_python)
+pub(crate) fn interval_ends<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    predicted: PyReadonlyArray2<'py, f64>,
+    coverage: f64,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let ends = table_model(bytes).and_then(|model| model.interval_ends(predicted.as_array(), coverage));
+    Ok(PyArray2::from_owned_array(py, ends.map_err(crate::errors::to_python)?))
+}
+
+/// Sets of classes by their probabilities, of a model file: a one for each class of a row's set.
+#[pyfunction]
+pub(crate) fn class_sets<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    probabilities: PyReadonlyArray2<'py, f64>,
+    coverage: f64,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let sets = table_model(bytes).and_then(|model| model.class_sets(probabilities.as_array(), coverage));
+    Ok(PyArray2::from_owned_array(py, sets.map_err(crate::errors::to_python)?))
+}
+
+/// Targets in their own units from what a model has learned, by their scales as a file has them.
+#[pyfunction]
+pub(crate) fn targets_of<'py>(
+    py: Python<'py>,
+    scales: &str,
+    values: PyReadonlyArray2<'py, f64>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let scales: Vec<TargetScale> = parse(scales)?;
+    let mut values = values.as_array().to_owned();
+    for (mut column, scale) in values.columns_mut().into_iter().zip(scales) {
+        column.mapv_inplace(|v| scale.back(v));
+    }
+    Ok(PyArray2::from_owned_array(py, values))
 }

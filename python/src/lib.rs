@@ -16,6 +16,8 @@ mod models;
 mod operator;
 mod planner;
 mod search;
+mod stats;
+mod stream;
 mod sums;
 mod uncertainty;
 
@@ -34,13 +36,19 @@ mod _bochner {
     #[pymodule_export]
     use crate::kernels::PyKernel;
     #[pymodule_export]
-    use crate::learn::{fit_table, half_widths, learn_fourier};
+    use crate::learn::{class_sets, fit_table, interval_ends, learn_fourier, targets_of};
     #[pymodule_export]
     use crate::metrics::{gaussian_kl, mean_negative_log_likelihood, mmd2, relative_frobenius_error};
     #[pymodule_export]
-    use crate::operator::{PyOperatorKernel, py_graph_outputs, py_lagged_rows, py_simplex_codes};
+    use crate::operator::{PyOperatorKernel, PyOperatorMap, py_graph_outputs, py_lagged_rows, py_simplex_codes};
     #[pymodule_export]
     use crate::planner::plan;
+    #[pymodule_export]
+    use crate::stats::{
+        Drift, PairSums, SampleSums, differing_columns, independence, pooled_scale, two_sample, two_sample_exact,
+    };
+    #[pymodule_export]
+    use crate::stream::{FileRows, fit_batches};
     #[pymodule_export]
     use crate::sums::Sums;
     use pyo3::prelude::*;

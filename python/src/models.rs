@@ -4,13 +4,14 @@ use crate::arrays::{Precision, Rows, in_precision, to_numpy};
 use crate::detached::{blockwise, detached};
 use crate::errors::{json, parse, to_python};
 use crate::features::{Drawn, Map};
+use crate::sums::Sums;
 use crate::uncertainty::{PySampledFunction, sample_functions};
-use bochner::feature::{Description, DynComplexMap, DynMap, FeatureMap};
+use bochner::feature::{Description, DynComplexMap, DynMap, FeatureMap, FieldQuantity};
 use bochner::kernel::AnyKernel;
 use bochner::memory::{filled, in_blocks};
 use bochner::model::exact::{ExactGpClassifierModel, ExactGpRegressorModel, KernelRidgeModel};
 use bochner::model::{
-    ExactOperatorRidgeModel, GpClassifierModel, GpRegressorModel, KernelSvmModel, LocalGpModel, Model,
+    ExactOperatorRidgeModel, GpClassifierModel, GpRegressorModel, KernelSvmModel, LocalGpModel, Model, OperatorGpModel,
     OperatorRidgeClassifierModel, OperatorRidgeModel, RidgeClassifierModel, RidgeModel, SviClassifierModel, SvmModel,
 };
 use bochner::random::Seed;
@@ -39,8 +40,28 @@ enum Question {
     Sample(usize, Seed),
     /// Derivatives of outputs by inputs: axes are rows, outputs, inputs.
     Jacobian,
+    /// Means of a quantity of a field, one column per component.
+    Field(FieldQuantity),
+    /// The same, and then variances.
+    FieldSpread(FieldQuantity),
+    /// Covariances of the outputs of a field: axes are rows, rows, outputs, outputs.
+    FieldCovariance,
     /// One column per pair of classes, positive for its first.
     Decide,
+}
+
+/// What is asked of a field, by its name.
+fn field_question(name: &str) -> Option<Question> {
+    let (quantity, spread) = name.strip_suffix("_spread").map_or((name, false), |quantity| (quantity, true));
+    let quantity = match quantity {
+        "jacobian" => FieldQuantity::Jacobian,
+        "divergence" => FieldQuantity::Divergence,
+        "vorticity" => FieldQuantity::Vorticity,
+        "potential" => FieldQuantity::Potential,
+        "stream_function" => FieldQuantity::StreamFunction,
+        _ => return None,
+    };
+    Some(if spread { Question::FieldSpread(quantity) } else { Question::Field(quantity) })
 }
 
 /// What some kinds of models have beyond what all have.
@@ -116,6 +137,18 @@ own! {
         "intercept" => m.scalar().intercept().to_pyarray(py),
         "report" => json(m.report())?,
         Question::Jacobian => m.jacobian(narrow(rows).view()),
+    }
+    [R: Precision] OperatorGpModel<R> |m, py, rows| {
+        "report" => json(m.report())?,
+        "log_marginal_likelihood" => m.log_marginal_likelihood(),
+        "observation_variances" => vec![m.observation_variance(); m.features().output_dim()],
+        "variances" => vec![m.signal_variance(), m.noise_variance()],
+        Question::Jacobian => m.jacobian(narrow(rows).view()),
+        Question::Spread => m.quantity_with_variance(narrow(rows).view(), FieldQuantity::Values).map(beside),
+        Question::Field(quantity) => m.quantity(narrow(rows).view(), quantity),
+        Question::FieldSpread(quantity) => m.quantity_with_variance(narrow(rows).view(), quantity).map(beside),
+        Question::FieldCovariance => m.covariance(narrow(rows).view(), FieldQuantity::Values),
+        Question::Sample(samples, seed) => m.sample(narrow(rows).view(), samples, seed).map(wide),
     }
     [R: Precision] SvmModel<DynMap<R>> |m, py, rows| {
         "map" => held(m.map()),
@@ -200,7 +233,7 @@ fn own(model: &Model) -> &dyn Own {
         GpClassifierModel<DynMap<f32>>; GpClassifierModel<DynMap<f64>>;
         GpClassifierModel<DynComplexMap<f32>>; GpClassifierModel<DynComplexMap<f64>>;
         SviClassifierModel<DynMap<f32>>; SviClassifierModel<DynMap<f64>>;
-        OperatorRidgeModel<f32>; OperatorRidgeModel<f64>;
+        OperatorRidgeModel<f32>; OperatorRidgeModel<f64>; OperatorGpModel<f32>; OperatorGpModel<f64>;
         OperatorRidgeClassifierModel<f32>, regression; OperatorRidgeClassifierModel<f64>, regression;
         LocalGpModel; KernelRidgeModel; KernelSvmModel<AnyKernel>;
         ExactOperatorRidgeModel; ExactGpRegressorModel; ExactGpClassifierModel;
@@ -297,6 +330,18 @@ impl PyModel {
         json(self.model.header())
     }
 
+    /// The same model with sums, which its file keeps.
+    fn with_sums(&self, sums: &Sums) -> PyResult<Self> {
+        Ok(sums.kept_in(self.model.clone())?.into())
+    }
+
+    /// The bytes of the sums that its file kept.
+    #[getter]
+    fn sums<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let Some(stored) = self.model.sums() else { return Ok(None) };
+        Ok(Some(PyBytes::new(py, &stored.to_bytes().map_err(to_python)?)))
+    }
+
     /// The same model with names for its classes: a list in JSON.
     fn with_classes(&self, names: &str) -> PyResult<Self> {
         Ok(self.model.clone().with_classes(parse(names)?).map_err(to_python)?.into())
@@ -354,7 +399,9 @@ impl PyModel {
     /// What is asked about the rows of `X`, in the precision of the model: `predict`, one column per target, or per class, of
     /// which the first largest wins; `deviations` of observations; `spread`, means and then variances without noise; `sample`,
     /// functions drawn from the posterior. In float64: `probabilities` of classes, `covariance` of a target, `jacobian`, `gradient`
-    /// of `predict` (axes are rows, targets or classes, inputs), and `decide`, one column per pair of classes.
+    /// of `predict` (axes are rows, targets or classes, inputs), and `decide`, one column per pair of classes. Of fields, one
+    /// column per component: `divergence`, `vorticity`, `potential` and `stream_function`; with `_spread` behind the name, and
+    /// `jacobian_spread`, means and then variances; and `field_covariance`, whose axes are rows, rows, outputs, outputs.
     #[pyo3(signature = (question, x, target=0, n_samples=1, seed=0, n_jobs=None))]
     #[pyo3(text_signature = "($self, question, X, target=0, n_samples=1, seed=0, n_jobs=None)")]
     fn ask<'py>(
@@ -389,12 +436,17 @@ impl PyModel {
             "covariance" => (at_once(Question::Covariance(target))?, false),
             "jacobian" => (at_once(Question::Jacobian)?, false),
             "decide" => (at_once(Question::Decide)?, false),
+            "field_covariance" => (at_once(Question::FieldCovariance)?, false),
             "gradient" => {
                 let found =
                     in_precision!(x, |rows: R| detached(py, n_jobs, None, |_| model.gradient(rows.wide()?.view())))?;
                 (found.into_dyn(), false)
             }
-            other => return Err(PyValueError::new_err(format!("there is no question {other}"))),
+            other => {
+                let asked = field_question(other);
+                let asked = asked.ok_or_else(|| PyValueError::new_err(format!("there is no question {other}")))?;
+                (at_once(asked)?, false)
+            }
         };
         Ok(if narrow && self.single() { to_numpy(py, found.mapv(|v| v as f32)) } else { to_numpy(py, found) })
     }

@@ -59,6 +59,11 @@ fn granted<G>(call: &str, lock: TryLockResult<G>) -> PyResult<G> {
 }
 
 impl Sums {
+    /// A model with these sums in its file.
+    pub(crate) fn kept_in(&self, model: Model) -> PyResult<Model> {
+        precise!(&*self.read("saving")?, sums => model.with_sums(sums)).map_err(to_python)
+    }
+
     fn read(&self, call: &str) -> PyResult<RwLockReadGuard<'_, Precise>> {
         granted(call, self.sums.try_read())
     }
@@ -143,6 +148,37 @@ impl Sums {
             Error::Unsupported { .. } => of_one_kind(),
             other => to_python(other),
         })
+    }
+
+    /// Takes back rows with their targets and weights; rows that were not added, as far as sums tell, are refused.
+    #[pyo3(signature = (x, targets, weights, n_jobs=None, progress=None))]
+    #[pyo3(text_signature = "($self, X, targets, weights, n_jobs=None, progress=None)")]
+    fn forget<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        targets: Rows<'py>,
+        weights: Option<Vector<'py>>,
+        n_jobs: Option<i64>,
+        progress: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        let (data, run) = ((&x, &targets, weights.as_ref()), (py, n_jobs, progress.as_ref()));
+        precise!(&mut *self.write("taking rows back")?, sums => {
+            let mut gone = sums.fresh().map_err(to_python)?;
+            push(&mut gone, data, run)?;
+            detached(py, n_jobs, None, |_| sums.forget(gone))
+        })
+    }
+
+    /// Multiplies the weights of all rows so far.
+    fn scale(&self, factor: f64) -> PyResult<()> {
+        precise!(&mut *self.write("weighing rows")?, sums => sums.scale(factor)).map_err(to_python)
+    }
+
+    /// How many times larger the sums were before rows were taken back: by so much rounding counts more.
+    #[getter]
+    fn cancellation(&self) -> PyResult<f64> {
+        Ok(precise!(&*self.read("looking at sums")?, sums => sums.cancellation()))
     }
 
     /// Number of rows added.

@@ -6,7 +6,9 @@ use crate::detached::detached;
 use crate::errors::{json, parse, to_python};
 use crate::features::Map;
 use bochner::feature::{DynComplexMap, DynMap, FeatureMap, Spec};
-use bochner::model::{GpRegressorModel, Model, Predict, Ridge, SampledFunction, conformal_quantile, process_scores};
+use bochner::model::{
+    GpRegressorModel, Model, OperatorGpModel, Predict, Ridge, SampledFunction, conformal_quantile, process_scores,
+};
 use bochner::random::Seed;
 use bochner::scalar::Real;
 use bochner::solve::leave_one_out_path;
@@ -72,6 +74,12 @@ pub(crate) fn sample_functions(model: &Model, samples: usize, seed: u64) -> Resu
         )*};
     }
     first! { DynMap<f32>; DynMap<f64>; DynComplexMap<f32>; DynComplexMap<f64>; }
+    if let Some(process) = model.downcast_ref::<OperatorGpModel<f32>>() {
+        return Ok(boxed(process.sample_functions(samples, Seed::new(seed))?));
+    }
+    if let Some(process) = model.downcast_ref::<OperatorGpModel<f64>>() {
+        return Ok(boxed(process.sample_functions(samples, Seed::new(seed))?));
+    }
     let reason = format!("{} has no posterior to draw functions from", model.kind().entry.title);
     Err(Error::Unsupported { what: "functions", reason })
 }

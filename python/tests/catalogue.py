@@ -47,6 +47,7 @@ RIDGES = [
 MODELS = [
     OperatorRidge(n_components=256, length_scale=3.0, alpha=0.1),
     OperatorRidgeClassifier(n_components=64, alpha=0.1),
+    OperatorGPRegressor(n_components=128, length_scale=3.0),
     LocalGPRegressor(33, length_scale=2.0, normalize_y=True),
     FeatureSVC(),
     FeatureSVC(FourierFeatures(64), loss="hinge", C=2.0, tol=1e-2),

@@ -1,6 +1,8 @@
 """Shared rows."""
 
 import os
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,16 @@ import pytest
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 # Plots are drawn without a screen.
 os.environ["MPLBACKEND"] = "Agg"
+
+
+def the_program():
+    """The command line, which the Rust tests have built before these run."""
+    root = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parents[2] / "target"))
+    name = "bochner.exe" if sys.platform == "win32" else "bochner"
+    path = Path(os.environ.get("BOCHNER_PROGRAM", root / "debug" / name)).absolute()
+    if not path.exists():
+        pytest.fail(f"{path} is not there: run `cargo build`, or set BOCHNER_PROGRAM")
+    return path
 
 
 @pytest.fixture

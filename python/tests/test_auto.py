@@ -55,6 +55,50 @@ def test_the_same_table_and_seed_give_the_same_file_and_it_is_the_program_s(fitt
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
 
 
+@pytest.fixture(scope="module")
+def prices():
+    """Logarithms are a sum of waves with noise of deviation 0.3: prices are skewed."""
+    draws = np.random.default_rng(7)
+    X = draws.normal(size=(1500, 2))
+    return X, np.exp(1.5 * np.sin(X[:, 0]) + X[:, 1] + 0.3 * draws.normal(size=1500))
+
+
+def test_logarithms_of_skewed_targets_are_learned_and_mapped_back(prices, tmp_path):
+    X, y = prices
+    model = AutoRegressor(budget=2.0, random_state=0).fit(X[:1000], y[:1000])
+    assert model.report_.facts["target_scale"] == "log"
+    plain = AutoRegressor(budget=2.0, target_scale="none", random_state=0).fit(X[:1000], y[:1000])
+    assert plain.report_.facts["target_scale"] == "none"
+    predicted = model.predict(X[1000:])
+    errors = [np.mean((m.predict(X[1000:]) - y[1000:]) ** 2) for m in (model, plain)]
+    assert errors[0] < errors[1]
+    # The mean of 500 prices has a relative error of about a twentieth.
+    assert abs(predicted.mean() / y[1000:].mean() - 1) < 0.15
+    low, high = model.predict_interval(X[1000:], coverage=0.9).T
+    assert np.all(low > 0) and np.all(low < high)
+    # The coverage of an interval from 100 errors is Beta(91, 10): 0.81 to 0.97 but for one case in a hundred.
+    assert 0.78 < np.mean((low <= y[1000:]) & (y[1000:] <= high)) < 0.99
+    model.save(tmp_path / "model.bochner")
+    loaded = bochner.load(tmp_path / "model.bochner")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    loaded.save(tmp_path / "again.bochner")
+    np.testing.assert_array_equal(bochner.load(tmp_path / "again.bochner").predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="not negative"):
+        AutoRegressor(budget=1.0, target_scale="log").fit(X, y - y.mean())
+
+
+def test_sets_hold_the_true_class_and_a_linear_model_is_beside(prices):
+    X = prices[0]
+    y = (X[:, 0] * X[:, 1] + 0.3 * np.random.default_rng(8).normal(size=1500) > 0).astype(int)
+    model = AutoClassifier(budget=1.0, random_state=0).fit(X[:1000], y[:1000])
+    sets = model.predict_set(X[1000:], coverage=0.9)
+    assert sets.shape == (500, 2) and sets.dtype == bool
+    assert 0.78 < np.mean(sets[np.arange(500), y[1000:]]) < 0.99
+    # A product has no linear part.
+    assert model.report_.facts["figures"][0]["linear"] < 0.65
+    assert "clearly better than a linear model" in model.verdict_
+
+
 def test_classes_come_back_with_probabilities_that_add_up():
     draws = np.random.default_rng(6)
     X = draws.normal(size=(600, 3))

@@ -1,13 +1,12 @@
 """Model files: what was saved predicts the same bits, whichever door wrote and reads it."""
 
 import json
-import os
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import the_program
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 
@@ -31,26 +30,23 @@ MODELS = [
     FeatureGPClassifier(FourierFeatures(32), inference="variational", max_iter=3, random_state=3),
     LocalGPRegressor(33, length_scale=2.0, normalize_y=True, random_state=3),
     OperatorRidge(n_components=32, A="covariance", alpha=0.1, random_state=3),
-    OperatorRidge(Decomposable(np.diag([1.0, 2.0]), Matern(2.5, 1.5)), n_components=32, random_state=3),
+    OperatorRidge(Decomposable(np.diag([1.0, 2.0]), Matern(nu=2.5, length_scale=1.5)), n_components=32, random_state=3),
     OperatorRidge(CurlFree(2.0), n_components=32, random_state=3),
     OperatorRidgeClassifier(n_components=32, random_state=3),
     OperatorRidgeClassifier(n_components=32, coding="one_hot", random_state=3),
-    exact.KernelRidge(Matern(1.5, 2.0), alpha=0.1),
+    exact.KernelRidge(Matern(nu=1.5, length_scale=2.0), alpha=0.1),
     exact.GPRegressor(noise=0.2),
     exact.GPClassifier(random_state=3),
-    exact.KernelSVC(Matern(2.5, 1.5), C=3.0),
+    exact.KernelSVC(Matern(nu=2.5, length_scale=1.5), C=3.0),
     exact.OperatorRidge(CurlFree(2.0), alpha=0.1),
-    exact.OperatorRidge(Decomposable(np.diag([1.0, 2.0]), Matern(2.5, 1.5)), alpha=0.1),
+    exact.OperatorRidge(Decomposable(np.diag([1.0, 2.0]), Matern(nu=2.5, length_scale=1.5)), alpha=0.1),
 ]
 
 
 @pytest.fixture(scope="module")
 def program():
     """The command line, which the Rust tests have built before these run."""
-    root = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parents[2] / "target"))
-    path = Path(os.environ.get("BOCHNER_PROGRAM", root / "debug" / "bochner"))
-    if not path.exists():
-        pytest.fail(f"{path} is not there: run `cargo build`, or set BOCHNER_PROGRAM")
+    path = the_program()
 
     def run(*arguments, fails=False):
         done = subprocess.run([path, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
@@ -183,6 +179,8 @@ def test_python_predicts_what_the_command_line_predicts(program, table, tmp_path
     assert np.array_equal(np.load(tmp_path / "again.npy"), expected)
     with pytest.raises(ValueError, match="no column size"):
         opened.predict(inputs.drop(columns="size"))
+    with pytest.raises(ValueError, match=r"no column colour \(did you mean Color\?\).* X has age, Color, size"):
+        opened.predict(inputs.rename(columns={"colour": "Color"}))
     with pytest.raises(ValueError, match='row 1: column 2 .colour.: the word "mauve" did not occur in training'):
         opened.predict(inputs.assign(colour="mauve"))
 
@@ -255,7 +253,7 @@ def test_several_targets_have_columns_of_their_own(program, data, tmp_path):
 COMMAND_LINE = [model for model in MODELS if type(model) in (FeatureRidge, FeatureRidgeClassifier, FeatureSVC)] + [
     FeatureGPRegressor(FourierFeatures(32, random_state=4), noise=0.2),
     FeatureGPClassifier(FourierFeatures(32), random_state=3),
-    exact.KernelSVC(Matern(2.5, 1.5), C=3.0),
+    exact.KernelSVC(Matern(nu=2.5, length_scale=1.5), C=3.0),
 ]
 
 

@@ -40,6 +40,7 @@ FITS = {
     "operators, factorisation": (OperatorRidge("curl_free", n_components=6000, solver="cholesky"), 100),
     "operators, gradients": (OperatorRidge(n_components=400, solver="sgd"), 300_000),
     "operator classifier": (OperatorRidgeClassifier(n_components=9000), 100),
+    "process of related outputs": (OperatorGPRegressor(n_components=9000), 100),
     "local processes": (LocalGPRegressor(600, length_scale=0.2), 3000),
     "local processes, few large ones": (LocalGPRegressor(8000, length_scale=1.0, max_clusters=2), 3000),
     "exact ridge": (exact.KernelRidge(), 9000),

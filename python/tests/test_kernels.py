@@ -17,8 +17,8 @@ PAIRS = [
     (kernels.Polynomial(3, 0.5, 2.0), lambda X, Y: pairwise.polynomial_kernel(X, Y, degree=3, gamma=0.5, coef0=2.0)),
     (kernels.Exponential(2.0), lambda X, Y: np.exp(X @ Y.T / 4.0)),
     (kernels.Gaussian(0.7), lambda X, Y: pairwise.rbf_kernel(X, Y, gamma=0.5 / 0.49)),
-    (kernels.Matern(1.5, 0.7), lambda X, Y: gp.Matern(0.7, nu=1.5)(X, Y)),
-    (kernels.Matern(0.8, 0.7), lambda X, Y: gp.Matern(0.7, nu=0.8)(X, Y)),
+    (kernels.Matern(nu=1.5, length_scale=0.7), lambda X, Y: gp.Matern(0.7, nu=1.5)(X, Y)),
+    (kernels.Matern(nu=0.8, length_scale=0.7), lambda X, Y: gp.Matern(0.7, nu=0.8)(X, Y)),
     (kernels.Laplacian(0.7, norm=1), lambda X, Y: pairwise.laplacian_kernel(X, Y, gamma=1 / 0.7)),
     (kernels.Laplacian(0.7), lambda X, Y: gp.Matern(0.7, nu=0.5)(X, Y)),
     (kernels.Optical(), lambda X, Y: np.outer((X**2).sum(1), (Y**2).sum(1)) + (X @ Y.T) ** 2),
@@ -131,3 +131,9 @@ def test_kid_from_features_is_that_of_their_inner_products(rng):
     off = (Z.sum(0) @ Z.sum(0) - (Z**2).sum()) / (1500 * 1499) + (W.sum(0) @ W.sum(0) - (W**2).sum()) / (1100 * 1099)
     expected = off - 2 * Z.mean(0) @ W.mean(0)
     assert metrics.kid(X, Y, features) == pytest.approx(expected, rel=1e-10)
+
+
+def test_parameters_that_scikit_learn_has_in_another_order_are_named():
+    with pytest.warns(FutureWarning, match=r"Matern\(nu=\.\.\., length_scale=\.\.\.\)"):
+        old = kernels.Matern(2.5, 0.7)
+    assert old == kernels.Matern(nu=2.5, length_scale=0.7)

@@ -100,7 +100,7 @@ def test_kernels_have_counterparts(rows):
         (kernels.Gaussian((2 * g) ** -0.5)(X, Y), rbf_kernel(X, Y, gamma=g)),
         (kernels.Laplacian(1 / g, norm=1)(X, Y), laplacian_kernel(X, Y, gamma=g)),
         (kernels.Polynomial(3, g, 2.0)(X, Y), polynomial_kernel(X, Y, 3, g, 2.0)),
-        (kernels.Matern(2.5, 0.7)(X, Y), Matern(0.7, nu=2.5)(X, Y)),
+        (kernels.Matern(nu=2.5, length_scale=0.7)(X, Y), Matern(0.7, nu=2.5)(X, Y)),
     ]:
         np.testing.assert_allclose(here, there, rtol=1e-9)
 

@@ -30,7 +30,7 @@ def test_kernels_return_a_matrix_for_every_pair(field):
     np.testing.assert_allclose(D[2, 2], expected, atol=1e-15)
     np.testing.assert_allclose(kernels.Helmholtz(1.5, 0.25)(X[:5], X[5:9]), 0.25 * K + 0.75 * D, atol=1e-15)
     A = np.array([[2.0, 0.5], [0.5, 1.0]])
-    base = kernels.Matern(2.5, 2.0)
+    base = kernels.Matern(nu=2.5, length_scale=2.0)
     np.testing.assert_allclose(kernels.Decomposable(A, base)(X[:4]), base(X[:4])[..., None, None] * A)
 
 

@@ -187,7 +187,7 @@ MODELS: dict[str, tuple[Any, str, str]] = {
     ),
     "exact_kernel_ridge_gaussian": (exact.KernelRidge(kernels.Gaussian(2.0), alpha=0.1), "number", "float64"),
     "exact_kernel_ridge_laplacian": (exact.KernelRidge(kernels.Laplacian(2.0, norm=1), alpha=0.1), "number", "float64"),
-    "exact_kernel_ridge_matern": (exact.KernelRidge(kernels.Matern(2.5, 2.0), alpha=0.1), "number", "float64"),
+    "exact_kernel_ridge_matern": (exact.KernelRidge(kernels.Matern(nu=2.5, length_scale=2.0), alpha=0.1), "number", "float64"),
     "exact_kernel_ridge_polynomial": (exact.KernelRidge(kernels.Polynomial(2, 0.5, 1.0)), "number", "float64"),
     "exact_kernel_ridge_exponential": (exact.KernelRidge(kernels.Exponential(2.0)), "number", "float64"),
     "exact_kernel_ridge_optical": (exact.KernelRidge(kernels.Optical(1.0, 0.5)), "number", "float64"),

@@ -1,9 +1,11 @@
 //! The main job on the embedded digits: how good is an approximate kernel, and what does it cost a classifier?
 
+mod growth;
+
 use crate::cli::Context;
 use crate::commands::compare::{self, Entry};
 use crate::digits::Digits;
-use bochner::feature::{Candidate, Describe, Spec};
+use bochner::feature::{Candidate, Describe, DynMap, Spec};
 use bochner::kernel::{Gaussian, kernel_matrix};
 use bochner::linalg::{Cholesky, Lower, TileMut};
 use bochner::metrics::error_rate;
@@ -33,6 +35,8 @@ pub(crate) struct Size {
     /// Rows of the kernel matrix: a third of all pairs of digits says the same as all of them.
     kernel_rows: usize,
     training_rows: usize,
+    /// The last step, with more rows.
+    growth: growth::Size,
 }
 
 impl Size {
@@ -43,10 +47,17 @@ impl Size {
         fit_draws: 5,
         kernel_rows: 1000,
         training_rows: 1200,
+        growth: growth::Size::FULL,
     };
     /// A second or two: for tests.
-    pub(crate) const SMALL: Size =
-        Size { budgets: &[32, 128], error_draws: 4, fit_draws: 2, kernel_rows: 200, training_rows: 600 };
+    pub(crate) const SMALL: Size = Size {
+        budgets: &[32, 128],
+        error_draws: 4,
+        fit_draws: 2,
+        kernel_rows: 200,
+        training_rows: 600,
+        growth: growth::Size::SMALL,
+    };
 }
 
 /// Relative error a plan is made for.
@@ -67,6 +78,7 @@ pub(crate) struct Results {
     /// Shares of wrong digits, with the median seconds of drawing a map, fitting and predicting.
     classifiers: Vec<Entry>,
     exact: Measured,
+    growth: growth::Growth,
 }
 
 pub(crate) fn measure(size: &'static Size, context: &Context) -> Outcome<Results> {
@@ -85,7 +97,7 @@ pub(crate) fn measure(size: &'static Size, context: &Context) -> Outcome<Results
     maps.retain(|map| matches!(map.spec, Spec::Fourier(_)));
 
     let draws = size.budgets.len() * (size.error_draws + size.fit_draws) + size.error_draws;
-    let progress = context.steps((maps.len() * draws + PENALTIES.len() + 1) as u64);
+    let progress = context.steps((maps.len() * draws + PENALTIES.len() + 1 + size.growth.steps()) as u64);
     let (errors, _) = compare::measure(&sample, &maps, size.budgets, &|_| size.error_draws, seed, &*progress)?;
     let mut plans = Vec::new();
     for map in &maps {
@@ -99,7 +111,7 @@ pub(crate) fn measure(size: &'static Size, context: &Context) -> Outcome<Results
     let (most, held_out) = (digits.select(most), digits.select(held_out));
     let mut best = (f64::INFINITY, PENALTIES[0]);
     for penalty in PENALTIES {
-        let error = exact_error(&kernel, &most, &held_out, penalty)?;
+        let (error, _) = exact_error(&kernel, &most, &held_out, penalty)?;
         // Of equals the larger penalty, which is the smoother model.
         if error <= best.0 {
             best = (error, penalty);
@@ -113,7 +125,7 @@ pub(crate) fn measure(size: &'static Size, context: &Context) -> Outcome<Results
         progress.done(1)?;
         Ok::<_, Failure>((error, start.elapsed().as_secs_f64()))
     };
-    let (error, seconds) = timed(&mut || exact_error(&kernel, &training_digits, &test_digits, penalty))?;
+    let (error, seconds) = timed(&mut || Ok(exact_error(&kernel, &training_digits, &test_digits, penalty)?.0))?;
     let exact = Measured { errors: vec![error], seconds };
     let mut classifiers = Vec::new();
     for Candidate { name, spec, .. } in &maps {
@@ -130,8 +142,10 @@ pub(crate) fn measure(size: &'static Size, context: &Context) -> Outcome<Results
             classifiers.push(Entry { name: name.clone(), features, measured, predicted: None });
         }
     }
+    let growth =
+        growth::measure(&size.growth, (&training_digits, &test_digits), penalty, seed.child(2000), &*progress)?;
     let test_rows = test.len();
-    Ok(Results { size, test_rows, length_scale, penalty, errors, plans, classifiers, exact })
+    Ok(Results { size, test_rows, length_scale, penalty, errors, plans, classifiers, exact, growth })
 }
 
 /// How many features of a map the wanted error takes, from variances alone, and the error measured there.
@@ -152,27 +166,36 @@ fn plan(
     Ok(Some(Entry { name: map.name.clone(), features, measured, predicted: Some((expected, closed_form)) }))
 }
 
-/// Kernel ridge regression on one-against-rest targets: `(K + αI) c = Y`, the largest of `k(x, ·) c` wins.
-fn exact_error(kernel: &Gaussian, train: &Digits, test: &Digits, penalty: f64) -> Outcome<f64> {
+/// Kernel ridge regression on one-against-rest targets: `(K + αI) c = Y`, the largest of `k(x, ·) c` wins. With the seconds that
+/// the factorisation took.
+fn exact_error(kernel: &Gaussian, train: &Digits, test: &Digits, penalty: f64) -> Outcome<(f64, f64)> {
     let n = train.labels.len();
     let mut matrix = kernel_matrix(kernel, train.images.view(), train.images.view())?;
     matrix.diag_mut().mapv_inplace(|v| v + penalty);
     let matrix = Lower::from_square(matrix.as_slice().unwrap_or(&[]), n)?;
+    let start = Instant::now();
     let factor =
         Cholesky::new(matrix).map_err(|_| Failure::Failed("the kernel matrix is not positive definite".into()))?;
+    let factoring = start.elapsed().as_secs_f64();
     let mut dual = Array2::from_elem((n, CLASSES), -1.0);
     train.labels.iter().enumerate().for_each(|(i, &label)| dual[[i, label]] = 1.0);
     factor.solve_in_place(TileMut::new(dual.as_slice_mut().unwrap_or(&mut []), n, CLASSES))?;
     let values = kernel_matrix(kernel, test.images.view(), train.images.view())?.dot(&dual);
     let predicted: Vec<usize> = values.rows().into_iter().map(winner).collect();
-    Ok(error_rate(&test.labels, &predicted)?)
+    Ok((error_rate(&test.labels, &predicted)?, factoring))
+}
+
+/// Ridge regression on the features, as the exact kernel does it: without an intercept.
+fn ridge(spec: &Spec, train: &Digits, penalty: f64) -> Outcome<Ridge<DynMap<f32>>> {
+    Ok(Ridge::new(spec.build::<f32>(train.images.ncols())?, penalty)?.with_intercept(false))
 }
 
 fn feature_error(spec: &Spec, train: &Digits, test: &Digits, penalty: f64) -> Outcome<f64> {
     let rows = |digits: &Digits| digits.images.mapv(|v| v as f32);
     let labels = Array2::from_shape_fn((train.labels.len(), 1), |(i, _)| train.labels[i] as f32);
-    let ridge = Ridge::new(spec.build::<f32>(train.images.ncols())?, penalty)?.with_intercept(false);
-    let model = RidgeClassifier::new(ridge).with_classes(CLASSES)?.fit(rows(train).view(), labels.view())?;
+    let model = RidgeClassifier::new(ridge(spec, train, penalty)?)
+        .with_classes(CLASSES)?
+        .fit(rows(train).view(), labels.view())?;
     Ok(error_rate(&test.labels, &model.predict_classes(rows(test).view())?)?)
 }
 
@@ -181,8 +204,8 @@ impl Results {
         1.0 - self.exact.mean()
     }
 
-    /// Of the kernel matrix, of plans and of classifiers.
-    fn tables(&self) -> [Table; 3] {
+    /// Of the kernel matrix, of plans, of classifiers and of more rows.
+    fn tables(&self) -> [Table; 4] {
         let percent = 100.0 * WANTED_ERROR;
         [
             compare::table("Error of the approximate kernel matrix, relative to the exact one", &self.errors),
@@ -191,6 +214,7 @@ impl Results {
                 &self.plans,
             ),
             self.accuracy_table(),
+            self.growth.table(),
         ]
     }
 
@@ -231,7 +255,7 @@ impl Results {
     }
 
     /// Plots with the names of their files.
-    pub(crate) fn plots(&self) -> [(&'static str, Plot); 2] {
+    pub(crate) fn plots(&self) -> [(&'static str, Plot); 3] {
         let subtitle = format!(
             "Gaussian kernel on {} digits. Marks: mean of {} draws with one standard deviation. Dashed: predicted from \
              variances.",
@@ -242,6 +266,7 @@ impl Results {
         [
             ("kernel-error", Plot { title, ..compare::by_features(&subtitle, &self.errors) }),
             ("accuracy", self.accuracy_plot()),
+            ("rows", self.growth.plot()),
         ]
     }
 
@@ -302,6 +327,7 @@ impl Results {
                 100.0 * self.exact_accuracy()
             ));
         }
+        findings.extend(self.growth.findings());
         findings
     }
 
@@ -326,7 +352,8 @@ impl Results {
         for finding in self.findings() {
             report.paragraph(&finding);
         }
-        let ([errors, plans, accuracies], [(_, error_plot), (_, accuracy_plot)]) = (self.tables(), self.plots());
+        let ([errors, plans, accuracies, growth], plots) = (self.tables(), self.plots());
+        let [error_plot, accuracy_plot, growth_plot] = plots.map(|(_, plot)| plot);
         report
             .heading("The kernel matrix")
             .paragraph(&format!(
@@ -358,6 +385,10 @@ impl Results {
             ))
             .plot(&accuracy_plot)
             .table(&accuracies)
+            .heading("More rows")
+            .paragraph(&self.growth.introduction())
+            .plot(&growth_plot)
+            .table(&growth)
             .footer(&format!(
                 "bochner {} demo, seed {}, {} threads, {}. Digits: Optical Recognition of Handwritten Digits (test part), \
                  E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, CC BY 4.0.",
@@ -371,7 +402,7 @@ impl Results {
 
     /// The numbers.
     pub(crate) fn to_json(&self, context: &Context, seconds: f64) -> Value {
-        let [errors, plans, accuracies] = self.tables();
+        let [errors, plans, accuracies, growth] = self.tables();
         json!({
             "program": concat!("bochner ", env!("CARGO_PKG_VERSION")),
             "seed": context.global.seed,
@@ -385,6 +416,7 @@ impl Results {
             "accuracy_draws": self.size.fit_draws,
             "accuracy": accuracies.to_json(),
             "exact_accuracy": self.exact_accuracy(),
+            "more_rows": growth.to_json(),
         })
     }
 }

@@ -8,12 +8,16 @@ use bochner_report::plot::quiver::{Arrow, quiver};
 use bochner_report::plot::{Axis, Plot, Point, Series, Style};
 use bochner_report::table::{Cell, Table};
 use bochner_table::choose::Trial;
+use bochner_table::dependence::{Dependence, Places, dependences};
+use bochner_table::failure::Outcome;
 use bochner_table::fit::Trained;
 use bochner_table::model::penalty_in_words;
-use bochner_table::score::loss_in_words;
+use bochner_table::score::{Against, loss_in_words};
 
 /// Points of a scatter plot: more would hide each other.
 const MOST_POINTS: usize = 500;
+/// Columns whose part in predictions is drawn.
+const MOST_COLUMNS: usize = 6;
 /// Classes of a table of confusions.
 const MOST_CLASSES: usize = 30;
 
@@ -41,7 +45,7 @@ pub(crate) fn facts(fitted: &Trained) -> Vec<(&'static str, String)> {
     facts
 }
 
-pub(crate) fn page(fitted: &Trained, context: &Context) -> Report {
+pub(crate) fn page(fitted: &Trained, context: &Context) -> Outcome<Report> {
     let scored = fitted.compared.truth.nrows();
     let lede = match fitted.figures.first() {
         Some(figure) => format!("{} on {} rows that had no part in it.", figure.in_words(), words::count(scored)),
@@ -70,6 +74,10 @@ pub(crate) fn page(fitted: &Trained, context: &Context) -> Report {
         for figure in &fitted.figures {
             report.paragraph(&figure.in_words());
         }
+        let said = fitted.intervals_in_words().into_iter().chain(fitted.against.iter().map(Against::in_words));
+        said.for_each(|sentence| {
+            report.paragraph(&sentence);
+        });
         match fitted.kind.task {
             Task::Regression => {
                 if let Some(svg) = field(fitted) {
@@ -87,9 +95,48 @@ pub(crate) fn page(fitted: &Trained, context: &Context) -> Report {
             }
         }
     }
+    let columns = dependences(fitted, MOST_COLUMNS)?;
+    if fitted.doubt.is_none() && !columns.is_empty() {
+        report.heading("How predictions depend on the columns that count most");
+        report.paragraph("The mean prediction where one column is set to a value in every row, and the others stay.");
+        for column in &columns {
+            report.plot(&dependence(column, fitted.kind.task));
+        }
+    }
     let version = env!("CARGO_PKG_VERSION");
     report.footer(&format!("bochner {version}, seed {}, {} threads", context.global.seed, context.threads()));
-    report
+    Ok(report)
+}
+
+/// How the mean prediction follows a column.
+fn dependence(found: &Dependence, task: Task) -> Plot {
+    let place = |k: usize| match &found.at {
+        Places::Numbers(values) => (values[k], words::significant(values[k], 4)),
+        Places::Words(values) => (k as f64, values[k].clone()),
+    };
+    let lines = found.means.iter().zip(&found.of).enumerate().map(|(number, (means, of))| {
+        let style = if matches!(found.at, Places::Numbers(_)) { Style::Line } else { Style::Scatter };
+        let mut line = Series::new(of.clone(), style, number);
+        for (k, mean) in means.iter().enumerate() {
+            let (at, name) = place(k);
+            line.push(Point::new(at, *mean), format!("{} {name}\n{of} {}", found.column, words::significant(*mean, 4)));
+        }
+        line
+    });
+    let axis = match task {
+        Task::Classification => Axis::linear("mean probability").in_percent().within(0.0, 1.0),
+        Task::Regression => Axis::linear("mean prediction"),
+    };
+    Plot {
+        title: format!("{} and the prediction", found.column),
+        subtitle: "Over rows that had no part in the fit.".into(),
+        x: match &found.at {
+            Places::Numbers(_) => Axis::linear(&found.column),
+            Places::Words(values) => Axis::named(&found.column, values.clone()),
+        },
+        y: axis,
+        series: lines.collect(),
+    }
 }
 
 /// One plot of the model on rows that had no part in it.
@@ -158,7 +205,7 @@ fn trials(fitted: &Trained) -> Plot {
     ticks.dedup();
     Plot {
         title: "Loss on held-out rows".into(),
-        subtitle: "With the best of nine penalties each.".into(),
+        subtitle: "With the best of the penalties that were tried.".into(),
         x: Axis::log("number of features").with_ticks(ticks.iter().map(|&t| t as f64).collect()),
         y: Axis::linear(loss_in_words(fitted.kind.task)).in_percent().within(0.0, f64::INFINITY),
         series: series.collect(),

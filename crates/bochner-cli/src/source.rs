@@ -101,16 +101,31 @@ impl Columns {
         largest: Largest,
         sift: bool,
     ) -> Outcome<Data> {
-        let selection = Selection {
+        let options = Options { sift, ..self.options(text, largest) };
+        let labels = labels.map(Input::open).transpose()?;
+        Ok(Data::open(Input::open(data)?, labels, &self.selection(targets), &options)?)
+    }
+
+    fn selection(&self, targets: &[String]) -> Selection {
+        Selection {
             targets: targets.to_vec(),
             inputs: self.columns.clone(),
             drop: self.drop.clone(),
             words: self.categories.clone(),
-        };
+            ..Selection::default()
+        }
+    }
+
+    /// How cells are read.
+    pub(crate) fn options(&self, text: &Text, largest: Largest) -> Options {
         let (markers, day_first) = (self.missing_markers.clone(), self.day_first.then_some(true));
         let (missing, largest) = (self.missing(), Some(largest));
-        let options = Options { missing, largest, markers, day_first, sift, ..text.options() };
-        let labels = labels.map(Input::open).transpose()?;
-        Ok(Data::open(Input::open(data)?, labels, &selection, &options)?)
+        Options { missing, largest, markers, day_first, ..text.options() }
+    }
+
+    /// Opens a file with these columns, whatever `--columns` says.
+    pub(crate) fn open_these(&self, data: &Path, columns: Vec<String>, text: &Text, largest: Largest) -> Outcome<Data> {
+        let selection = Selection { inputs: Some(columns), ..self.selection(&[]) };
+        Ok(Data::open(Input::open(data)?, None, &selection, &self.options(text, largest))?)
     }
 }

@@ -1138,3 +1138,57 @@ fn the_program_keeps_names_of_classes_says_when_there_is_no_header_and_answers_n
     write("none.csv", "x,y\n");
     assert!(bad(&["predict", "codes.bochner", "none.csv", "--score"]).contains("there are no rows"));
 }
+
+/// Rows are added to a model that kept its sums and taken back from it; the file is written whole or not at all.
+#[test]
+fn rows_are_added_to_a_model_and_taken_back() {
+    let folder = Folder::new("update");
+    let row = |i: usize| {
+        let (a, b) = (noise(i, 0), noise(i, 1));
+        format!("{a},{},{}\n", ["oak", "ash"][i % 2], (4.0 * a).sin() + (i % 2) as f64 + 0.01 * b)
+    };
+    let table = |range: std::ops::Range<usize>| format!("a,wood,y\n{}", range.map(row).collect::<String>());
+    folder.write("old.csv", table(0..600));
+    folder.write("new.csv", table(600..1000));
+    let fixed = ["--features", "64", "--length-scale", "1", "--alpha", "0.1"];
+    let fit = |more: &[&str]| folder.good(&[&["fit", "old.csv", "--target", "y"][..], &fixed, more].concat());
+    fit(&["-o", "bare.bochner"]);
+    let told = folder.bad(&["update", "bare.bochner", "new.csv"]);
+    assert!(told.contains("bochner fit --keep-sums"), "{told}");
+    let told =
+        folder.bad(&[&["fit", "old.csv", "--target", "y", "--keep-sums", "--solver", "cg"][..], &fixed].concat());
+    assert!(told.contains("--keep-sums goes with"), "{told}");
+    for model in ["ridge", "gp"] {
+        let (kept, more, back) =
+            (format!("{model}.bochner"), format!("{model}-more.bochner"), format!("{model}-back.bochner"));
+        fit(&["--keep-sums", "--model", model, "-o", &kept]);
+        let predicted = |file: &str| -> Vec<f64> {
+            let text = folder.good(&["predict", file, "new.csv"]);
+            text.lines().skip(1).map(|line| line.parse().unwrap()).collect()
+        };
+        let off = |one: &str, other: &str| {
+            predicted(one).iter().zip(predicted(other)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+        };
+        let told = folder.good(&["update", &kept, "new.csv", "--out", &more]);
+        assert!(told.starts_with("Added 400 rows: the model is that of 1,000 rows now."), "{told}");
+        let about = folder.json(&["update", &more, "new.csv", "--forget", "--out", &back]);
+        assert_eq!((about["rows_before"].as_u64(), about["rows"].as_u64()), (Some(1000), Some(600)));
+        assert!(about["cancellation"].as_f64().unwrap() > 1.5);
+        let (added, returned) = (off(&more, &kept), off(&back, &kept));
+        assert!(added > 1e-5 && returned < 1e-9, "{model}: {added:e} {returned:e}");
+        // Rows that are not there: the file stays as it was.
+        let before = std::fs::read(folder.path(&kept)).unwrap();
+        let told = folder.bad(&["update", &kept, "new.csv", "--forget"]);
+        assert!(told.contains("rows that were added before"), "{told}");
+        folder.write("half.csv", "a,wood\n0.5,oak\n");
+        folder.bad(&["update", &kept, "half.csv"]);
+        assert_eq!(std::fs::read(folder.path(&kept)).unwrap(), before);
+        // In place, by default.
+        folder.good(&["update", &back, "new.csv"]);
+        assert!(off(&back, &more) < 1e-9);
+    }
+    folder.write("labels.csv", table(0..600).replace(",oak", ",5").replace(",ash", ",7"));
+    folder.good(&["fit", "labels.csv", "--target", "wood", "--keep-sums", "--model", "gp", "--features", "32"]);
+    let about = folder.json(&["update", "labels.bochner", "labels.csv", "--out", "twice.bochner"]);
+    assert_eq!(about["rows"].as_u64(), Some(1200));
+}

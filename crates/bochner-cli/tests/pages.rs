@@ -87,5 +87,5 @@ fn the_page_of_a_regression_shows_its_choices_and_its_errors() {
 
 #[test]
 fn the_page_of_the_demo_shows_its_plots() {
-    page("demo", &["demo", "--small", "--out", "."], "report.html", 2);
+    page("demo", &["demo", "--small", "--out", "."], "report.html", 3);
 }

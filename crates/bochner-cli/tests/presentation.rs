@@ -149,7 +149,7 @@ fn one_draw_has_no_deviation_and_parameters_belong_to_their_kernel() {
             ("--a", "3", "polynomial", "spherical"),
             ("--compressed-dim", "1", "gaussian", "compressive"),
             ("--coef0", "1", "matern", "polynomial"),
-            ("--nu", "1.5", "laplacian", "matern, decomposable"),
+            ("--nu", "1.5", "laplacian", "matern, decomposable, curl_free, divergence_free, helmholtz"),
             ("--exponent", "2", "polynomial", "optical"),
             (
                 "--length-scale",
@@ -158,7 +158,7 @@ fn one_draw_has_no_deviation_and_parameters_belong_to_their_kernel() {
                 "gaussian, laplacian, matern, exponential, compressive, low_order, decomposable, curl_free, divergence_free, \
                  helmholtz",
             ),
-            ("--nu", "1.5", "curl_free", "matern, decomposable"),
+            ("--exponent", "2", "curl_free", "optical"),
             ("--set", "curl_free=0.3", "gaussian", "helmholtz"),
         ] {
             let message = refused(&folder, &[command, "t.csv", "--kernel", kernel, option, value]);

@@ -359,7 +359,7 @@ fn folders_have_plots_of_the_kind_that_is_asked_for() {
     };
     let out = place("demo");
     good(&["demo", "--small", "--out", &out, "--plots", "png"]);
-    assert_eq!(plots(&out), ["accuracy.png", "kernel-error.png"]);
+    assert_eq!(plots(&out), ["accuracy.png", "kernel-error.png", "rows.png"]);
     plots(&out).iter().for_each(|name| is_drawn(&Path::new(&out).join(name)));
 
     let out = place("reproduce");
@@ -409,6 +409,42 @@ fn pages_go_where_they_are_asked_to() {
     let output = bochner(&["reproduce", "attention", "--quick", "--paper", "--out", &out]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--paper"), "{}", text(&output.stderr));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// `reproduce --scorecard` runs nothing, and reads what `--keep` has written.
+#[test]
+fn the_scorecard_lists_published_numbers_from_stored_results() {
+    let folder = scratch("scorecard");
+    let place = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let (out, keep, page) = (place("out"), place("kept"), place("page.html"));
+    let good = |arguments: &[&str]| {
+        let output = bochner(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let told = good(&["reproduce", "--scorecard", "--report", &page]);
+    assert!(told.contains("comparable numbers are within noise or better") && told.contains("not run"), "{told}");
+    assert!(std::fs::read_to_string(&page).unwrap().contains("Verdicts by paper"));
+    let card: serde_json::Value = serde_json::from_str(&good(&["reproduce", "kid", "--scorecard", "--json"])).unwrap();
+    assert!(card["rows"].as_array().unwrap().iter().all(|row| row["experiment"] == "kid"));
+    // Attention has no published numbers, and is run in no time.
+    let run = ["reproduce", "attention", "--quick", "--set", "rows=64", "--draws", "1", "--data", &keep];
+    good(&[&run[..], &["--out", &out, "--keep", &keep]].concat());
+    let kept: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(folder.join("kept/attention.json")).unwrap()).unwrap();
+    assert_eq!((&kept["set"]["rows"], &kept["draws"], &kept["size"]), (&64.into(), &1.into(), &"quick".into()));
+    assert!(good(&["reproduce", "--scorecard", "--keep", &keep]).contains("not run"));
+    for (arguments, part) in [
+        (&["reproduce", "kid", "--set", "row=3"][..], "has no such setting"),
+        (&["reproduce", "all", "--set", "rows=3"], "name one"),
+        (&["reproduce", "--scorecard", "--keep", &out], "--keep FOLDER writes them"),
+        (&["reproduce", "--scorecard", "--quick"], "cannot be used"),
+    ] {
+        let output = bochner(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(part), "{arguments:?}: {}", text(&output.stderr));
+    }
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -499,7 +535,7 @@ fn the_demo_writes_its_files_whole_and_repeats_itself_on_any_number_of_threads()
         let mut names: Vec<_> =
             std::fs::read_dir(&out).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
-        assert_eq!(names, ["accuracy.svg", "kernel-error.svg", "report.html", "results.json"]);
+        assert_eq!(names, ["accuracy.svg", "kernel-error.svg", "report.html", "results.json", "rows.svg"]);
         let mut json: serde_json::Value =
             serde_json::from_slice(&std::fs::read(out.join("results.json")).unwrap()).unwrap();
         forget_times(&mut json);

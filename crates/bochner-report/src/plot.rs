@@ -6,9 +6,11 @@
 //! report's dark mode can override them.
 //! PNG files (`png`) are made from the same SVG.
 
+pub mod bars;
 mod kind;
 #[cfg(feature = "png")]
 mod png;
+
 pub mod quiver;
 
 pub use kind::Kind;

@@ -20,7 +20,8 @@ use crate::model::TableModel;
 use crate::pipeline::{self, Part, Pipeline, Preparation, Prepared, Scan};
 use crate::progress::{Unwatched, Watch};
 use crate::read::{Data, Element, Input, Largest, Missing, Options, Selection};
-use crate::score::{Compared, Figure};
+use crate::score::{Against, Compared, Figure};
+use crate::target::{TargetScale, TargetScaling};
 use bochner::Model;
 use bochner::catalogue::{ModelEntry, Needs, Task, Value};
 use bochner::feature::{LearnedFourierSpec, Spec};
@@ -50,6 +51,8 @@ pub struct Request {
     pub preparation: Preparation,
     /// Of [`Preparation::Binarize`].
     pub threshold: f64,
+    /// On which scale numbers are learned.
+    pub target_scale: TargetScaling,
     /// What was done to empty cells when the file was opened.
     pub missing: Missing,
     /// Penalty of large coefficients; `alpha` of a Dirichlet transform.
@@ -64,6 +67,8 @@ pub struct Request {
     pub precision: Precision,
     /// Of all draws.
     pub seed: u64,
+    /// Whether the model file keeps the sums it was solved from, so that [`update`](crate::update::update) can go on from them.
+    pub keep_sums: bool,
     /// Whether and where to save what has been learned so far.
     #[serde(skip)]
     pub checkpoint: Option<CheckpointRequest>,
@@ -88,6 +93,7 @@ impl Default for Request {
             map: MapRequest::default(),
             preparation: Preparation::Auto,
             threshold: 0.5,
+            target_scale: TargetScaling::Auto,
             missing: Missing::Mark,
             penalty: None,
             budget: 30.0,
@@ -95,6 +101,7 @@ impl Default for Request {
             solver: RidgeSolverName::Auto,
             precision: Precision::Auto,
             seed: 0,
+            keep_sums: false,
             checkpoint: None,
         }
     }
@@ -145,9 +152,14 @@ pub struct Training {
     /// That it is no better than guessing, where it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<Doubt>,
+    /// How it compares with a linear model on the same rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Against>,
     /// Errors that intervals are made of.
     #[serde(skip_serializing_if = "HeldOutErrors::is_empty")]
     pub errors: HeldOutErrors,
+    /// Of its draws.
+    pub seed: u64,
     /// Who fitted it.
     pub program: String,
 }
@@ -188,6 +200,8 @@ pub struct Trained {
     pub figures: Vec<Figure>,
     /// That it is no better than guessing, where it is not.
     pub doubt: Option<Doubt>,
+    /// How it compares with a linear model on the same rows, where one was fitted.
+    pub against: Option<Against>,
     /// Predictions beside the truth.
     pub compared: Compared,
     /// The rows compared, as the file has them.
@@ -224,15 +238,20 @@ impl Trained {
             "held_out_rows": self.folds.judges(),
             "scored_rows": self.compared.truth.nrows(),
             "figures": self.figures,
-            "intervals": self.training.errors.in_words(&self.target_names()),
+            "intervals": self.intervals_in_words(),
+            "target_scale": if self.pipeline.has_logarithms() { TargetScaling::Log } else { TargetScaling::None },
             "doubt": self.doubt,
+            "against_linear": self.against,
             "verdict": self.verdict(),
             "fitted_to_all_rows": self.all_rows,
         })
     }
 
-    fn target_names(&self) -> Vec<&str> {
-        self.pipeline.schema.targets.iter().map(|column| column.name.as_str()).collect()
+    /// How wide intervals are that cover nine rows in ten; of classes, nothing.
+    pub fn intervals_in_words(&self) -> Option<String> {
+        let names = self.pipeline.schema.targets.iter().map(|column| column.name.as_str());
+        let scales = self.pipeline.targets.iter().copied();
+        self.training.errors.in_words(&names.zip(scales).collect::<Vec<_>>())
     }
 
     /// How good it is, in a sentence or two.
@@ -245,7 +264,7 @@ impl Trained {
                 format!("On {scored} rows that had no part in it: {}.", figures.join("; "))
             }
         };
-        for sentence in self.doubt.iter().map(Doubt::in_words) {
+        for sentence in self.doubt.iter().map(Doubt::in_words).chain(self.against.iter().map(Against::in_words)) {
             said += " ";
             said += &sentence;
         }
@@ -460,6 +479,21 @@ fn train<R: Element>(
     scan.check_targets(data, field)?;
     let mut pipeline = scan.pipeline(data, request.missing, preparation, request.threshold, task)?;
     constraints.learn = request.learns(kind, data)?.filter(|_| !split.is_too_small());
+    let others = scan.sample.targets.slice(s![split.scored.., ..]);
+    match request.target_scale {
+        TargetScaling::Log if task == Task::Classification || is_operator || kind.answers.deviations => {
+            let why = match task {
+                Task::Classification => "classes have no logarithms".to_owned(),
+                Task::Regression => format!("{} learns targets as they are", kind.entry.title),
+            };
+            return Err(Failure::Usage(format!("--target-scale log: {why}")));
+        }
+        TargetScaling::Log => {
+            let fault = |error| Failure::Failed(format!("{}: --target-scale log: {error}", data.input().name));
+            pipeline.take_logarithms(scan.sample.targets.view()).map_err(fault)?;
+        }
+        _ => {}
+    }
     if constraints.learn.is_some() && preparation == Preparation::Auto {
         let views = Views::fit(scan.sample.rows.view());
         let constant =
@@ -469,6 +503,24 @@ fn train<R: Element>(
     if field {
         pipeline.share_target_scale();
     }
+    let skewed = request.target_scale == TargetScaling::Auto
+        && constraints.learn.is_some()
+        && !pipeline.targets.is_empty()
+        && kind.has_sums()
+        && !kind.answers.deviations
+        && others.columns().into_iter().all(|target| TargetScale::is_skewed(&target.to_vec()));
+    if skewed {
+        let mut with = pipeline.clone();
+        with.take_logarithms(scan.sample.targets.view())?;
+        let rows = scan.sample.rows.slice(s![split.scored.., ..]);
+        let progress = watch.waiting();
+        let compare = || choose::compare_logarithms::<R>(&constraints, [&pipeline, &with], rows, others, &*progress);
+        let losses = interrupt::stoppable(compare)?;
+        constraints.budget = (constraints.budget - choose::LOGARITHM_SECONDS).max(0.5 * constraints.budget);
+        if losses.prefer_logarithms() {
+            pipeline = with;
+        }
+    }
     // Models from sums that know how sure they are keep a factor for each class.
     if kind.has_sums() && (kind.answers.deviations || kind.answers.probabilities) {
         constraints.factors = pipeline.labels.len().max(1);
@@ -476,6 +528,11 @@ fn train<R: Element>(
     let solver = request.solver_for(family, scan.rows);
     let direct = matches!(solver, RidgeSolverName::Auto | RidgeSolverName::Cholesky);
     let from_sums = kind.has_sums() && direct;
+    if request.keep_sums && !from_sums {
+        let known: Vec<&str> = models().filter(|kind| kind.has_sums()).map(|kind| kind.option).collect();
+        let known = known.join(", ");
+        return Err(Failure::Usage(format!("--keep-sums goes with --model {known} and --solver auto or cholesky")));
+    }
     let resume = saved.is_some_and(|saved| saved.resume);
     let mut checkpoint = checkpoint.of(configuration(request, data, &scan));
     let resumed = if resume { checkpoint.load()? } else { None };
@@ -512,19 +569,24 @@ fn train<R: Element>(
     let mut source = Prepared { data, pipeline: &pipeline, left_out: &left_out, skip: 0, total, progress: &*progress };
     let scored = Part::<R>::of(&pipeline, &scan.sample, 0..split.scored)?;
     let (without, with) = match from_sums {
-        true => sum_up(&job, &mut source, sums, &scored, &mut checkpoint, &choice)?,
+        true => sum_up(&job, &mut source, sums, &scored, &mut checkpoint, &choice, request.keep_sums)?,
         false => {
             checkpoint.save::<R>(None, &choice)?;
             (interrupt::stoppable(|| job.fit::<R>(&mut source).map_err(with_remedy))?, None)
         }
     };
     drop(progress);
-    let model = TableModel::new(without, pipeline.clone())?;
+    let mut model = TableModel::new(without, pipeline.clone())?;
     let places = scan.sample.rows.slice(s![..split.scored, ..]).to_owned();
     let rows = pipeline.prepared(places.clone())?;
     let mut truth = scan.sample.targets.slice(s![..split.scored, ..]).to_owned();
     if task == Task::Classification {
         truth.mapv_inplace(|v| pipeline.class_of(v).map_or(f64::NAN, |c| c as f64));
+    }
+    if pipeline.has_logarithms() {
+        // One number of many rows: it does not make their figures better than they are.
+        pipeline.smear(truth.view(), model.predict_prepared(rows.view())?.view());
+        model = TableModel::new(model.model, pipeline.clone())?;
     }
     let compared = Compared { task, truth, predicted: model.predict_prepared(rows.view())? };
     let calibration = match task {
@@ -534,8 +596,32 @@ fn train<R: Element>(
         }
         _ => None,
     };
+    let errors = match (task, &calibration) {
+        (Task::Regression, _) => HeldOutErrors::of(&compared, &pipeline.targets),
+        (_, Some(calibration)) => {
+            let probabilities = calibration.probabilities(model.model.predict(rows.view())?.view())?;
+            HeldOutErrors::of_classes(&compared.truth, &probabilities)
+        }
+        (_, None) if kind.answers.probabilities => {
+            HeldOutErrors::of_classes(&compared.truth, &model.model.probabilities(rows.view())?)
+        }
+        (_, None) => HeldOutErrors::default(),
+    };
     let names: Vec<String> = pipeline.schema.targets.iter().map(|c| c.name.clone()).collect();
-    let figures = compared.figures(seed, &names);
+    let mut figures = compared.figures(seed, &names);
+    let others = Part::<R>::of(&pipeline, &scan.sample, split.scored..scan.sample.numbers.len())?;
+    let folds = split.folds.of(&others);
+    let linear = match figures.is_empty() || choose::are_too_few(&folds) {
+        true => None,
+        false => choose::linear(&constraints, &pipeline, &others, &folds[0], rows.view())?,
+    };
+    drop(folds);
+    let linear = linear.map(|predicted| Compared { task, truth: compared.truth.clone(), predicted });
+    let against = linear.as_ref().and_then(|linear| compared.against(linear));
+    if let Some(linear) = &linear {
+        let theirs = linear.figures(seed, &names);
+        figures.iter_mut().zip(theirs).for_each(|(figure, other)| figure.linear = Some(other.value));
+    }
     let sample = Part::<f64>::of(&pipeline, &scan.sample, 0..scan.sample.numbers.len().min(1000))?;
     let evidence = Evidence {
         task,
@@ -558,7 +644,9 @@ fn train<R: Element>(
         figures: figures.clone(),
         scored_rows: split.scored,
         doubt: doubt.clone(),
-        errors: HeldOutErrors::of(&compared),
+        against: against.clone(),
+        errors,
+        seed: request.seed,
         program: concat!("bochner ", env!("CARGO_PKG_VERSION")).into(),
     };
     if let Some(calibration) = &calibration {
@@ -578,6 +666,7 @@ fn train<R: Element>(
         choice,
         figures,
         doubt,
+        against,
         compared,
         places,
         folds: split.folds,
@@ -688,6 +777,7 @@ fn sum_up<R: Element>(
     scored: &Part<R>,
     checkpoint: &mut Checkpoint<'_>,
     choice: &Choice,
+    keep: bool,
 ) -> Outcome<(Model, Option<Model>)> {
     let mut sums: Sums<R> = job.sums(RowSource::<R>::input_dim(source), resumed.as_ref()).map_err(with_remedy)?;
     if resumed.is_none() {
@@ -710,7 +800,7 @@ fn sum_up<R: Element>(
         let mut with = sums.clone();
         let mut source = InMemory::new(scored.rows.view(), scored.targets.view())?;
         with.read(&mut source, &mut job.context()?, &mut |_| Ok(()))?;
-        all = Some(interrupt::stoppable(|| Ok(job.finish(with)?))?);
+        all = Some(interrupt::stoppable(|| Ok(job.finish_keeping(with, keep)?))?);
     }
-    Ok((interrupt::stoppable(|| Ok(job.finish(sums)?))?, all))
+    Ok((interrupt::stoppable(|| Ok(job.finish_keeping(sums, keep && all.is_none())?))?, all))
 }

@@ -73,6 +73,14 @@ impl Job<'_> {
         self.named(sums.finish(&self.request()?, &self.basis(), &self.context()?)?)
     }
 
+    /// The same with the sums in its file, if they are to be kept.
+    pub(crate) fn finish_keeping<R: Real>(&self, sums: Sums<R>, keep: bool) -> Result<Model> {
+        if !keep {
+            return self.finish(sums);
+        }
+        self.finish(sums.clone())?.with_sums(&sums)
+    }
+
     /// A fit in the memory that was asked for, recorded where that was asked for.
     ///
     /// Rows that fit into memory are shuffled where their order matters: batches of a file that is sorted by class would know

@@ -10,7 +10,9 @@
 //! | [`interval`] | intervals from the errors of rows that had no part in a fit |
 //! | [`model`] | a model with its pipeline, and its file |
 //! | [`map_request`], [`sample`] | a map or a kernel by names and settings; a prepared sample of a file's rows |
+//! | [`stats`] | tests of two files and of columns of one |
 //! | [`predict`], [`transform`] | new rows through a model; rows as random features |
+//! | [`mod@update`] | rows added to a model, or taken back |
 //! | [`progress`], [`interrupt`], [`output`], [`failure`] | signs of life, a clean stop, files written whole or not at all, what goes wrong |
 //!
 //! ```
@@ -36,6 +38,7 @@
 
 pub mod checkpoint;
 pub mod choose;
+pub mod dependence;
 pub mod doubt;
 pub mod failure;
 pub mod fit;
@@ -52,7 +55,10 @@ pub mod progress;
 pub mod read;
 pub mod sample;
 pub mod score;
+pub mod stats;
+pub mod target;
 pub mod transform;
+pub mod update;
 pub mod write;
 
 pub use fit::fit;

@@ -11,6 +11,7 @@ use crate::fit::{TRAINING, Training};
 use crate::interval::HeldOutErrors;
 use crate::output::{HEAD, first_bytes};
 use crate::pipeline::Pipeline;
+use crate::target::TargetScale;
 use bochner::catalogue::{ModelEntry, Task};
 use bochner::{Error, Model, Result, words};
 use ndarray::{Array2, ArrayView2};
@@ -100,7 +101,7 @@ impl TableModel {
                     classes != pipeline.labels.len() || pipeline.schema.targets.len() != 1
                 }
             };
-            if broken || pipeline.targets.iter().any(|t| !(t.scale.is_finite() && t.mean.is_finite())) {
+            if broken || !pipeline.targets.iter().all(TargetScale::is_sound) {
                 return Err(wrong("its targets or classes do not fit together".into()));
             }
         }
@@ -191,19 +192,54 @@ impl TableModel {
         self.model.kind().answers.probabilities || self.model.calibration().is_ok_and(|found| found.is_some())
     }
 
-    /// Half the widths of intervals that cover new rows with this probability, one per target.
+    /// Ends of intervals that cover new rows with this probability, around predictions in the units of the targets: the low end
+    /// of each target and its high one.
     ///
     /// # Errors
-    /// A model of classes, one that was saved without errors of held-out rows, and more certainty than these allow.
+    /// As [`half_widths`](Self::half_widths), and of a model of classes.
+    pub fn interval_ends(&self, predicted: ArrayView2<'_, f64>, coverage: f64) -> Result<Array2<f64>> {
+        if self.task() == Task::Classification {
+            let reason = "this model predicts classes, which have sets".into();
+            return Err(Error::Unsupported { what: "intervals", reason });
+        }
+        let widths = self.half_widths(coverage)?;
+        let scale = |target: usize| {
+            let known = self.pipeline.as_ref().and_then(|pipeline| pipeline.targets.get(target));
+            known.copied().unwrap_or(TargetScale::plain(0.0, 1.0))
+        };
+        Ok(Array2::from_shape_fn((predicted.nrows(), 2 * widths.len()), |(i, k)| {
+            scale(k / 2).ends(predicted[[i, k / 2]], widths[k / 2])[k % 2]
+        }))
+    }
+
+    /// Which classes belong to a set that has the true one with this probability, one column for each class: ones and zeros. A
+    /// set may be empty, where a row is like none of the classes, and hold several, where it is like them.
+    ///
+    /// # Errors
+    /// As [`half_widths`](Self::half_widths), and of a model of numbers.
+    pub fn class_sets(&self, probabilities: ArrayView2<'_, f64>, coverage: f64) -> Result<Array2<f64>> {
+        if self.task() == Task::Regression {
+            let reason = "this model predicts numbers, which have intervals".into();
+            return Err(Error::Unsupported { what: "sets of classes", reason });
+        }
+        let most = self.half_widths(coverage)?[0];
+        Ok(probabilities.mapv(|p| f64::from(u8::from(1.0 - p <= most))))
+    }
+
+    /// What held-out rows say of errors: half the widths of intervals that cover new rows with this probability, one per
+    /// target, of logarithms where these are learned; of classes how improbable one may be in a set that covers.
+    ///
+    /// # Errors
+    /// A model that was saved without errors of held-out rows, and more certainty than these allow.
     pub fn half_widths(&self, coverage: f64) -> Result<Vec<f64>> {
         let unsupported = |reason: String| Error::Unsupported { what: "intervals", reason };
         if !(coverage > 0.0 && coverage < 1.0) {
             return Err(Error::parameter("coverage", "between 0 and 1", coverage));
         }
-        if self.errors.targets() != self.model.output_dim() || self.task() == Task::Classification {
+        let targets = if self.task() == Task::Classification { 1 } else { self.model.output_dim() };
+        if self.errors.targets() != targets {
             return Err(unsupported(
-                "the file of this model has no errors of rows that were held out; bochner fit of numbers keeps them"
-                    .into(),
+                "the file of this model has no errors of rows that were held out; bochner fit keeps them".into(),
             ));
         }
         let width = |target: usize| {
@@ -231,7 +267,7 @@ impl TableModel {
         let mut values = self.model.predict(rows)?;
         let scales = self.pipeline.iter().flat_map(|p| &p.targets);
         for (mut column, scale) in values.columns_mut().into_iter().zip(scales) {
-            column.mapv_inplace(|v| scale.mean + scale.scale * v);
+            column.mapv_inplace(|v| scale.back(v));
         }
         Ok(values)
     }

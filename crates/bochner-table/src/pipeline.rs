@@ -9,6 +9,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, Watch};
 use crate::read::{Column, Data, Kind, Missing, Schema};
+use crate::target::TargetScale;
 use bochner::catalogue::Task;
 use bochner::persist::Label;
 use bochner::preprocess::{
@@ -102,16 +103,6 @@ pub fn check_numbers(data: &Data) -> Outcome {
     Err(Failure::Usage(format!("{file}: {name} holds words, which a regression cannot predict{advice}")))
 }
 
-/// Centre and scale of a target in a regression.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TargetScale {
-    /// Subtracted first.
-    pub mean: f64,
-    /// Then divided by.
-    pub scale: f64,
-}
-
 /// Everything between a file and a map.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -171,6 +162,26 @@ impl Pipeline {
         self.targets.iter_mut().for_each(|t| t.scale = scale);
     }
 
+    /// Learns the logarithms of targets, of which these are a sample.
+    pub(crate) fn take_logarithms(&mut self, targets: ArrayView2<'_, f64>) -> Result<()> {
+        let scales = targets.columns().into_iter().map(|column| TargetScale::logarithm(&column.to_vec()));
+        self.targets = scales.collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    /// Lets predictions have the mean of their targets, on rows that the model was not fitted to.
+    pub(crate) fn smear(&mut self, truth: ArrayView2<'_, f64>, predicted: ArrayView2<'_, f64>) {
+        let columns = truth.columns().into_iter().zip(predicted.columns());
+        for (scale, (truth, predicted)) in self.targets.iter_mut().zip(columns) {
+            scale.smear(truth.iter().copied(), predicted.iter().copied());
+        }
+    }
+
+    /// Whether the logarithm of a target is learned.
+    pub(crate) fn has_logarithms(&self) -> bool {
+        self.targets.iter().any(|scale| scale.log.is_some())
+    }
+
     /// The number of the class that `value` stands for.
     pub(crate) fn class_of(&self, value: f64) -> Option<usize> {
         self.labels.binary_search_by(|label| label.total_cmp(&value)).ok()
@@ -179,7 +190,7 @@ impl Pipeline {
     /// A target as the model learns it: in units of its spread, or the number of its class.
     fn target(&self, column: usize, value: f64) -> Result<f64> {
         match self.targets.get(column) {
-            Some(scale) => Ok((value - scale.mean) / scale.scale),
+            Some(scale) => Ok(scale.learned(value)),
             None if self.labels.is_empty() => Ok(value),
             None => {
                 let unknown = || Error::parameter("labels", "those the model was trained on", value);
@@ -262,6 +273,9 @@ impl Pipeline {
                 n => format!("; {n} skewed columns have their ranks beside them"),
             };
             words.push(format!("columns are centered at their medians, scaled and clipped smoothly{ranks}"));
+        }
+        if self.has_logarithms() {
+            words.push("the logarithm of the target is learned, and predictions are mapped back".into());
         }
         words
     }
@@ -455,7 +469,7 @@ impl Scan {
                     if deviation > 1e-12 * self.targets.mean()[j].abs() { deviation } else { 1.0 }
                 };
                 pipeline.targets = (0..self.targets.mean().len())
-                    .map(|j| TargetScale { mean: self.targets.mean()[j], scale: scale(j) })
+                    .map(|j| TargetScale::plain(self.targets.mean()[j], scale(j)))
                     .collect();
             }
             Task::Classification => {
@@ -614,7 +628,7 @@ pub(crate) struct Part<R> {
 }
 
 impl<R: Real> Part<R> {
-    fn new(pipeline: &Pipeline, rows: Array2<f64>, targets: ArrayView2<'_, f64>) -> Result<Self> {
+    pub(crate) fn new(pipeline: &Pipeline, rows: Array2<f64>, targets: ArrayView2<'_, f64>) -> Result<Self> {
         let rows = pipeline.prepared(rows)?;
         let mut prepared = Array2::from_elem(targets.dim(), R::ZERO);
         for (j, (mut to, from)) in prepared.columns_mut().into_iter().zip(targets.columns()).enumerate() {

@@ -114,7 +114,8 @@ pub struct Use<'a> {
     pub without_noise: bool,
     /// Probabilities of every class are written beside them.
     pub probabilities: bool,
-    /// Ends of intervals that cover new rows with this probability are written beside them.
+    /// Ends of intervals that cover new rows with this probability are written beside them; of classes, which of them belong
+    /// to a set that covers.
     pub interval: Option<f64>,
     /// Compared with the targets in the file.
     pub scored: bool,
@@ -262,7 +263,9 @@ impl<'a> Answered<'a> {
         if purpose.deviations {
             numbers.extend(names.iter().map(|name| format!("{name}_std")));
         }
-        if purpose.interval.is_some() {
+        if purpose.interval.is_some() && model.task() == Task::Classification {
+            numbers.extend(model.class_names().iter().map(|class| format!("set with {class}")));
+        } else if purpose.interval.is_some() {
             numbers.extend(names.iter().flat_map(|name| ["low", "high"].map(|end| format!("{name}_{end}"))));
         }
         if purpose.probabilities {
@@ -296,11 +299,10 @@ impl<'a> Answered<'a> {
             numbers.push(self.model.deviations_prepared(rows, !self.purpose.without_noise)?);
         }
         if let Some(coverage) = self.purpose.interval {
-            let widths = self.model.half_widths(coverage)?;
-            numbers.push(Array2::from_shape_fn((rows.nrows(), 2 * widths.len()), |(i, k)| {
-                let sign = if k % 2 == 0 { -1.0 } else { 1.0 };
-                found[[i, k / 2]] + sign * widths[k / 2]
-            }));
+            numbers.push(match self.model.task() {
+                Task::Regression => self.model.interval_ends(found.view(), coverage)?,
+                Task::Classification => self.model.class_sets(model.probabilities(rows)?.view(), coverage)?,
+            });
         }
         if self.purpose.probabilities {
             numbers.push(model.probabilities(rows)?);

@@ -27,6 +27,9 @@ pub struct Figure {
     pub standard_error: f64,
     /// What guessing without looking at the row would reach.
     pub baseline: Option<f64>,
+    /// What a linear model of the same columns reaches on the same rows, where one was fitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linear: Option<f64>,
 }
 
 /// What the loss of a choice is, for people.
@@ -76,8 +79,11 @@ impl Figure {
             false => words::significant(v, digits),
         };
         let guess = guess_in_words(self.task());
-        let baseline = self.baseline.map_or(String::new(), |b| format!(" (always {guess}: {})", number(b, 4)));
-        format!("{} {} ± {}{baseline}", self.name, number(self.value, 4), number(self.standard_error, 2))
+        let guessed = self.baseline.map(|b| format!("always {guess}: {}", number(b, 4)));
+        let linear = self.linear.map(|l| format!("a linear model: {}", number(l, 4)));
+        let others: Vec<String> = guessed.into_iter().chain(linear).collect();
+        let others = if others.is_empty() { String::new() } else { format!(" ({})", others.join("; ")) };
+        format!("{} {} ± {}{others}", self.name, number(self.value, 4), number(self.standard_error, 2))
     }
 }
 
@@ -103,6 +109,35 @@ pub fn smallest(losses: &[f64]) -> usize {
     (0..losses.len()).fold(0, |best, k| if or_infinite(losses[k]) < or_infinite(losses[best]) { k } else { best })
 }
 
+/// How a model compares with a linear one on the rows of the figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Against {
+    /// By how much a row's loss is smaller in the mean, as a share of the linear model's: squared errors over the variance of each
+    /// target, or wrong classes.
+    pub gain: f64,
+    /// The difference of losses over its standard error, row by row.
+    pub z: f64,
+}
+
+/// Differences of means that chance explains in one case of twenty are below so many standard errors.
+const CLEAR: f64 = 2.0;
+
+impl Against {
+    /// What it says about the model.
+    pub fn in_words(&self) -> String {
+        let share = words::significant(100.0 * self.gain.abs(), 2);
+        match self.z {
+            z if z > CLEAR => {
+                format!("It is clearly better than a linear model, whose losses are {share} % smaller with it.")
+            }
+            z if z < -CLEAR => {
+                "A linear model is clearly better: columns and targets may be related by straight lines.".into()
+            }
+            _ => "It is not clearly better than a linear model, which is simpler.".to_owned(),
+        }
+    }
+}
+
 const RESAMPLES: usize = 200;
 
 impl Compared {
@@ -118,6 +153,32 @@ impl Compared {
         }
     }
 
+    /// How it compares with what a linear model predicts for the same rows.
+    pub(crate) fn against(&self, linear: &Compared) -> Option<Against> {
+        let n = self.truth.nrows();
+        let units: Vec<f64> =
+            self.truth.columns().into_iter().map(|t| Spread::of(t.iter().copied()).variance()).collect();
+        let loss = |predicted: &Array2<f64>, i: usize| match self.task {
+            Task::Classification => f64::from(u8::from(predicted[[i, 0]] != self.truth[[i, 0]])),
+            Task::Regression => {
+                let square =
+                    |k: usize| (predicted[[i, k]] - self.truth[[i, k]]).powi(2) / units[k].max(f64::MIN_POSITIVE);
+                (0..self.truth.ncols()).map(square).sum::<f64>()
+            }
+        };
+        let (mut difference, mut theirs) = (Spread::default(), 0.0);
+        for i in 0..n {
+            let (mine, other) = (loss(&self.predicted, i), loss(&linear.predicted, i));
+            difference.push(other - mine);
+            theirs += other / n as f64;
+        }
+        let error = (difference.squares / (n as f64 - 1.0).max(1.0) / n as f64).sqrt();
+        (n > 1).then(|| Against {
+            gain: if theirs > 0.0 { difference.mean / theirs } else { 0.0 },
+            z: if error > 0.0 { difference.mean / error } else { 0.0 },
+        })
+    }
+
     fn accuracy(&self) -> Figure {
         let n = self.truth.nrows() as f64;
         let right = self.truth.iter().zip(&self.predicted).filter(|(a, b)| a == b).count() as f64;
@@ -127,7 +188,7 @@ impl Compared {
         self.truth.iter().for_each(|c| *counts.entry(*c as u64).or_default() += 1);
         let most = counts.values().max().copied().unwrap_or(0) as f64 / n;
         let standard_error = (shrunk * (1.0 - shrunk) / (n + 4.0)).sqrt();
-        Figure { name: Figure::ACCURACY.into(), value: right / n, standard_error, baseline: Some(most) }
+        Figure { name: Figure::ACCURACY.into(), value: right / n, standard_error, baseline: Some(most), linear: None }
     }
 
     /// R², where the target is not constant, and the root mean squared error.
@@ -143,7 +204,7 @@ impl Compared {
             .collect();
         let figure = |what: &str, value: f64, error: fn(&(f64, f64)) -> f64, baseline: Option<f64>| {
             let standard_error = deviation(resampled.iter().map(error));
-            Figure { name: format!("{what}{of}"), value, standard_error, baseline }
+            Figure { name: format!("{what}{of}"), value, standard_error, baseline, linear: None }
         };
         let share = r2.is_finite().then(|| figure(Figure::R2, r2, |p| p.0, None));
         let spread = Spread::of(truth.iter().copied()).variance().sqrt();
@@ -227,8 +288,31 @@ mod tests {
     }
 
     #[test]
+    fn a_linear_model_is_compared_row_by_row() {
+        let truth = Array2::from_shape_fn((100, 1), |(i, _)| i as f64);
+        let off = |by: &dyn Fn(usize) -> f64| {
+            let predicted = Array2::from_shape_fn((100, 1), |(i, _)| truth[[i, 0]] + by(i));
+            Compared { task: Task::Regression, truth: truth.clone(), predicted }
+        };
+        let (good, bad) = (off(&|i| if i % 2 == 0 { 1.0 } else { -1.0 }), off(&|i| if i % 4 < 2 { 2.0 } else { -3.0 }));
+        let found = good.against(&bad).unwrap();
+        // Squares 1 against 4 and 9 in turn: 5.5/6.5 less; the difference 5.5 has the deviation 2.5 √(100/99).
+        assert!((found.gain - 5.5 / 6.5).abs() < 1e-12);
+        assert!((found.z - 5.5 / 2.5 * 99f64.sqrt()).abs() < 1e-9, "{}", found.z);
+        assert!(found.in_words().contains("clearly better than a linear model"));
+        assert!(bad.against(&good).unwrap().in_words().starts_with("A linear model is clearly better"));
+        assert!(good.against(&good).unwrap().in_words().contains("not clearly better"));
+    }
+
+    #[test]
     fn guesses_are_doubted_and_what_beats_them_is_not() {
-        let figure = |name: &str, value, baseline| Figure { name: name.into(), value, standard_error: 0.02, baseline };
+        let figure = |name: &str, value, baseline| Figure {
+            name: name.into(),
+            value,
+            standard_error: 0.02,
+            baseline,
+            linear: None,
+        };
         let said = |figure: Figure| figure.doubt().unwrap_or_default();
         let mean = "The model is no better than always answering with the mean of u.";
         assert_eq!(said(figure("R² of u", -0.1, None)), mean);

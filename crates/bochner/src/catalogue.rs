@@ -40,6 +40,7 @@ pub fn to_json() -> serde_json::Value {
         let mut described = json!(kind.entry);
         described["option"] = json!(kind.option);
         described["task"] = json!(kind.task);
+        described["sums"] = json!(kind.has_sums());
         described
     };
     json!({

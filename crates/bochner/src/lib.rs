@@ -131,6 +131,7 @@ pub mod scalar;
 pub mod solve;
 #[doc(hidden)]
 pub mod special;
+pub mod stats;
 pub mod tune;
 pub mod variance;
 #[doc(hidden)]
@@ -161,6 +162,10 @@ extern crate self as bochner; // what tests inside share with those outside call
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/rust.md")]
+struct Guide;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../CONTRIBUTING.md")]

@@ -23,6 +23,7 @@ const ORDER: &[&[&str]] = &[
     &["feature"],
     &["plan"],
     &["attention"],
+    &["stats"],
     &["accumulate"],
     &["solve"],
     &["persist"],

@@ -4,7 +4,7 @@ Random feature maps whose inner products estimate a kernel, with the variance of
 models on top of them that read the data in blocks. Everything follows scikit-learn's conventions.
 """
 
-from bochner import _features, exact, kernels, metrics, plot
+from bochner import _features, exact, kernels, metrics, plot, stats
 from bochner._auto import AutoClassifier, AutoRegressor
 from bochner._attention import linear_attention, softmax_attention
 from bochner._bochner import NotConvergedError, NotPositiveDefiniteError, __version__
@@ -22,7 +22,14 @@ from bochner._features import (
 from bochner._files import load
 from bochner._metric import LearnedMetric
 from bochner._models import KINDS
-from bochner._operator import OperatorRidge, OperatorRidgeClassifier, lagged_rows, simplex_codes
+from bochner._operator import (
+    OperatorFeatures,
+    OperatorGPRegressor,
+    OperatorRidge,
+    OperatorRidgeClassifier,
+    lagged_rows,
+    simplex_codes,
+)
 from bochner._plan import plan
 from bochner._pooling import compact_bilinear_pooling
 from bochner._processes import FeatureGPClassifier, FeatureGPRegressor, LocalGPRegressor
@@ -46,6 +53,8 @@ __all__ = [
     "MaclaurinFeatures",
     "NotConvergedError",
     "NotPositiveDefiniteError",
+    "OperatorFeatures",
+    "OperatorGPRegressor",
     "OperatorRidge",
     "OperatorRidgeClassifier",
     "OpticalFeatures",
@@ -66,6 +75,7 @@ __all__ = [
     "search",
     "simplex_codes",
     "softmax_attention",
+    "stats",
 ]
 
 # Maps that the catalogue lists and that have no class of their own, and models that are not named above.

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from bochner import _bochner
+from bochner import _bochner, _stream
 from bochner._catalogue import Documented
 from bochner._checks import changing, check_rows, forget, seed_of
 from bochner._files import load
@@ -66,7 +67,10 @@ class _Auto(Documented, BaseEstimator):
 
     def _fit_file(self, path: str | os.PathLike[str], target: str) -> Self:
         seed = seed_of(self.random_state)
-        model, facts = _bochner.fit_table(os.fspath(path), target, self._task, float(self.budget), seed, self.n_jobs)
+        scale = getattr(self, "target_scale", None)
+        model, facts = _bochner.fit_table(
+            os.fspath(path), target, self._task, float(self.budget), seed, self.n_jobs, scale
+        )
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder) / "model.bochner"
             place.write_bytes(model)
@@ -81,24 +85,28 @@ class _Auto(Documented, BaseEstimator):
             print(self.report_)
         return self
 
-    def fit_stream(self, source: str | os.PathLike[str], target: str) -> Self:
-        """Fit a model to a table in a file of any size.
+    def fit_stream(self, source: Any, target: str | Sequence[str] = "y") -> Self:
+        """Fit a model to a table of any size, with columns of words, dates and gaps as well.
+
+        Choosing and fitting read the table more than once: what is not a single file is written to one, in a temporary folder,
+        batch by batch.
 
         Parameters
         ----------
-        source : str or path-like
-            A CSV, Parquet, NPY or other file that ``bochner fit`` reads; it is read in blocks.
-        target : str
-            The column to predict, or several separated by commas.
+        source : path, list of paths or object with an Arrow stream
+            A CSV, Parquet, NPY or other file that ``bochner fit`` reads, in blocks; a folder, a pattern or a list of Parquet or CSV
+            files; a pyarrow table or reader, a polars frame, a DuckDB relation or a pandas frame.
+        target : str or list of str, default="y"
+            The column to predict, or several, also separated by commas.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        with changing(self, "fit"):
+        with changing(self, "fit"), tempfile.TemporaryDirectory() as folder:
             forget(self)
-            self._fit_file(source, target)
+            self._fit_file(_stream.as_file(source, folder), target if isinstance(target, str) else ",".join(target))
             self.n_features_in_ = len(self.model_.preparation_.names)
             return self._after()
 
@@ -185,6 +193,9 @@ class AutoRegressor(RegressorMixin, _Auto):
         Seconds that choosing and fitting may take on one core, about.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the draws.
+    target_scale : {"auto", "log", "none"}, default="auto"
+        On which scale targets are learned: logarithms of skewed positive ones if held-out rows are predicted better by them,
+        logarithms, or the targets as they are. Predictions, intervals and scores are in the units of the targets.
     n_jobs : int, default=None
         Threads; None and -1 mean all processors.
     verbose : int, default=0
@@ -214,6 +225,18 @@ class AutoRegressor(RegressorMixin, _Auto):
     """
 
     _task = "regression"
+
+    def __init__(
+        self,
+        budget: float = 30.0,
+        *,
+        target_scale: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(budget, random_state=random_state, n_jobs=n_jobs, verbose=verbose)
+        self.target_scale = target_scale
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit a model to rows and targets.
@@ -262,7 +285,7 @@ class AutoRegressor(RegressorMixin, _Auto):
         """Intervals that cover new rows with a given probability.
 
         Split conformal: as wide as the errors of rows that had no part in the fit; at least `coverage` of new rows that are
-        like those are covered.
+        like those are covered. Where the logarithm of the target is learned, wide predictions have wide intervals.
 
         Parameters
         ----------
@@ -276,10 +299,10 @@ class AutoRegressor(RegressorMixin, _Auto):
         interval : ndarray of shape (n_samples, 2) or (n_samples, n_targets, 2)
             Ends of the intervals.
         """
-        center = self.predict(X)
-        widths = np.asarray(_bochner.half_widths(self.bytes_, float(coverage)))
-        half = widths.reshape(self.target_shape_)
-        return np.stack([center - half, center + half], axis=-1)
+        center = np.asarray(self.predict(X), dtype=np.float64)
+        flat = np.ascontiguousarray(center.reshape(len(center), -1))
+        ends = np.asarray(_bochner.interval_ends(self.bytes_, flat, float(coverage)))
+        return ends.reshape(*center.shape, 2)
 
 
 class AutoClassifier(ClassifierMixin, _Auto):
@@ -380,6 +403,27 @@ class AutoClassifier(ClassifierMixin, _Auto):
             Probabilities, in the order of `classes_`.
         """
         return np.asarray(self.model_.predict_proba(self._table(X)))
+
+    def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> NDArray[np.bool_]:
+        """Sets of classes that have the true one with a given probability.
+
+        Split conformal, from the probabilities of rows that had no part in the fit. A set may be empty, where a row is like none
+        of the classes, and hold several, where it is like them.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+        coverage : float, default=0.9
+            Share of new rows whose class is in its set.
+
+        Returns
+        -------
+        sets : ndarray of bool of shape (n_samples, n_classes)
+            Which classes belong to the set of each row, in the order of `classes_`.
+        """
+        probabilities = np.ascontiguousarray(self.predict_proba(X), dtype=np.float64)
+        return np.asarray(_bochner.class_sets(self.bytes_, probabilities, float(coverage))) > 0.5
 
 
 def _checked(estimator: Any, X: Any, y: ArrayLike, **checks: Any) -> tuple[Any, NDArray[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from bochner import _stream
 from bochner._bochner import Map
 from bochner._catalogue import Fitted, renamed
 from bochner._checks import changing, check_own, check_rows, explained, forget, plain, same_dtype, seed_of
@@ -97,8 +98,8 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _complex_output(self) -> bool:
         return "complex" in (getattr(self, "form", None), getattr(self, "weights", None))
 
-    def _draw(self, X: Any, seed: int) -> Map:
-        """The map for rows like those of X."""
+    def _resolved(self, X: Any, seed: int) -> str:
+        """The description of the map for rows like those of X."""
         # What may be None and is, stays out: the core names the argument it refuses by its value.
         optional = {parameter.name for parameter in self._parameters if parameter.default is None}
         description = {
@@ -107,7 +108,11 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
             if value is not None or name not in optional
         }
         spec = json.dumps({"map": self._map_name, "seed": seed, **description})
-        spec = Map.resolve(spec, sample(X, seed), n_jobs=self.n_jobs)
+        return Map.resolve(spec, sample(X, seed), n_jobs=self.n_jobs)
+
+    def _draw(self, X: Any, seed: int) -> Map:
+        """The map for rows like those of X."""
+        spec = self._resolved(X, seed)
         return Map(spec, X.shape[1], X.dtype.name, self._complex_output(), n_jobs=self.n_jobs)
 
     def _draw_for(self, X: Any, y: Any, seed: int) -> Map:
@@ -138,6 +143,24 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
             Features, float32 for rows in float32 and float64 otherwise.
         """
         return self._features(X, "X")
+
+    def transform_stream(self, source: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
+        """Features of the rows of a source of any size, batch by batch.
+
+        Parameters
+        ----------
+        columns : list of str, default=None
+            The columns of rows; those seen in `fit`, or all of them, if not given.
+
+        Returns
+        -------
+        batches : iterator of pyarrow.RecordBatch
+            One column for every feature.
+        """
+        check_is_fitted(self)
+        named = list(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
+        names = list(map(str, self.get_feature_names_out()))
+        return _stream.applied(source, columns, named, lambda rows: self._features(rows, "X"), lambda _: names)
 
     def pullback(self, X: ArrayLike, cotangents: ArrayLike) -> NDArray[Any]:
         """Gradients in features taken back to gradients in rows, without a Jacobian.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import inspect
 import json
 import re
@@ -94,11 +96,13 @@ def camel(name: str) -> str:
 
 
 def declared(name: str, known: Iterable[Parameter], **attributes: Any) -> type:
-    """A base class with an `__init__` that stores these parameters untouched; the first one may be given by position."""
+    """A base class with an `__init__` that stores these parameters untouched; the first ones may be given by position."""
     known = tuple(known)
-    first = known[0].name in ("features", "kernel", "n_components")
-    kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD if first else inspect.Parameter.KEYWORD_ONLY]
-    kinds += [inspect.Parameter.KEYWORD_ONLY] * (len(known) - 1)
+    first = int(known[0].name in ("features", "kernel", "n_components"))
+    # What says which features there are, where both are said.
+    first += int([p.name for p in known[:2]] == ["kernel", "n_components"])
+    kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD] * first
+    kinds += [inspect.Parameter.KEYWORD_ONLY] * (len(known) - first)
     taken = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)] + [
         inspect.Parameter(p.name, kind, default=p.default, annotation=p.annotation)
         for p, kind in zip(known, kinds, strict=True)
@@ -131,6 +135,17 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "Y": ("array-like of shape (n_samples_Y, n_features), default=None", "Other rows; the rows of X if not given."),
     "y": ("array-like of shape (n_samples,) or (n_samples, n_targets)", "Targets, or labels."),
     "sample_weight": ("float or array-like of shape (n_samples,), default=None", "Weights of the rows."),
+    "source": (
+        "path, list of paths, object with an Arrow stream, or iterable of batches",
+        "A file, a folder, a pattern such as ``'part-*.parquet'`` or a list of these, in the formats of the command line; a pyarrow "
+        "table or reader, a polars frame, a DuckDB relation, a pandas frame; or batches ``(X, y)``.",
+    ),
+    "target": ("str or list of str, default=\"y\"", "The columns to predict; batches have theirs beside them."),
+    "columns": ("list of str, default=None", "The columns of rows; all others if not given."),
+    "decay": (
+        "float, default=1.0",
+        "What the weights of all earlier rows are multiplied with first: below 1, a stream that drifts forgets what it was.",
+    ),
     "return_std": ("bool, default=False", f"Whether to return standard deviations as well, {_NOISE['without_noise']}."),
     "include_noise": (
         "bool, default=False",
@@ -221,6 +236,16 @@ def documented(function: F, **others: tuple[str, str]) -> F:
     return function
 
 
+@functools.cache
+def _address() -> str:
+    """Where the guide is read online, if the metadata of the package say so."""
+    try:
+        known = importlib.metadata.metadata("bochner").get_all("Project-URL") or []
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+    return next((url.split(", ", 1)[1].rstrip("/") for url in known if url.startswith("Documentation, ")), "")
+
+
 class Documented:
     """Classes of this package whose docstrings are filled in: parameters, shared arguments, what `fit` has learned."""
 
@@ -232,6 +257,16 @@ class Documented:
     _learned: ClassVar[dict[str, tuple[str, str]]] = {}
     # Arguments whose meaning is special to a class and those below it.
     _arguments: ClassVar[dict[str, tuple[str, str]]] = {}
+    # Notebooks show an estimator with a link to its page in the reference, where there is an address.
+    _doc_link_module = "bochner"
+
+    @property
+    def _doc_link_template(self) -> str:
+        return f"{_address()}/generated/reference/{{estimator_module}}.{{estimator_name}}.html"
+
+    def _get_doc_link(self) -> str:
+        link: Any = super()
+        return link._get_doc_link() if _address() else ""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -259,6 +294,7 @@ class Documented:
 class Fitted(Documented):
     """What every estimator learns."""
 
+
     _learned = {
         "n_features_in_": ("int", "Columns of the rows seen in `fit`."),
         "feature_names_in_": ("ndarray of shape (n_features_in_,)", "Their names, where they had any."),
@@ -266,4 +302,5 @@ class Fitted(Documented):
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy: another thread may be fitting the estimator while it is pickled."""
-        return dict(super().__getstate__())  # type: ignore[misc]
+        state: Any = super().__getstate__()
+        return dict(state)

@@ -34,7 +34,7 @@ def seed_of(random_state: RandomState) -> int:
 
 def count(name: str, value: Any, least: int = 1) -> int:
     """A whole number of at least `least` that the core can count to."""
-    if not isinstance(value, numbers.Integral) or not least <= value < 1 << 63:
+    if not isinstance(value, numbers.Integral) or not least <= int(value) < 1 << 63:
         raise ValueError(f"{name} must be a whole number from {least} to 2**63 - 1, got {value!r}")
     return int(value)
 

@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from bochner import _bochner, _features, kernels
 from bochner._base import FeatureTransformer
 from bochner._catalogue import documented, entry, renamed
-from bochner._models import KINDS, Classification, Model, Regression
 from bochner._metric import LearnedMetric
+from bochner._models import KINDS, Accumulating, Classification, Model, Regression
 from bochner._preparation import Preparation
+from bochner._operator import OperatorGPRegressor
 from bochner._processes import FeatureGPClassifier, FeatureGPRegressor, LocalGPRegressor
 
 # The classes of maps and of kernels, by the names that files give them.
@@ -61,6 +62,8 @@ def save(model: Model, path: str | os.PathLike[str], metric: LearnedMetric | Non
     }
     described = _preprocessing(model) if metric is None else _behind(metric, model)
     core = core.with_attachment("preprocessing", json.dumps(described))
+    if isinstance(model, Accumulating) and model.keep_sums and hasattr(model, "sums_"):
+        core = core.with_sums(model.sums_)
     core.with_attachment("python", json.dumps(notes)).save(os.fspath(path))
 
 
@@ -114,7 +117,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     if features is not None:
         model.features_ = features
     # What a file of another door does not tell is as it was given.
-    if isinstance(model, FeatureGPRegressor):
+    if isinstance(model, (FeatureGPRegressor, OperatorGPRegressor)):
         model.noise_, model.signal_, model.n_iter_ = model.noise, model.signal, 1
     if isinstance(model, LocalGPRegressor):
         model.noise_ = model.noise
@@ -125,7 +128,20 @@ def load(path: str | os.PathLike[str]) -> Any:
     if isinstance(model, Classification):
         model.classes_ = np.array(header["classes"], dtype=notes.get("labels"))
     _adopt(model, header)
+    if isinstance(model, Accumulating) and model.keep_sums and core.sums is not None:
+        _resume(model, core)
     return model
+
+
+def _resume(model: Any, core: Any) -> None:
+    """The sums that were kept in a file."""
+    model.n_outputs_ = 1 if isinstance(model, Classification) else int(np.prod(model.target_shape_, dtype=int))
+    shape = (model.n_features_in_, model.n_outputs_, model.dtype_.name)
+    known = (model._n_classes(), getattr(model, "seed_", 0))
+    model.sums_ = _bochner.Sums(model._kind, model._on(), model._plan(), *shape, *known, core.sums)
+    model.added_ = object()
+    model.solved_ = (model.added_, model.model_)
+    del model.model_
 
 
 def _guessed(kind: str, header: dict[str, Any]) -> dict[str, Any]:
@@ -144,6 +160,8 @@ def _guessed(kind: str, header: dict[str, Any]) -> dict[str, Any]:
         kernel = spec["kernel"]
         if kernel["kernel"] == "decomposable":
             found |= {"length_scale": kernel["base"].get("length_scale", 1.0), "A": kernel["matrix"]}
+        elif "base" in kernel:
+            found["kernel"] = _kernel(kernel)
         else:
             found |= {"kernel": entry("operator_kernels", kernel["kernel"])["name"], "length_scale": kernel["length_scale"]}
     elif "map" not in spec:
@@ -173,6 +191,8 @@ def _adopt(model: Model, header: dict[str, Any]) -> None:
                 np.array([unit["mean"] for unit in units]),
                 np.array([unit["scale"] for unit in units]),
             )
+        if isinstance(model, Regression) and any("log" in unit for unit in units):
+            model.target_scales_ = units
     if isinstance(model, LocalGPRegressor) and not hasattr(model, "target_units_"):
         model.target_units_ = (np.zeros(outputs), np.ones(outputs))
     if isinstance(model, Regression) and not hasattr(model, "target_shape_"):
@@ -217,6 +237,7 @@ def _preprocessing(model: Any, names: Any = None) -> dict[str, Any] | None:
         count = model.target_shape_[0] if model.target_shape_ else 1
         mean, scale = units if units is not None else (np.zeros(count), np.ones(count))
         described["targets"] = [{"mean": float(m), "scale": float(s)} for m, s in zip(mean, scale, strict=True)]
+        described["targets"] = getattr(model, "target_scales_", described["targets"])
         names = ["prediction"] if count == 1 else [f"prediction_{t + 1}" for t in range(count)]
         targets = [{"name": name, "kind": {"number": {}}} for name in names]
     else:

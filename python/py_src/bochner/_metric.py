@@ -101,10 +101,10 @@ class LearnedMetric(TransformerMixin, BaseEstimator):
         self : object
             The fitted transformer.
         """
-        rows, y = validate_data(
+        rows, labels = validate_data(
             self, X, y, dtype=[np.float64, np.float32], multi_output=True, ensure_min_samples=10, y_numeric=False
         )
-        targets = np.ascontiguousarray(self._codes(y), dtype=rows.dtype)
+        targets = np.ascontiguousarray(self._codes(labels), dtype=rows.dtype)
         seed = seed_of(self.random_state)
         features = FourierFeatures(length_scale="median") if self.features is None else clone(check_features(self.features))
         # Drawn once for what depends on rows, such as a median; the search draws it again for every length scale.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +17,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from bochner import _bochner
-from bochner._base import FeatureTransformer, check_features
+from bochner import _stream
+from bochner._base import SAMPLE_ROWS, FeatureTransformer, check_features
 from bochner._catalogue import Fitted, entry
 from bochner._checks import changing, check_rows, explained, forget, plain, seed_of
 from bochner._features import FourierFeatures
@@ -172,6 +173,32 @@ class Model(Fitted, BaseEstimator):
         rows = self._rows(X, model)
         with explained(self, ("X", rows)):
             return model.ask(question, rows, **details, n_jobs=self.n_jobs)
+
+    def predict_stream(self, source: Any, columns: Sequence[str] | None = None, method: str = "predict") -> Iterator[Any]:
+        """Predict for rows of a source of any size, batch by batch.
+
+        Parameters
+        ----------
+        columns : list of str, default=None
+            The columns of rows; those that the model was fitted to, or all of them, if not given.
+        method : str, default="predict"
+            What is asked of the model: ``"predict"``, ``"predict_proba"``, ``"decision_function"``, ...
+
+        Returns
+        -------
+        batches : iterator of pyarrow.RecordBatch
+            One row for every row of the source, in the same order.
+        """
+        self._model()
+        named = list(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
+
+        def names(values: NDArray[Any]) -> list[str]:
+            if method == "predict_proba":
+                return [f"probability of {label}" for label in self.classes_]
+            name = "prediction" if method == "predict" else method
+            return [name] if values.ndim == 1 else [f"{name}_{k + 1}" for k in range(values.shape[1])]
+
+        return _stream.applied(source, columns, named, getattr(self, method), names)
 
     def save(self, path: str | os.PathLike[str], metric: LearnedMetric | None = None) -> None:
         """Write the fitted model to a file that :func:`bochner.load` reads.
@@ -381,7 +408,10 @@ class Regression(MultiOutputMixin, RegressorMixin, Model):
     def _shaped(self, values: NDArray[Any], *, spread: bool = False) -> NDArray[Any]:
         """Values as y was shaped, in its units; `spread` for deviations from them."""
         units = getattr(self, "target_units_", None)
-        if units is not None:
+        scales = getattr(self, "target_scales_", None)
+        if scales is not None:
+            values = _bochner.targets_of(json.dumps(scales), np.ascontiguousarray(values, dtype=np.float64))
+        elif units is not None:
             mean, scale = units
             values = values.astype(np.float64) * scale
             values = values if spread else values + mean
@@ -537,7 +567,7 @@ class Deciding(Classification):
     def _has_probabilities(self) -> bool:
         return hasattr(self, "classes_") and "calibration" in json.loads(self._model().header)["extra"]
 
-    @available_if(_has_probabilities)
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probabilities of classes, after `calibrate`.
 
@@ -587,9 +617,19 @@ class Accumulating(Model):
     Sums of the core have methods `push`, `merge` and a property `count`, and can be pickled.
     """
 
+    # Solvers that read rows in several passes, and what comes with features: sums know nothing of others.
+    _several: ClassVar[tuple[str, ...]] = ()
+    _of_sums: ClassVar[tuple[str, ...]] = ("features", "random_state")
+
+    keep_sums: bool
+
     def _begin(self, rows: Any, targets: NDArray[Any]) -> None:
         """Does on the first rows what sums over them depend on."""
         self._prepare(rows, targets)
+        self._settle(targets)
+
+    def _settle(self, targets: NDArray[Any]) -> None:
+        """What else sums depend on."""
         self.n_outputs_ = targets.shape[1]
 
     def _empty(self) -> Any:
@@ -603,25 +643,207 @@ class Accumulating(Model):
         """Fit to rows and targets, or labels."""
         return self._fit(X, y, sample_weight)
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Add rows to those of earlier calls; the result is that of one `fit` to all of them.
+    def fit_stream(self, source: Any, target: str | Sequence[str] = "y", columns: Sequence[str] | None = None) -> Self:
+        """Fit to rows of any number, which are read batch by batch and forgotten.
+
+        The result is that of `partial_fit` with all batches: memory depends on the number of features, not of rows. What depends on
+        data (a median length scale, an allocation, searched hyperparameters) is found on the first 5,000 rows or some more. Only
+        ``solver="cg"`` and ``"sgd"`` of ridge models read rows several times, and need a source that can be read again.
+        """
+        return self._fit_stream(source, target, columns)
+
+    def _fit_stream(self, source: Any, target: Any, columns: Any, classes: Any = None) -> Self:
+        with changing(self, "fit"):
+            forget(self)
+            try:
+                _stream.fit_stream(self, source, target, columns, classes, SAMPLE_ROWS)
+            except BaseException:
+                # Better nothing than the sums of a part.
+                forget(self)
+                raise
+            if hasattr(self, "sums_") and not self.keep_sums:
+                self.model_ = self._model()
+                self._drop_sums()
+        return self
+
+    _labelled: ClassVar[bool] = False
+
+    def _check_stream(self) -> str | None:
+        """What reads rows several times, if something does; refuses what needs all of them in memory."""
+        solver = getattr(self, "solver", "auto")
+        if solver in self._several:
+            if self.keep_sums:
+                raise ValueError(f'keep_sums=True needs solver="cholesky" or "auto", got solver={solver!r}')
+            return f"solver={solver!r}"
+        if solver == "dual":
+            raise ValueError('solver="dual" compares all rows with each other; rows that come in batches take "cholesky" or "cg"')
+        return None
+
+    def _sum_up(self, batches: Iterable[tuple[Any, NDArray[Any]]]) -> None:
+        """Adds checked batches to fresh sums."""
+        self.added_ = object()
+        self.sums_ = self._empty()
+        with progress(self.verbose, type(self).__name__, None, self._unit) as report:
+            done = 0
+            for rows, targets in batches:
+                with explained(self, ("X", rows)):
+                    self.sums_.push(rows, targets, None, n_jobs=self.n_jobs)
+                done += rows.shape[0]
+                if report is not None:
+                    report(done, None)
+
+    def _from_batches(self, batches: Callable[[], Iterator[Any]]) -> Any:
+        """The core's model of batches that are read as often as it needs."""
+        shape, dtype = (self.n_features_in_, self.n_outputs_), self.dtype_.name
+        known = (self._plan(), self._n_classes(), getattr(self, "seed_", 0))
+        with progress(self.verbose, type(self).__name__, None, self._unit) as report:
+            on = (self._kind, self._on(), batches, shape, dtype)
+            return _bochner.fit_batches(*on, *known, n_jobs=self.n_jobs, progress=report)
+
+    def _drop_sums(self) -> None:
+        for name in ("sums_", "added_", "solved_"):
+            vars(self).pop(name, None)
+
+    def _fitted(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None, kind: str | None = None) -> Any:
+        if not self.keep_sums:
+            return super()._fitted(rows, targets, weights, kind)
+        if kind is not None or getattr(self, "solver", "auto") not in ("auto", "cholesky", "stein"):
+            raise ValueError("keep_sums=True needs a model that is solved from sums, in one pass over the rows")
+        self._settle(targets)
+        sums = self._empty()
+        self._learn(sums.push, rows, rows, targets, weights)
+        self.sums_, self.added_ = sums, object()
+        return self._model()
+
+    def merge(self, other: Self) -> Self:
+        """Add the rows of another model of the same features, as if `partial_fit` had been called with them.
+
+        Both need their sums: after `partial_fit`, or after `fit` with ``keep_sums=True``. The same integer as `random_state`, and
+        length scales that are numbers, give the same features.
+
+        Parameters
+        ----------
+        other : estimator
+            A model like this one, fitted to other rows. It does not change.
+
+        Returns
+        -------
+        self : object
+            This model, of the rows of both.
+        """
+        with changing(self, "merge"):
+            self._need_sums("merge")
+            if type(other) is not type(self):
+                raise TypeError(f"only another {type(self).__name__} can be merged, got {type(other).__name__}")
+            other._need_sums("merge")
+            if self._features_in_words() != other._features_in_words():
+                raise ValueError(
+                    "the models have other features, classes or dtypes: sums add up only over the same ones (the same parameters, "
+                    "random_state an integer, length scales that are numbers)"
+                )
+            self.sums_.merge(other.sums_)
+            self._changed()
+        return self
+
+    def forget(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Take rows back: the model becomes the one fitted without them, to rounding.
+
+        Their sums are subtracted from those that were kept (``keep_sums=True``, or `partial_fit`). Rows must have been added before,
+        with the same targets and weights; where sums tell that they were not, nothing changes and an error says so. After a `decay`,
+        give the weights that they have by then. ``sums_.cancellation`` says by how much rounding counts more.
+
+        Returns
+        -------
+        self : object
+            The same model without these rows.
+        """
+        with changing(self, "forget"):
+            self._need_sums("forget")
+            known = {"classes": self.classes_} if self._labelled else {}
+            rows, targets = self._checked(X, y, first=False, **known, **self._checks(False))
+            self._learn(self.sums_.forget, rows, rows, targets, self._weights(rows, sample_weight))
+            self._changed()
+        return self
+
+    def refit(self, **params: Any) -> Self:
+        """Solve anew with other penalties or variances, from the sums that were kept: no row is read again.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters to be set first, such as ``alpha=0.1``; what belongs to features cannot be among them.
+
+        Returns
+        -------
+        self : object
+            The same model, solved with the parameters that it has now.
+        """
+        with changing(self, "refit"):
+            self._need_sums("refit")
+            for name in params:
+                if name in self._of_sums or name.split("__")[0] in self._of_sums:
+                    raise ValueError(f"{name} belongs to the features, over which the sums are: call fit to change it")
+            self.set_params(**params)
+            self._take(params)
+            self._changed(rows=False)
+            self._model()
+        return self
+
+    def _take(self, params: dict[str, Any]) -> None:
+        """Has these parameters in the place of what was found."""
+
+    def _need_sums(self, call: str) -> None:
+        if not hasattr(self, "sums_"):
+            name = type(self).__name__
+            raise ValueError(
+                f"{name}.{call} needs the sums over the rows, which this {name} has not kept: fit with keep_sums=True, or "
+                "add rows by partial_fit"
+            )
+
+    def _features_in_words(self) -> Any:
+        """What has to be the same where sums are to add up."""
+        on = self._on()
+        classes = self.classes_.tolist() if self._labelled else None
+        parts = (getattr(on, "spec", on), getattr(on, "complex", None), classes, self.dtype_.name, self.n_outputs_)
+        return (*parts, getattr(self, "seed_", None) if isinstance(on, str) else None)
+
+    def _changed(self, rows: bool = True) -> None:
+        """What was solved or found before is of other rows or parameters."""
+        self.added_ = object()
+        for name in ("_scores_", "model_", *(("_kept_",) if rows else ())):
+            vars(self).pop(name, None)
+
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, decay: float = 1.0
+    ) -> Self:
+        """Add rows to those of earlier calls, and of `fit` with ``keep_sums=True``; the result is that of one `fit` to all of them.
 
         What depends on data (a median length scale, searched hyperparameters) is found on the rows of the first call.
-        After `fit`, and in a pickled copy, there are no sums to add to: it starts anew, with a warning.
+        Without ``keep_sums=True``, after `fit` and in a pickled copy there are no sums to add to: it starts anew, with a warning.
         """
-        return self._add(X, y, sample_weight)
+        return self._add(X, y, sample_weight, decay=decay)
 
     def _add(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, classes: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        classes: ArrayLike | None = None,
+        decay: float = 1.0,
     ) -> Self:
         """Adds rows to the sums; the model is solved when it is asked for."""
+        if not 0.0 < decay <= 1.0:
+            raise ValueError(f"decay must be above 0 and at most 1, got {decay!r}")
         with changing(self, "partial_fit"):
             known = self._known(classes)
             first = self._starts()
             if first and any(value is None for value in known.values()):
                 raise ValueError("classes must be passed on the first call to partial_fit.")
             rows, targets = self._checked(X, y, first=first, **known, **self._checks(first))
-            return self._push(rows, targets, self._weights(rows, sample_weight))
+            weights = self._weights(rows, sample_weight)
+            if not first and decay != 1.0:
+                self.sums_.scale(float(decay))
+            return self._push(rows, targets, weights)
 
     def _known(self, classes: ArrayLike | None) -> dict[str, Any]:
         """What must be known of targets before they are seen."""
@@ -634,10 +856,8 @@ class Accumulating(Model):
             self.sums_ = self._empty()
         try:
             self._learn(self.sums_.push, rows, rows, targets, weights)
-            # What another thread has solved for meanwhile is a model of the rows before.
-            self.added_ = object()
-            # And so are scores of intervals.
-            vars(self).pop("_scores_", None)
+            # What another thread has solved for meanwhile is a model of the rows before, and so are scores of intervals.
+            self._changed()
         except _bochner.BusyError:
             # Nothing was added: another thread is solving for the model of the rows before.
             raise
@@ -655,7 +875,7 @@ class Accumulating(Model):
             # Sums take the square of the number of features in memory, the model only its multiple.
             warnings.warn(
                 f"{type(self).__name__}.fit keeps no sums to add rows to: partial_fit starts anew with these rows. "
-                "Call partial_fit from the first rows on to go on later.",
+                "Call partial_fit from the first rows on, or fit with keep_sums=True, to go on later.",
                 stacklevel=4,
             )
             forget(self)
@@ -674,9 +894,9 @@ class Accumulating(Model):
         return model
 
     def __getstate__(self) -> dict[str, Any]:
-        """The model without the sums of `partial_fit`: a pickle predicts, and cannot be added to."""
+        """The model without the sums of `partial_fit`, unless they are to be kept: a pickle predicts, and cannot be added to."""
         state: dict[str, Any] = super().__getstate__()
-        if "sums_" in state:
+        if "sums_" in state and not self.keep_sums:
             state["model_"] = self._model()
             for name in ("sums_", "added_", "solved_"):
                 state.pop(name, None)
@@ -722,9 +942,16 @@ class Solved(Linear, Accumulating):
         """str: Why this one."""
         return self._report()["reason"]
 
+    @property
+    def condition_(self) -> float | None:
+        """float or None: Estimated condition number of the penalized matrix, where a factorization gives one."""
+        return self._report()["condition"]
+
 
 class AccumulatingClassification(Classification, Accumulating):
     """A classification solved from sums."""
+
+    _labelled = True
 
     _arguments = {
         "classes": (
@@ -739,13 +966,35 @@ class AccumulatingClassification(Classification, Accumulating):
         y: ArrayLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        decay: float = 1.0,
     ) -> Self:
-        """Add rows to those of earlier calls; the result is that of one `fit` to all of them.
+        """Add rows to those of earlier calls, and of `fit` with ``keep_sums=True``; the result is that of one `fit` to all of them.
 
-        What depends on data (a median length scale) is found on the rows of the first call. After `fit`, and in a
-        pickled copy, there are no sums to add to: it starts anew, with a warning.
+        What depends on data (a median length scale) is found on the rows of the first call. Without ``keep_sums=True``, after `fit`
+        and in a pickled copy there are no sums to add to: it starts anew, with a warning.
         """
-        return self._add(X, y, sample_weight, classes)
+        return self._add(X, y, sample_weight, classes, decay)
+
+    def fit_stream(  # type: ignore[override]
+        self,
+        source: Any,
+        target: str = "y",
+        columns: Sequence[str] | None = None,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Fit to rows of any number, which are read batch by batch and forgotten.
+
+        The result is that of `partial_fit` with all batches: memory depends on the number of features, not of rows. What depends on
+        data (a median length scale, an allocation, searched hyperparameters) is found on the first 5,000 rows or some more.
+
+        Parameters
+        ----------
+        target : str, default="y"
+            The column of the labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that occur; if not given, a pass over the source finds them, which then has to be one that can be read again.
+        """
+        return self._fit_stream(source, target, columns, classes)
 
     def _known(self, classes: ArrayLike | None) -> dict[str, Any]:
         return {"classes": getattr(self, "classes_", None) if classes is None else classes}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,12 @@ class Preparation:
             known = [str(name) for name in known]
             missing = [name for name in self.names if name not in known]
             if missing and not all(name.isdigit() for name in self.names):
-                raise ValueError(f"X has no column {missing[0]}; the model was trained on {', '.join(self.names)}")
+                near = get_close_matches(missing[0].lower(), {name.lower(): name for name in known}, 1)
+                meant = [f" (did you mean {name}?)" for name in known if name.lower() in near]
+                raise ValueError(
+                    f"X has no column {missing[0]}{meant[0] if meant else ''}; the model was trained on {', '.join(self.names)}; "
+                    f"X has {', '.join(known)}"
+                )
             if not missing:
                 # pandas and polars both give a column by its name.
                 return [np.asarray(X[X.columns[known.index(name)]]) for name in self.names]

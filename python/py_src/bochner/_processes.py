@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,13 +75,20 @@ class SampledFunction:
 class Searched:
     """Hyperparameters by maximum marginal likelihood."""
 
-    _learned = {
+    # Parameters of every model that searches.
+    optimizer: Any
+    max_iter: int
+    n_jobs: int | None
+    verbose: int
+    _learned: ClassVar[dict[str, tuple[str, str]]] = {
         "searched_": ("list of str", "Hyperparameters that the search has found; empty without a search."),
         "fixed_": ("list of str", "Hyperparameters of the kernel that the search has kept; empty without a search."),
         "converged_": ("bool", "Whether the search came to its end; true without a search."),
     }
 
-    def _search(self, kind: str, on: str, rows: Any, targets: NDArray[Any], plan: str, complex: bool = False) -> Any:
+    def _search(
+        self, kind: str, on: str, rows: Any, targets: NDArray[Any], plan: str, complex: bool = False, seed: int = 0
+    ) -> Any:
         """What the search has found, or None where there is to be none."""
         self.searched_, self.fixed_, self.converged_ = [], [], True
         if self.optimizer is None:
@@ -89,7 +96,7 @@ class Searched:
         most = getattr(self, "max_evaluations", self.max_iter)
         name = type(self).__name__
         with explained(self, ("X", rows)), progress(self.verbose, f"{name} search", most, unit="evaluations") as report:
-            told = (kind, on, rows, targets, plan, complex)
+            told = (kind, on, rows, targets, plan, complex, seed)
             found = json.loads(maximize_evidence(*told, n_jobs=self.n_jobs, progress=report))
         self.searched_, self.fixed_ = found["searched"], found["fixed"]
         self.converged_ = found["converged"]
@@ -99,50 +106,8 @@ class Searched:
         return found
 
 
-class FeatureGPRegressor(_signatures.GpRegressorModel, Searched, FeatureModel, Accumulating, Process):
-    """Gaussian-process regression on random features, in one pass over the rows.
-
-    The process has covariance ``signal * <phi(x), phi(y)>``, which estimates ``signal * k(x, y)``, and is seen through
-    normal noise. Its posterior costs the cube of the number of features, not of rows. Complex features make a complex process,
-    of which predictions are the real part.
-
-    >>> X = np.linspace(0, 6, 200)[:, np.newaxis]
-    >>> y = np.sin(X[:, 0])
-    >>> model = FeatureGPRegressor(FourierFeatures(128, random_state=0), noise=1e-3).fit(X, y)
-    >>> mean, std = model.predict([[3.0], [9.0]], return_std=True)
-    >>> bool(abs(mean[0] - np.sin(3.0)) < 0.01 and std[1] > 10 * std[0])
-    True
-    """
-
-    _learned = {
-        "noise_": ("float", "Variance of the noise used."),
-        "signal_": ("float", "Variance of the process used."),
-        "n_iter_": ("int", "Evaluations of the likelihood; 1 without a search."),
-    }
-
-    def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
-        """Features, and hyperparameters if they are to be searched for."""
-        super()._prepare(rows, targets)
-        self.noise_, self.signal_, self.n_iter_ = self.noise, self.signal, 1
-        drawn = self.features_.map_
-        found = self._search(self._kind, drawn.spec, rows, targets, self._plan(), drawn.complex)
-        if found is None:
-            return
-        self.noise_, self.signal_ = found["noise"], found["signal"]
-        self.n_iter_ = max(1, int(found["evaluations"]))
-        spec = json.dumps(found["spec"])
-        self.features_._adopt(Map(spec, rows.shape[1], rows.dtype.name, drawn.complex, n_jobs=self.n_jobs))
-
-    def _fitted(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None, kind: str | None = None) -> Any:
-        model = super()._fitted(rows, targets, weights, kind)
-        if self.optimizer is not None:
-            # Those of all rows.
-            self.signal_, self.noise_ = model.learned("variances")
-        return model
-
-    def _plan(self, **others: Any) -> str:
-        found = {name: getattr(self, f"{name}_", getattr(self, name)) for name in ("noise", "signal")}
-        return super()._plan(**found | others)
+class Sampled(Process):
+    """A process on features, whose posterior is one of functions that can be drawn."""
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: RandomState = 0) -> NDArray[Any]:
         """Draw functions from the posterior and evaluate them.
@@ -187,6 +152,57 @@ class FeatureGPRegressor(_signatures.GpRegressorModel, Searched, FeatureModel, A
         """
         variances = np.asarray(self._model().learned("observation_variances"))
         return variances if self.target_shape_ else float(variances[0])
+
+
+class FeatureGPRegressor(_signatures.GpRegressorModel, Searched, FeatureModel, Accumulating, Sampled):
+    """Gaussian-process regression on random features, in one pass over the rows.
+
+    The process has covariance ``signal * <phi(x), phi(y)>``, which estimates ``signal * k(x, y)``, and is seen through
+    normal noise. Its posterior costs the cube of the number of features, not of rows. Complex features make a complex process,
+    of which predictions are the real part.
+
+    >>> X = np.linspace(0, 6, 200)[:, np.newaxis]
+    >>> y = np.sin(X[:, 0])
+    >>> model = FeatureGPRegressor(FourierFeatures(128, random_state=0), noise=1e-3).fit(X, y)
+    >>> mean, std = model.predict([[3.0], [9.0]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(3.0)) < 0.01 and std[1] > 10 * std[0])
+    True
+    """
+
+    _learned = {
+        "noise_": ("float", "Variance of the noise used."),
+        "signal_": ("float", "Variance of the process used."),
+        "n_iter_": ("int", "Evaluations of the likelihood; 1 without a search."),
+    }
+
+    def _prepare(self, rows: Any, targets: NDArray[Any]) -> None:
+        """Features, and hyperparameters if they are to be searched for."""
+        super()._prepare(rows, targets)
+        self.noise_, self.signal_, self.n_iter_ = self.noise, self.signal, 1
+        drawn = self.features_.map_
+        found = self._search(self._kind, drawn.spec, rows, targets, self._plan(), drawn.complex)
+        if found is None:
+            return
+        self.noise_, self.signal_ = found["noise"], found["signal"]
+        self.n_iter_ = max(1, int(found["evaluations"]))
+        spec = json.dumps(found["spec"])
+        self.features_._adopt(Map(spec, rows.shape[1], rows.dtype.name, drawn.complex, n_jobs=self.n_jobs))
+
+    def _fitted(self, rows: Any, targets: NDArray[Any], weights: NDArray[Any] | None, kind: str | None = None) -> Any:
+        model = super()._fitted(rows, targets, weights, kind)
+        if self.optimizer is not None:
+            # Those of all rows.
+            self.signal_, self.noise_ = model.learned("variances")
+        return model
+
+    def _take(self, params: dict[str, Any]) -> None:
+        for name in ("noise", "signal"):
+            if name in params or self.optimizer is None:
+                setattr(self, f"{name}_", getattr(self, name))
+
+    def _plan(self, **others: Any) -> str:
+        found = {name: getattr(self, f"{name}_", getattr(self, name)) for name in ("noise", "signal")}
+        return super()._plan(**found | others)
 
 
 class FeatureGPClassifier(_signatures.GpClassifierModel, Searched, FeatureModel, Probable, AccumulatingClassification):
@@ -263,6 +279,17 @@ class FeatureGPClassifier(_signatures.GpClassifierModel, Searched, FeatureModel,
             losses = validate(self._on(), *parts, *known, n_jobs=self.n_jobs)
         self.validation_losses_ = np.asarray(losses)
         return alphas[int(np.argmin(losses))]
+
+    def _take(self, params: dict[str, Any]) -> None:
+        if "alpha" in params or np.ndim(self.alpha) == 0:
+            self.alpha_ = plain("alpha", self.alpha)
+        if "signal" in params:
+            vars(self).pop("signal_", None)
+
+    def _check_stream(self) -> str | None:
+        if self.inference == "variational":
+            raise ValueError('rows that come in batches need inference="dirichlet": variational inference shuffles all of them')
+        return super()._check_stream()
 
     def _plan(self, **others: Any) -> str:
         found = {"alpha": getattr(self, "alpha_", self.alpha), "signal": getattr(self, "signal_", self.signal)}

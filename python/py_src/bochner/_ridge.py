@@ -15,6 +15,8 @@ from bochner._models import AccumulatingClassification, Deciding, FeatureModel, 
 class _FeatureRidge(FeatureModel, Solved):
     """What regression and classification share."""
 
+    _several = ("cg", "sgd")
+
     @property
     def n_iter_(self) -> int:
         """int: Steps of an iterative solver; 1 otherwise."""
@@ -47,8 +49,9 @@ class FeatureRidge(_signatures.RidgeModel, _FeatureRidge, Regression):
 
     def _penalty(self, rows: Any, targets: NDArray[Any]) -> float:
         """The penalty with the smallest error on rows that are left out one by one."""
-        if self.alpha != "loo":
-            raise ValueError(f'alpha must be a number or "loo", got {self.alpha!r}')
+        alpha: Any = self.alpha
+        if alpha != "loo":
+            raise ValueError(f'alpha must be a number or "loo", got {alpha!r}')
         alphas = (rows.shape[0] * np.logspace(-9, 0, 19)).tolist()
         with explained(self, ("X", rows)):
             losses = _bochner.leave_one_out_losses(
@@ -60,6 +63,13 @@ class FeatureRidge(_signatures.RidgeModel, _FeatureRidge, Regression):
         if isinstance(self.alpha, str):
             raise ValueError(f"alpha must be a number where rows come in parts, got {self.alpha!r}")
         super()._begin(rows, targets)
+
+    def _take(self, params: dict[str, Any]) -> None:
+        if isinstance(self.alpha, str):
+            if "alpha" in params:
+                raise ValueError(f"alpha must be a number where rows are not at hand, got {self.alpha!r}")
+        else:
+            vars(self).pop("_found_alpha_", None)
 
     def _plan(self, **others: Any) -> str:
         return super()._plan(**{"alpha": getattr(self, "_found_alpha_", self.alpha)} | others)

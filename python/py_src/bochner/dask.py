@@ -12,7 +12,6 @@ Install with ``pip install bochner[dask]``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy
 from functools import partial
 from typing import Any
 
@@ -24,7 +23,8 @@ from sklearn.utils import _safe_indexing
 from bochner._base import SAMPLE_ROWS, FeatureTransformer, chosen_rows
 from bochner._catalogue import documented
 from bochner._checks import seed_of
-from bochner._models import Accumulating, AccumulatingClassification
+from bochner._distributed import begun, covariance_of, finished, fix_seed, merged, moments_of, sums_of
+from bochner._models import AccumulatingClassification
 from bochner._operator import _OperatorRidge
 
 try:
@@ -76,24 +76,18 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     >>> model.score(X[:500].compute(), np.sin(X[:500, 0].compute())) > 0.99
     True
     """
-    if not isinstance(model, Accumulating):
-        raise TypeError(f"{type(model).__name__} is not solved from sums over rows: it needs all of them in one place")
-    fitted = clone(model)
+    fitted = begun(model)
     table = Table(X, y, sample_weight)
-    seed = _fix_seed(fitted)
+    seed = fix_seed(fitted)
     rows, targets = table.sample(seed)
     known = {"classes": _classes(table)} if isinstance(fitted, AccumulatingClassification) else {}
     fitted._begin(*fitted._checked(rows, targets, **known))
     if isinstance(fitted, _OperatorRidge) and fitted.A == "covariance":
         fitted.kernel_["outputs"] = _covariance(fitted, table)
     template = delayed(fitted)
-    parts = [delayed(_sums)(template, *part) for part in table.parts()]
-    sums = _tree(parts, _merged).compute()
-    fitted.model_ = sums.solve(fitted._plan(), n_jobs=fitted.n_jobs)
-    for name in ("features", "random_state"):
-        if hasattr(model, name):
-            setattr(fitted, name, getattr(clone(model), name))
-    return fitted
+    parts = [delayed(sums_of)(template, *part) for part in table.parts()]
+    sums = _tree(parts, merged).compute()
+    return finished(fitted, sums, model)
 
 
 @_documented
@@ -213,35 +207,6 @@ def _partitions(collection: Any, name: str) -> list[Delayed]:
     raise TypeError(f"{name} must be a Dask array or dataframe, got {type(collection).__name__}")
 
 
-def _fix_seed(model: Any) -> int:
-    """Replaces generators by the seed they give now, so that it is the same in every process."""
-    features = getattr(model, "features", None)
-    own = None if features is None or features.random_state is None else seed_of(features.random_state)
-    if features is not None:
-        features.random_state = own
-    model.random_state = seed_of(model.random_state)
-    return model.random_state if own is None else own
-
-
-def _sums(template: Any, rows: Any, targets: Any, weights: Any) -> Any:
-    """The sums over a partition."""
-    # A worker runs several tasks with one template: what checking rows changes belongs to a copy.
-    model = copy(template)
-    rows, targets = model._checked(rows, targets, first=False)
-    weights = model._weights(rows, weights)
-    sums = model._empty()
-    sums.push(rows, targets, weights, n_jobs=model.n_jobs or 1)
-    return sums
-
-
-def _merged(parts: list[Any]) -> Any:
-    """One after the other, into fresh sums: inputs may be needed again if a worker is lost."""
-    total = copy(parts[0])
-    for part in parts[1:]:
-        total.merge(part)
-    return total
-
-
 def _tree(parts: list[Delayed], reduce: Callable[[list[Any]], Any]) -> Delayed:
     """All parts reduced to one, a few at a time."""
     while len(parts) > 1:
@@ -258,21 +223,9 @@ def _classes(table: Table) -> NDArray[Any]:
 def _covariance(model: Any, table: Table) -> list[list[float]]:
     """The covariance of all targets, from moments of the partitions."""
     template = delayed(model)
-    parts = [delayed(_moments)(template, targets, weights) for _, targets, weights in table.parts()]
+    parts = [delayed(moments_of)(template, targets, weights) for _, targets, weights in table.parts()]
     moments = _tree(parts, sum).compute()
-    moments /= moments[0, 0]
-    return (moments[1:, 1:] - np.outer(moments[0, 1:], moments[0, 1:])).tolist()
-
-
-def _moments(model: Any, targets: Any, weights: Any) -> NDArray[np.float64]:
-    """Weighted sums of products of codes, with a column of ones in front of them."""
-    targets = np.asarray(targets)
-    if isinstance(model, AccumulatingClassification):
-        targets = np.searchsorted(model.classes_, targets.ravel())
-    codes = model._codes(targets.reshape(len(targets), -1))
-    codes = np.column_stack([np.ones(len(codes)), codes]).astype(np.float64)
-    weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=np.float64).ravel()
-    return (codes * weights[:, np.newaxis]).T @ codes
+    return covariance_of(moments)
 
 
 def _blockwise(model: BaseEstimator, X: Any, method: Callable[..., Any]) -> Any:

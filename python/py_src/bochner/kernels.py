@@ -189,6 +189,13 @@ class OperatorKernel(_Described):
 
     _core = _bochner.OperatorKernel
 
+    def _check(self) -> None:
+        scales = getattr(self, "length_scale", None)
+        if isinstance(scales, (list, tuple, np.ndarray)):
+            # As a tuple, so that equal kernels are equal and have one hash.
+            object.__setattr__(self, "length_scale", tuple(np.asarray(scales, dtype=np.float64).ravel().tolist()))
+        super()._check()
+
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[np.float64]:
         """The kernel between all rows of X and all rows of Y, as in :class:`Kernel`.
 
@@ -244,7 +251,7 @@ class CurlFree(_signatures.CurlFreeKernel, OperatorKernel):
 
 
 class DivergenceFree(_signatures.DivergenceFreeKernel, OperatorKernel):
-    """Kernel of flows without sources: second derivatives of a Gaussian kernel less their trace.
+    """Kernel of flows without sources: second derivatives of a scalar kernel less their trace.
 
     >>> DivergenceFree()([[1.0, 0.0, 0.0]])[0, 0]
     array([[2., 0., 0.],

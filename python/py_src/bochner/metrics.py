@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,23 @@ from bochner._checks import same_dtype
 from bochner.kernels import Kernel, Polynomial, check_kernel, rows_of
 
 __all__ = ["gaussian_kl", "kid", "mean_negative_log_likelihood", "mmd2", "relative_frobenius_error"]
+
+
+class Distance(float):
+    """An estimated distance, which is a number, with its variances over draws of rows and over draws of features."""
+
+    sampling_variance: float
+    sketching_variance: float
+
+    def __new__(cls, value: float, sampling_variance: float = math.nan, sketching_variance: float = math.nan) -> Distance:
+        self = super().__new__(cls, value)
+        self.sampling_variance, self.sketching_variance = sampling_variance, sketching_variance
+        return self
+
+    @property
+    def standard_error(self) -> float:
+        """Root of the sum of both variances."""
+        return math.sqrt(self.sampling_variance + self.sketching_variance)
 
 
 @documented
@@ -124,7 +142,7 @@ def mmd2(X: ArrayLike, Y: ArrayLike, kernel: Kernel) -> float:
 
 
 @documented
-def kid(X: ArrayLike, Y: ArrayLike, features: FeatureTransformer | None = None) -> float:
+def kid(X: ArrayLike, Y: ArrayLike, features: FeatureTransformer | None = None) -> Distance:
     """Kernel inception distance: the squared discrepancy under the kernel ``(<x, y> / n_features + 1)^3``.
 
     Parameters
@@ -140,16 +158,29 @@ def kid(X: ArrayLike, Y: ArrayLike, features: FeatureTransformer | None = None) 
     Returns
     -------
     distance : float
-        Near 0, and as often negative as positive, for samples of one distribution.
+        Near 0, and as often negative as positive, for samples of one distribution. Its attribute `standard_error` has two
+        parts: the roots of `sampling_variance`, over draws of the rows, and of `sketching_variance`, over draws of the
+        features. The first is infinite with fewer than four rows.
+
+    See Also
+    --------
+    bochner.stats.kid_test : The same with a p-value and an interval.
 
     >>> kid([[0.0], [0.0]], [[1.0], [1.0]])
     7.0
     """
     x, y = same_dtype(rows_of(X, "X"), rows_of(Y, "Y"))
     if features is None:
-        return mmd2(x, y, Polynomial(3, 1.0 / x.shape[1], 1.0))
+        kernel = Polynomial(3, 1.0 / x.shape[1], 1.0)
+        value = mmd2(x, y, kernel)
+        found = _bochner.two_sample_exact(kernel._exact(x.shape[1]), x, y, 1, 0.5, 0)
+        return Distance(value, *found[4:])
     drawn = clone(check_features(features)).fit(x)
-    return _bochner.mmd2(drawn.map_, x, y, n_jobs=drawn.n_jobs)
+    sums = [_bochner.SampleSums(drawn.map_.output_dim, x.shape[1]) for _ in range(2)]
+    for own, rows in zip(sums, (x, y), strict=True):
+        own.push(drawn.map_, rows, n_jobs=drawn.n_jobs)
+    found = _bochner.two_sample(*sums, 1, 0.5, 0, drawn.n_jobs)
+    return Distance(found[0], *found[4:])
 
 
 def _vector(values: ArrayLike, name: str) -> NDArray[np.float64]:

@@ -11,7 +11,8 @@ use std::time::Instant;
 ///
 /// Approximates a Gaussian kernel on 1,797 handwritten digits with several random feature maps, compares the measured
 /// error with the one predicted from closed-form variances, plans how many features an error of 2 % takes, and trains
-/// classifiers on the features beside the exact kernel's. Writes plots, a page to read and the numbers.
+/// classifiers on the features beside the exact kernel's, on a thousand digits and on 60,000 that are turned, resized and moved.
+/// Writes plots, a page to read and the numbers.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -14,6 +14,8 @@ use bochner_table::failure::Outcome;
 use bochner_table::fit::{self, CheckpointRequest, Precision, Request, Trained};
 use bochner_table::output;
 use bochner_table::pipeline::Preparation;
+use bochner_table::score::Against;
+use bochner_table::target::TargetScaling;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -58,6 +60,9 @@ pub(crate) struct Args {
     /// What is done to rows first
     #[arg(long, value_enum, default_value = "auto")]
     preprocess: Preparation,
+    /// On which scale numbers are learned
+    #[arg(long, value_enum, default_value = "auto")]
+    target_scale: TargetScaling,
     /// Threshold of --preprocess binarize
     #[arg(long, default_value_t = 0.5, allow_negative_numbers = true)]
     threshold: f64,
@@ -87,6 +92,10 @@ pub(crate) struct Args {
     /// Seconds between checkpoints
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = values::parse_non_negative)]
     checkpoint_every: f64,
+    /// Keep the sums that the model is solved from in its file, so that bochner update can add rows or take some back. Half the
+    /// square of the number of features, in numbers of 8 bytes
+    #[arg(long)]
+    keep_sums: bool,
     /// A page with what was chosen and how good it is
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
@@ -117,7 +126,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let bytes = fitted.model.model.to_bytes()?;
     output::write_whole(&out, &bytes)?;
     if let Some(path) = &args.report {
-        let mut page = fit_report::page(&fitted, context);
+        let mut page = fit_report::page(&fitted, context)?;
         let remarks = data.remarks();
         if !remarks.is_empty() {
             page.heading("How the file was read");
@@ -192,6 +201,7 @@ impl Args {
             map: self.map.request(),
             preparation: self.preprocess,
             threshold: self.threshold,
+            target_scale: self.target_scale,
             missing: self.columns.missing(),
             penalty: self.alpha,
             budget: self.budget,
@@ -199,6 +209,7 @@ impl Args {
             solver: self.solver,
             precision: self.precision,
             seed,
+            keep_sums: self.keep_sums,
             checkpoint: self.checkpoint.as_ref().map(saved),
         }
     }
@@ -225,8 +236,8 @@ fn summary(fitted: &Trained, context: &Context) -> String {
         for figure in &fitted.figures {
             lines.push(format!("  {}", context.bold(&figure.in_words())));
         }
-        let targets: Vec<&str> = schema.targets.iter().map(|c| c.name.as_str()).collect();
-        lines.extend(fitted.training.errors.in_words(&targets).map(|words| format!("  {words}")));
+        lines.extend(fitted.intervals_in_words().map(|words| format!("  {words}")));
+        lines.extend(fitted.against.iter().map(Against::in_words));
         lines.push(match fitted.all_rows {
             true => "The model in the file was then fitted to all rows, these included.".into(),
             false => "The model in the file was fitted without them.".to_owned(),

@@ -30,6 +30,7 @@ impl Command {
             Command::Transform(args) => args.map.request().check(context.global.seed),
             Command::Plan(args) => args.sample.kernel(context).map(drop),
             Command::Compare(args) => args.sample.kernel(context).map(drop),
+            Command::Test(args) => args.map.request().check(context.global.seed),
             _ => Ok(()),
         }
     }
@@ -38,10 +39,12 @@ impl Command {
 commands! {
     Fit => fit,
     Predict => predict,
+    Update => update,
     Inspect => inspect,
     Transform => transform,
     Plan => plan,
     Compare => compare,
+    Test => test,
     Demo => demo,
     Data => data,
     Reproduce => reproduce,

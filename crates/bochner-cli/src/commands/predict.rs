@@ -34,7 +34,8 @@ pub(crate) struct Args {
     data: PathBuf,
     #[arg(long, short, value_name = "FILE", help = bochner_table::write::help("predictions"))]
     out: Option<PathBuf>,
-    /// Add the ends of intervals that cover new rows with this probability, as in 0.9
+    /// Add the ends of intervals that cover new rows with this probability, as in 0.9; for classes, which of them belong to a set
+    /// that covers
     #[arg(long, value_name = "COVERAGE")]
     interval: Option<f64>,
     /// Add the probability of every class

@@ -2,10 +2,12 @@ use crate::cli::Context;
 use crate::output_args::{FormatArgs, PlotsArgs};
 use crate::values;
 use bochner::words;
-use bochner_papers::reproduce::{self, Settings, experiments};
+use bochner_papers::reproduce::scorecard::Scorecard;
+use bochner_papers::reproduce::{self, Settings, Size, experiments};
 use bochner_report::plot::wrap;
-use bochner_report::table::{Cell, Table};
+use bochner_report::table::{Cell, Format, Table};
 use bochner_table::failure::{Failure, Outcome};
+use bochner_table::output;
 use std::path::PathBuf;
 
 /// The papers' experiments: their numbers beside ours
@@ -19,6 +21,9 @@ Examples:
   bochner reproduce sketch-time --quick      a meaningful result in under two minutes
   bochner reproduce all --quick              every experiment whose data are there
   bochner reproduce compressive-mnist --draws 20
+  bochner reproduce kid --set rows=1000 --keep results
+  bochner reproduce --scorecard              every published number beside ours, from stored results
+  bochner reproduce --scorecard --report scorecard.html
   bochner reproduce variance-ratios --data ~/data --out results --plots png")]
 pub(crate) struct Args {
     /// Name of the experiment, or all
@@ -32,6 +37,17 @@ pub(crate) struct Args {
     /// Draws of everything random [default: what fits the time of the run, 10 for most]
     #[arg(long, value_parser = values::parse_count)]
     draws: Option<usize>,
+    /// One setting of an experiment: a number, a list such as [1024,2048], or all; its page names those that are smaller than in the
+    /// paper
+    #[arg(long, value_name = "NAME=VALUE", value_parser = named)]
+    set: Vec<(String, String)>,
+    /// Run nothing: every published number, ours from stored results, its noise, and a verdict
+    #[arg(long, conflicts_with_all = ["quick", "paper", "draws", "set", "fresh", "data"])]
+    scorecard: bool,
+    /// Folder with results for the scorecard: a run writes NAME.json there, --scorecard reads it [default: what comes with the
+    /// program]
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
     /// Folder with the data sets [default: $BOCHNER_DATA, then ../shared/data]
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
@@ -40,7 +56,7 @@ pub(crate) struct Args {
     out: PathBuf,
     #[command(flatten)]
     plots: PlotsArgs,
-    /// Where the page of one experiment goes, if not to report.html in its folder
+    /// Where the page goes: of one experiment, if not to report.html in its folder, or of the scorecard
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
     /// Forget the numbers of earlier runs
@@ -50,11 +66,27 @@ pub(crate) struct Args {
     format: FormatArgs,
 }
 
+/// A setting and its value.
+fn named(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        _ => Err("expected NAME=VALUE".into()),
+    }
+}
+
 pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
+    if args.scorecard {
+        return scorecard(args, context);
+    }
     let settings = Settings {
-        quick: args.quick,
-        paper: args.paper,
-        seeds: args.draws,
+        size: match (args.quick, args.paper) {
+            (true, _) => Size::Quick,
+            (_, true) => Size::Paper,
+            _ => Size::Full,
+        },
+        draws: args.draws,
+        set: &args.set,
+        keep: args.keep.as_deref(),
         data: args.data.as_deref(),
         out: &args.out,
         plots: args.plots.plots.unwrap_or_default(),
@@ -71,6 +103,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
             page.display(),
             args.out.display()
         )));
+    }
+    if let (None | Some("all"), Some((name, value))) = (args.name.as_deref(), args.set.first()) {
+        return Err(Failure::Usage(format!("--set {name}={value} is a setting of one experiment: name one")));
     }
     let reproduce = |experiment| reproduce::run(experiment, &settings, context, &|text| context.print(text));
     match args.name.as_deref() {
@@ -89,6 +124,23 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
         }
         Some(name) => reproduce(reproduce::find(name)?),
     }
+}
+
+/// Published numbers beside stored ones; of one experiment, or of all.
+fn scorecard(args: &Args, context: &Context) -> Outcome {
+    let only = match args.name.as_deref() {
+        None | Some("all") => None,
+        Some(name) => Some(reproduce::find(name)?),
+    };
+    args.report.as_deref().map_or(Ok(()), output::check_file)?;
+    let card = Scorecard::read(args.keep.as_deref(), only)?;
+    let format = Format::from(args.format);
+    context.table(&if format == Format::Json { card.table_with_facts() } else { card.table() }, format)?;
+    if !args.format.for_programs() {
+        context.print("\n")?;
+        card.lines().iter().try_for_each(|line| context.print(&format!("{line}\n")))?;
+    }
+    args.report.as_deref().map_or(Ok(()), |page| output::write_whole(page, card.page().as_bytes()))
 }
 
 /// Columns of a narrow terminal.

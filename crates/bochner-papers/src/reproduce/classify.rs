@@ -153,6 +153,20 @@ pub(super) fn refine(run: &Run<'_>, name: &str, chosen: &Chosen, train: &Part, f
 
 /// The best of some penalties on a fifth of rows that are binary already.
 fn judge(run: &Run<'_>, name: &str, chosen: &Chosen, ratios: &[f64], rows: &Part, features: usize) -> Outcome<Chosen> {
+    let losses = losses(run, name, chosen, ratios, rows, features)?;
+    let best = smallest(&losses);
+    Ok(Chosen { ratio: ratios[best], loss: losses[best], ..chosen.clone() })
+}
+
+/// The error of every penalty on a fifth of rows that are binary already.
+fn losses(
+    run: &Run<'_>,
+    name: &str,
+    chosen: &Chosen,
+    ratios: &[f64],
+    rows: &Part,
+    features: usize,
+) -> Outcome<Vec<f64>> {
     let key = format!(
         "validation of {name}: {}, threshold {}, D={features}, n={}, penalties {:.1e} to {:.1e}",
         map_key(&chosen.spec),
@@ -161,7 +175,7 @@ fn judge(run: &Run<'_>, name: &str, chosen: &Chosen, ratios: &[f64], rows: &Part
         ratios[0],
         ratios[ratios.len() - 1],
     );
-    let losses = run.values(&key, &mut || {
+    run.values(&key, &mut || {
         let (spec, unit) = prepared(&chosen.spec, features, run.seed, rows)?;
         let search = Search {
             penalties: ratios.iter().map(|ratio| ratio * unit).collect(),
@@ -171,9 +185,52 @@ fn judge(run: &Run<'_>, name: &str, chosen: &Chosen, ratios: &[f64], rows: &Part
         };
         let trials = search.run(&[spec], &mut rows.source()?, &mut |_| Ok(()))?;
         Ok(trials.trials.iter().map(|trial| trial.mean()).collect())
-    })?;
-    let best = smallest(&losses);
-    Ok(Chosen { ratio: ratios[best], loss: losses[best], ..chosen.clone() })
+    })
+}
+
+/// The error of every penalty and map of a family at the threshold that was chosen, as in the heat map of the paper's
+/// appendix.
+pub(super) fn heat(run: &Run<'_>, family: &Family, chosen: &Chosen, train: &Part, features: usize) -> Outcome<Plot> {
+    const LEVELS: usize = 8;
+    let rows = binary(train, chosen.threshold);
+    let (mut cells, mut names) = (Vec::new(), Vec::new());
+    for (index, spec) in family.candidates.iter().enumerate() {
+        let at = Chosen { spec: spec.clone(), intercept: family.intercept, ..chosen.clone() };
+        // The numbers of the search are remembered under these names.
+        let found = losses(run, &format!("{} {index}", family.name), &at, &ratios(), &rows, features)?;
+        cells.extend(ratios().into_iter().zip(found).map(|(ratio, loss)| (ratio, index, loss)));
+        names.push(describe(spec));
+    }
+    let least = cells.iter().map(|(.., loss)| *loss).fold(f64::INFINITY, f64::min);
+    // Most of the grid is far from its best: shades tell what lies within a few points of it.
+    let step = 0.01;
+    let mut plot = Plot::new(
+        format!("Validation error of {}: the grid of the search", family.name),
+        format!(
+            "Threshold {}, D = {}; rows from below: {}.",
+            chosen.threshold,
+            words::count(features),
+            names.join(", ")
+        ),
+        Axis::linear("log10 of penalty / mean |φ(x)|²"),
+        Axis::linear("map").with_ticks((0..names.len()).map(|index| index as f64).collect()),
+    );
+    plot.series.extend((0..LEVELS).rev().map(|level| {
+        let points = 100.0 * step * level as f64;
+        let name = if level + 1 == LEVELS {
+            format!("{points:.0} points or more")
+        } else {
+            format!("{points:.0} to {:.0}", points + 1.0)
+        };
+        // The brightest shade is the best.
+        Series::new(name, Style::Tiles, LEVELS - 1 - level)
+    }));
+    for (ratio, index, loss) in cells {
+        let level = (((loss - least) / step) as usize).min(LEVELS - 1);
+        let tip = format!("{}, penalty {ratio:.1e}\n{:.2} %", names[index], 100.0 * loss);
+        plot.series[LEVELS - 1 - level].push(Point::new(ratio.log10(), index as f64), tip);
+    }
+    Ok(plot)
 }
 
 /// Penalty and hyperparameter for the exact kernel, by fits to some rows and their mistakes on others: from the choice for

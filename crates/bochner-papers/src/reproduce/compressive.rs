@@ -2,7 +2,7 @@
 //! of either.
 
 use super::*;
-use bochner::feature::{CompressiveSpec, OrthoProjectionSpec};
+use bochner::feature::{CompressiveSpec, OrthoProjectionSpec, Orthoprojection};
 use bochner::model::{KernelSvm, Svm};
 use bochner::variance::Form;
 
@@ -12,9 +12,9 @@ struct Study {
     test: Part,
     sigma: f64,
     /// `m`: measurements per image.
-    measurements: &'static [usize],
+    measurements: Vec<usize>,
     /// `M`: numbers of features.
-    sizes: &'static [usize],
+    sizes: Vec<usize>,
     /// Whether the paper has a table of construction times.
     timed: bool,
 }
@@ -25,17 +25,7 @@ const KERNEL: u64 = 3 << 29;
 /// Price of a violated margin, for all machines.
 const C: f64 = 1.0;
 
-/// Draws over which the paper averages.
-const TRIALS: usize = 20;
-
-/// Training images of the complete CIFAR-10.
-const COMPLETE: usize = 50_000;
-
 const TYPICAL: &str = "typical";
-
-/// Measurements per image and numbers of features in the paper's tables.
-const MNIST: ([usize; 4], [usize; 6]) = ([50, 100, 200, 300], [100, 500, 1000, 2000, 4000, 6000]);
-const CIFAR10: ([usize; 5], [usize; 5]) = ([100, 200, 400, 600, 800], [1000, 2000, 4000, 5000, 6000]);
 
 fn scaled(part: Part, count: usize, seed: u64) -> Part {
     Part { rows: part.rows / 255.0, ..part }.sample(count, seed)
@@ -45,11 +35,11 @@ fn scaled(part: Part, count: usize, seed: u64) -> Part {
 pub(super) fn mnist(run: &Run<'_>) -> Outcome<Findings> {
     let (train, test) = run.data.images("mnist")?;
     let study = Study {
-        train: scaled(train, run.choose(6000, 60_000), 1),
-        test: scaled(test, run.choose(2000, 10_000), 2),
+        train: scaled(train, run.count("training rows")?, 1),
+        test: scaled(test, run.count("test rows")?, 2),
         sigma: 10.0,
-        measurements: &MNIST.0,
-        sizes: run.choose(&[100, 500, 1000], &MNIST.1),
+        measurements: run.setting("measurements")?,
+        sizes: run.setting("numbers of features")?,
         timed: true,
     };
     let mut findings = study.run(run)?;
@@ -61,24 +51,23 @@ pub(super) fn mnist(run: &Run<'_>) -> Outcome<Findings> {
 
 /// Figure 5: accuracy on CIFAR-10.
 pub(super) fn cifar10(run: &Run<'_>) -> Outcome<Findings> {
+    let (train, test) = run.data.cifar10()?;
+    let there = train.len();
     let study = Study {
-        train: scaled(run.data.arrays("cifar10", "train_batch1.npz")?, run.choose(4000, COMPLETE), 1),
-        test: scaled(run.data.arrays("cifar10", "test.npz")?, run.choose(2000, 10_000), 2),
+        train: scaled(train, run.count("training rows")?, 1),
+        test: scaled(test, run.count("test rows")?, 2),
         sigma: 18.0,
-        measurements: run.choose(&[100, 400], &CIFAR10.0),
-        sizes: run.choose(&[1000, 2000], &CIFAR10.1),
+        measurements: run.setting("measurements")?,
+        sizes: run.setting("numbers of features")?,
         timed: false,
     };
     let mut findings = study.run(run)?;
-    let rows = study.train.len();
-    if rows < COMPLETE {
-        findings.remark(format!(
-            "Trained on {} of {} images{}: accuracies are lower than the paper's, and the differences between rows of the \
-             table are what compares.",
-            words::count(rows),
-            words::count(COMPLETE),
-            if run.quick { "" } else { ", as many as the data folder has" }
-        ));
+    findings.rows_there("training images in the data folder", there, CIFAR10_TRAINING);
+    if study.train.len() < CIFAR10_TRAINING {
+        findings.remark(
+            "Trained on fewer images than in the paper: accuracies are lower, and the differences between rows of the table are \
+             what compares.",
+        );
     }
     Ok(findings)
 }
@@ -86,10 +75,10 @@ pub(super) fn cifar10(run: &Run<'_>) -> Outcome<Findings> {
 impl Study {
     fn run(&self, run: &Run<'_>) -> Outcome<Findings> {
         let n = words::count(self.train.len());
-        let draws = run.draws(3, 3, TRIALS);
+        let draws = run.draws()?;
         let mut accuracy = comparison(format!("Accuracy in percent, {n} training rows"));
         let mut times = comparison(format!("Seconds to make the features of {n} rows"));
-        let x = Axis::log("number of random features M").with_counts(self.sizes);
+        let x = Axis::log("number of random features M").with_counts(&self.sizes);
         let mut plot = Plot::new(
             "Accuracy against number of features",
             "Linear SVM on random features; bars: one standard deviation over draws.",
@@ -103,12 +92,13 @@ impl Study {
             [None].into_iter().chain(self.measurements.iter().map(|&m| Some(m))).collect();
         for &measurements in &compressed {
             let name = measurements.map_or(TYPICAL.to_owned(), |m| format!("m = {m}"));
-            for &count in self.sizes {
+            for &count in &self.sizes {
                 let (spec, key) = (self.spec(measurements, count), format!("{name} M={count}"));
                 let what = format!("{name}, M = {}", words::count(count));
                 let configuration = format!("{key} {}", self.configuration());
                 let redrawn = |seed| spec.redrawn(spec.n_components(), seed);
                 let right = run.per_draw(draws, &configuration, &mut |seed| self.accuracy(&redrawn(seed)))?;
+                let right = right.percent_of(self.test.len());
                 run.beside(&mut accuracy, Show::Fixed(2), &format!("accuracy {key}"), &what, &right);
                 let [low, at, high] = [-right.deviation, 0.0, right.deviation].map(|by| 0.01 * (right.mean + by));
                 let tip = format!("{what}\n{:.2} % ± {:.2}", right.mean, right.deviation);
@@ -138,7 +128,6 @@ impl Study {
             findings.tables.push(times);
             findings.remarks.extend(self.time_remark(run, &seconds_of));
         }
-        findings.size("draws", draws, TRIALS);
         Ok(findings)
     }
 
@@ -152,8 +141,9 @@ impl Study {
         match measurements {
             None => FourierSpec { n_components, length_scale, form, projection, ..FourierSpec::default() }.into(),
             Some(compressed_dim) => {
-                CompressiveSpec { n_components, compressed_dim, length_scale, form, ..CompressiveSpec::default() }
-                    .into()
+                let orthoprojector = Orthoprojection::Gaussian;
+                let base = CompressiveSpec { orthoprojector, form, projection, ..CompressiveSpec::default() };
+                CompressiveSpec { n_components, compressed_dim, length_scale, ..base }.into()
             }
         }
     }
@@ -179,7 +169,10 @@ impl Study {
         table: &mut Table,
     ) -> Outcome<Vec<(String, f64, usize)>> {
         let mut lines = Vec::new();
-        for (machine, color) in [("linear", 5), ("kernel", 6)] {
+        let wanted: Vec<String> = run.setting("machines without random features")?;
+        for (machine, color) in
+            [("linear", 5), ("kernel", 6)].into_iter().filter(|(name, _)| wanted.iter().any(|w| w == name))
+        {
             for &measurements in compressed {
                 let (key, what) = match measurements {
                     None => (machine.to_owned(), format!("original, {machine} SVM")),
@@ -193,9 +186,10 @@ impl Study {
                     "kernel" => self.kernel_accuracy(&spec),
                     _ => self.accuracy(&spec),
                 })?;
-                run.beside(table, Show::Fixed(2), &format!("accuracy {key}"), &what, &Statistic::one(found));
+                let found = Statistic::one(found).percent_of(self.test.len());
+                run.beside(table, Show::Fixed(2), &format!("accuracy {key}"), &what, &found);
                 if measurements.is_none() {
-                    lines.push((what, found, color));
+                    lines.push((what, found.mean, color));
                 }
             }
             table.start_group();
@@ -271,9 +265,10 @@ mod tests {
 
     #[test]
     fn the_paper_has_a_number_for_every_cell() {
-        for (experiment, measurements, sizes) in
-            [("compressive-mnist", &MNIST.0[..], &MNIST.1[..]), ("compressive-cifar10", &CIFAR10.0, &CIFAR10.1)]
-        {
+        for experiment in ["compressive-mnist", "compressive-cifar10"] {
+            let choice = Choice::new(find(experiment).unwrap(), Size::Paper, None, &[]).unwrap();
+            let list = |name: &str| choice.get::<Vec<usize>>(name).unwrap();
+            let (measurements, sizes) = (list("measurements"), list("numbers of features"));
             let check = |key: String| {
                 assert!(published::find(experiment, &key).is_some_and(|(value, _)| value > 20.0), "{key}");
             };
@@ -289,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_fall_is_judged_by_the_deviation_over_draws() {
-        let of = |mean| Statistic { mean, deviation: 0.3, count: 3 };
+        let of = |mean| Statistic { mean, deviation: 0.3, count: 3, sampling: 0.0 };
         let text = fall((200, of(95.0)), (300, of(94.6)), 0.25);
         assert!(text.contains("by 0.40 points (+0.25 in the paper), within"), "{text}");
         assert!(fall((200, of(95.0)), (300, of(94.5)), 0.25).contains("more than"));

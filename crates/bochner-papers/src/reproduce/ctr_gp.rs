@@ -6,17 +6,10 @@ use super::*;
 /// A data set and its dimension with the constant, padded to a power of two.
 const SETS: [(&str, usize); 4] = [("letter", 32), ("mocap", 64), ("mnist", 1024), ("cifar10", 4096)];
 
-/// Seeds of the thesis, each with rows and maps of its own.
-const SEEDS: usize = 100;
-
-/// All training and test rows.
-const ALL: (usize, usize) = (usize::MAX, usize::MAX);
-
 fn methods(degree: u32) -> Vec<Method> {
     use {SketchKind as S, Weights as W};
-    let method = |name, sketch, weights| {
-        Method::real(name, PolynomialSpec { degree, coef0: 1.0, sketch, weights, ..PolynomialSpec::default() })
-    };
+    let method =
+        |name, sketch, weights| Method::real(name, PolynomialSpec { degree, coef0: 1.0, ..sketched(sketch, weights) });
     vec![
         method("TensorSketch", S::TensorSketch, W::Real),
         method("TensorSketch, CtR", S::TensorSketch, W::Ctr),
@@ -32,6 +25,7 @@ fn methods(degree: u32) -> Vec<Method> {
 pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let mut findings = Findings::default();
     let (mut found, mut chosen) = (Vec::new(), Vec::new());
+    let wanted: Vec<String> = run.setting("data sets")?;
     let there = run.present(&SETS.map(|(data, _)| data), &mut findings.remarks);
     for (degree, prepared, figure) in [
         (3, Prepared::NonNegative, "figure 4.8"),
@@ -41,14 +35,23 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         let rows = if prepared == Prepared::NonNegative { "non-negative" } else { "centred" };
         let title = format!("p = {degree}, {rows} rows");
         let mut all = Vec::new();
-        // Dense sketches of 3,072 pixels take a minute each.
         for (data, dim) in
-            SETS.into_iter().filter(|(data, _)| there.contains(data) && !(run.quick && *data == "cifar10"))
+            SETS.into_iter().filter(|(data, _)| there.contains(data) && wanted.iter().any(|name| name == data))
         {
             let wide = dim >= 1024;
             let methods = |_: f64| methods(degree);
             // The factors of ten classes with 16,384 features would take hours.
-            let judged = data != "cifar10" && !(wide && run.quick);
+            let judged = match data {
+                "cifar10" => run.setting("processes on cifar10")?,
+                "mnist" => run.setting("processes on mnist")?,
+                _ => true,
+            };
+            // Dense sketches of 3,072 pixels with 16,384 features are half a minute each.
+            let times: Vec<usize> = run.setting(match data {
+                "cifar10" => "multiples of d, cifar10",
+                "mnist" => "multiples of d, mnist",
+                _ => "multiples of d",
+            })?;
             let setting = Setting {
                 data,
                 label: title.clone(),
@@ -56,34 +59,25 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
                 prepared,
                 unit: true,
                 methods: &methods,
-                // Dense sketches of 3,072 pixels with 16,384 features are half a minute each.
-                features: match run.sized(wide, data == "cifar10", false) {
-                    true => vec![2 * dim],
-                    false => vec![2 * dim, 4 * dim],
-                },
-                exact: (run.choose(600, 5000), run.choose(400, 1000)),
+                features: times.iter().map(|times| times * dim).collect(),
+                exact: (run.count("training rows of the exact process")?, run.count("test rows of the divergence")?),
                 // With as many rows as the exact process has, one fit serves both comparisons.
-                most: run.sized((3000, 1000), if wide { (5000, 2000) } else { ALL }, ALL),
-                matrices: match data {
-                    // The thesis has one for each of its seeds.
-                    "cifar10" => run.sized(3, 3, 1),
-                    "mnist" => run.sized(5, 5, 1),
-                    _ => run.sized(20, 10, 1),
+                most: match wide {
+                    true => {
+                        (run.count("training rows, mnist and cifar10")?, run.count("test rows, mnist and cifar10")?)
+                    }
+                    false => (run.count("training rows")?, run.count("test rows")?),
                 },
+                // The thesis has one for each of its seeds.
+                matrices: run.count(match data {
+                    "cifar10" => "matrices of each draw, cifar10",
+                    "mnist" => "matrices of each draw, mnist",
+                    _ => "matrices of each draw",
+                })?,
                 judged: &|_, _| judged,
                 validation: None,
-                draws: if wide { run.draws(1, 1, SEEDS) } else { run.draws(2, 3, SEEDS) },
+                draws: if wide { run.count("draws, mnist and cifar10")? } else { run.draws()? },
             };
-            if degree == 3 {
-                if setting.features.len() == 1 {
-                    findings.without(format!("{data} with D = 2d only"));
-                }
-                findings.size(format!("{data}, seeds"), setting.draws, SEEDS);
-                if judged && wide {
-                    findings.size(format!("{data}, training rows"), setting.most.0, 60_000);
-                    findings.size(format!("{data}, test rows"), setting.most.1, 10_000);
-                }
-            }
             let (scores, regularizers) = compare(run, &setting)?;
             let columns = (Task::Classification, if judged { 3 } else { 1 }, true);
             let heading = format!("{data}, {title} ({figure})");

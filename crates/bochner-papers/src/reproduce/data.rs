@@ -66,6 +66,13 @@ impl<R: Real + Into<f64>> Part<R> {
 }
 
 impl Part {
+    /// Adds the rows of another part of the data set of that name.
+    fn add(&mut self, more: Part, name: &str) -> Outcome {
+        let failed = |e| Failure::Failed(format!("{name}: {e}"));
+        self.rows.append(Axis(0), more.rows.view()).map_err(failed)?;
+        self.targets.append(Axis(0), more.targets.view()).map_err(failed)
+    }
+
     /// The same rows in double precision.
     pub(crate) fn double(&self) -> Rows {
         Part { rows: double(self.rows.view()), targets: double(self.targets.view()) }
@@ -78,7 +85,7 @@ fn parted(all: &Part, count: usize, seed: u64) -> (Part, Part) {
 }
 
 /// `0..n` in random order.
-fn permutation(n: usize, seed: u64) -> Vec<usize> {
+pub(super) fn permutation(n: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     let mut draw = Stream::new(Seed::new(seed), Role::Split, 0);
     for i in (1..n).rev() {
@@ -130,6 +137,36 @@ impl Library {
         read(&self.path(name, file)?, None, &Selection::default(), Missing::Refuse)
     }
 
+    /// An array of an archive by its name, rows by columns; further axes are columns too.
+    pub(crate) fn array(&self, name: &str, file: &str, array: &str) -> Outcome<Array2<f32>> {
+        let selection = Selection { array: Some(array.into()), ..Selection::default() };
+        Ok(read(&self.path(name, file)?, None, &selection, Missing::Refuse)?.rows)
+    }
+
+    /// An array of small whole numbers and the units of its columns.
+    pub(crate) fn scaled_array(&self, name: &str, file: &str, (array, scale): (&str, &str)) -> Outcome<Array2<f32>> {
+        let (numbers, units) = (self.array(name, file, array)?, self.array(name, file, scale)?);
+        if units.len() != numbers.ncols() {
+            let (units, columns) = (units.len(), numbers.ncols());
+            return Err(Failure::Failed(format!(
+                "{name}/{file}: {scale} has {units} numbers for {columns} columns of {array}"
+            )));
+        }
+        Ok(numbers * &units.flatten())
+    }
+
+    /// CIFAR-10: the training batches that are there, and the test rows.
+    pub(crate) fn cifar10(&self) -> Outcome<(Part, Part)> {
+        const NAME: &str = "cifar10";
+        let mut train = self.arrays(NAME, "train_batch1.npz")?;
+        for file in
+            (2..=5).map(|batch| format!("train_batch{batch}.npz")).filter(|file| self.has(&format!("{NAME}/{file}")))
+        {
+            train.add(self.arrays(NAME, &file)?, NAME)?;
+        }
+        Ok((train, self.arrays(NAME, "test.npz")?))
+    }
+
     /// Training and test part of a data set with one target: the official parts, or a tenth of the rows for testing.
     ///
     /// Targets of sets for classification become class numbers from 0 on.
@@ -146,13 +183,11 @@ impl Library {
         let halved = |all: Part| parted(&all, all.len() - all.len() / 10, seed);
         Ok(match name {
             "mnist" | "fashion-mnist" => self.images(name)?,
-            "cifar10" => (self.arrays(name, "train_batch1.npz")?, self.arrays(name, "test.npz")?),
+            "cifar10" => self.cifar10()?,
             "cod_rna" => (classes(read("train.csv.gz", &[])?), classes(read("test.csv.gz", &[])?)),
             "letter" => {
-                let (mut all, more) = (read("train.csv.gz", &[])?, read("test.csv.gz", &[])?);
-                let failed = |e| Failure::Failed(format!("{name}: {e}"));
-                all.rows.append(Axis(0), more.rows.view()).map_err(failed)?;
-                all.targets.append(Axis(0), more.targets.view()).map_err(failed)?;
+                let mut all = read("train.csv.gz", &[])?;
+                all.add(read("test.csv.gz", &[])?, name)?;
                 halved(all)
             }
             "magic" => halved(classes(read("data.csv.gz", &[])?)),

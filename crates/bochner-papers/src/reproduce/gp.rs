@@ -64,6 +64,16 @@ impl Method {
         Method { name, spec: spec.into(), form: Form::Real }
     }
 
+    /// The name that remembers numbers: what was drawn in another way once is called otherwise.
+    fn key(&self) -> String {
+        match &self.spec {
+            Spec::Maclaurin(spec) if spec.sketch == SketchKind::TensorSrht && spec.srht == Sampling::Stacked => {
+                format!("{} (stacked)", self.name)
+            }
+            _ => self.name.to_owned(),
+        }
+    }
+
     fn draw(&self, features: usize, seed: u64, sample: ArrayView2<'_, f64>) -> Outcome<Map> {
         let columns = if self.form == Form::Phasors { 2 * features } else { features };
         let spec = self.spec.redrawn(columns, seed).resolve(sample)?;
@@ -93,12 +103,19 @@ impl Map {
                 ndarray::concatenate(Side(1), &[re.view(), im.view()]).expect("parts of one matrix")
             }
         };
-        let ((n, m), features) = (features.dim(), features.as_standard_layout());
-        let tile = Tile::new(features.as_slice().expect("standard layout"), n, m);
-        let mut product = vec![0.0; n * n];
-        matmul_nt(tile, tile, TileMut::new(&mut product, n, n))?;
-        Ok(Array2::from_shape_vec((n, n), product).expect("n times n numbers"))
+        gram(&features, &features)
     }
+}
+
+/// Inner products of all pairs of rows.
+pub(super) fn gram(left: &Array2<f64>, right: &Array2<f64>) -> Outcome<Array2<f64>> {
+    let (n, k, m) = (left.nrows(), right.nrows(), left.ncols());
+    let (left, right) = (left.as_standard_layout(), right.as_standard_layout());
+    let tile = |rows, values| Tile::new(values, rows, m);
+    let mut product = vec![0.0; n * k];
+    let (a, b) = (left.as_slice().expect("standard layout"), right.as_slice().expect("standard layout"));
+    matmul_nt(tile(n, a), tile(k, b), TileMut::new(&mut product, n, k))?;
+    Ok(Array2::from_shape_vec((n, k), product).expect("n times k numbers"))
 }
 
 /// `exp(iωᵀx)` from the cosines and sines that a real map has in its first and second half.
@@ -137,15 +154,15 @@ impl FeatureMap for Phasors {
     fn pull_tile(
         &self,
         rows: Tile<'_, f64>,
-        cotangents: Cotangents<'_, f64>,
+        from: Cotangents<'_, f64>,
         out: TileMut<'_, f64>,
         work: &mut Workspace<f64>,
     ) {
         let (n, m) = (rows.rows(), self.output_dim());
         let mut both = work.take(2 * n * m);
         for (i, both) in both.chunks_exact_mut(2 * m).enumerate() {
-            both[..m].copy_from_slice(cotangents.re.row(i));
-            both[m..].copy_from_slice(cotangents.im.row(i));
+            both[..m].copy_from_slice(from.re.row(i));
+            both[m..].copy_from_slice(from.im.row(i));
         }
         self.0.pull_tile(rows, Cotangents::real(Tile::new(&both, n, 2 * m)), out, work);
         work.give(both);
@@ -283,7 +300,8 @@ pub(super) fn side_by_side(
 
 /// The scores of all methods, numbers of features within methods; and the regularisation of each draw.
 pub(super) fn compare(run: &Run<'_>, setting: &Setting<'_>) -> Outcome<(Vec<Scores>, Vec<f64>)> {
-    let names: Vec<&'static str> = (setting.methods)(1.0).iter().map(|m| m.name).collect();
+    let methods = (setting.methods)(1.0);
+    let names: Vec<&'static str> = methods.iter().map(|m| m.name).collect();
     let Setting { data, label, exact, most, features, matrices, .. } = setting;
     let base = format!("{data} {label} exact={exact:?} most={most:?}");
     let mut found = vec![Vec::new(); names.len() * features.len()];
@@ -302,8 +320,10 @@ pub(super) fn compare(run: &Run<'_>, setting: &Setting<'_>) -> Outcome<(Vec<Scor
         }
         for (m, name) in names.iter().enumerate() {
             for (k, &count) in features.iter().enumerate() {
-                let key =
-                    format!("{base} {name} D={count} matrices={matrices} regularisation={regularizer}; draw {draw}");
+                let key = format!(
+                    "{base} {} D={count} matrices={matrices} regularisation={regularizer}; draw {draw}",
+                    methods[m].key()
+                );
                 found[m * features.len() + k].push(run.values(&key, &mut || {
                     let problem = problem.get()?;
                     let first = problem.draw(m, count, 0)?;

@@ -1,21 +1,51 @@
 //! Thesis, figure 4.11 and table 4.2: the spread of the kernel inception distance from sketches, and of the block estimator.
 
+use super::data::permutation;
 use super::*;
-use bochner::metrics::{FeatureSums, kid, mmd2, mmd2_from_features};
+use bochner::metrics::{FeatureSums, mmd2, mmd2_from_features};
 
-/// Draws over which the thesis measures deviations.
-const DRAWS: usize = 1000;
-/// The padded dimension, in which the thesis counts features.
-const DIM: usize = 1024;
+/// The dimension of Inception's features, in which the thesis counts those of sketches.
+const DIM: usize = 2048;
+
+/// Features of an Inception network for CIFAR-10's training and test images, or pixels in their place.
+struct Samples {
+    what: &'static str,
+    x: Array2<f64>,
+    y: Array2<f64>,
+    /// The padded dimension.
+    dim: usize,
+    /// What inner products are divided by.
+    divisor: f64,
+}
+
+impl Samples {
+    fn load(run: &Run<'_>, count: usize) -> Outcome<Self> {
+        const FILE: &str = "inception_kid.npz";
+        const FOLDER: &str = "network_features";
+        if run.data.has(&format!("{FOLDER}/{FILE}")) {
+            let load = |array: &str| -> Outcome<Array2<f64>> {
+                let all = run.data.scaled_array(FOLDER, FILE, (array, "scale"))?;
+                // The last coordinate makes room for the constant, so that both are a power of two.
+                Ok(double(all.slice(ndarray::s![..count.min(all.nrows()), ..DIM - 1])))
+            };
+            let (x, y) = (load("feat_train")?, load("feat_test")?);
+            return Ok(Samples { what: "features of an Inception network", x, y, dim: DIM, divisor: DIM as f64 });
+        }
+        let load = |name: &str| -> Outcome<Array2<f64>> {
+            Ok(double(run.data.images(name)?.1.sample(count, 5).rows.view()) / 255.0)
+        };
+        let (x, y) = (load("mnist")?, load("fashion-mnist")?);
+        let (dim, divisor) = ((x.ncols() + 1).next_power_of_two(), x.ncols() as f64);
+        Ok(Samples { what: "pixels of MNIST and Fashion-MNIST", x, y, dim, divisor })
+    }
+}
 
 pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
-    let count = run.choose(500, 2000);
-    let load = |name: &str| -> Outcome<Array2<f64>> {
-        Ok(double(run.data.images(name)?.1.sample(count, 5).rows.view()) / 255.0)
-    };
-    let (x, y) = (load("mnist")?, load("fashion-mnist")?);
-    let draws = run.draws(20, 100, DRAWS).max(2);
+    let Samples { what, x, y, dim, divisor } = Samples::load(run, run.count("rows")?)?;
+    let (draws, count) = (run.draws()?.max(2), x.nrows().min(y.nrows()));
+    let sizes: Vec<usize> = run.setting("rows of blocks")?;
     let mut findings = Findings::default();
+    let mut beside = comparison(format!("Standard deviations over draws: the thesis' network features, and {what}"));
     let mut ratios = Table::new("Deviation over that of CtR-TensorSRHT with as many features")
         .words("sketch", "sketch")
         .numbers("degree", "p")
@@ -24,13 +54,13 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         .column("ours", "ours", Show::Fixed(2))
         .column("difference", "difference", Show::Fixed(2));
     for degree in [3, 6] {
-        let exact = run.values(&format!("exact p={degree} {count}"), &mut || {
+        let exact = run.values(&format!("{what}: exact p={degree} {count}"), &mut || {
             let start = Instant::now();
-            let value = mmd2(&Polynomial::new(degree, 1.0 / x.ncols() as f64, 1.0)?, x.view(), y.view())?;
+            let value = mmd2(&Polynomial::new(degree, 1.0 / divisor, 1.0)?, x.view(), y.view())?;
             Ok(vec![value, start.elapsed().as_secs_f64()])
         })?;
         let mut table = Table::new(format!(
-            "p = {degree}: distance between {count} rows each; exact value {:.5} in {:.2} s",
+            "p = {degree}: distance between {count} rows each, {what}; exact value {:.3e} in {:.2} s",
             exact[0], exact[1]
         ))
         .words("estimator", "estimator")
@@ -42,7 +72,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         let mut plot = Plot::new(
             format!("Spread of the kernel inception distance, p = {degree}"),
             format!(
-                "Standard deviation over {draws} draws against the time of one estimate; sketches with D = d to 4d, d = {DIM}."
+                "Standard deviation over {draws} draws against the time of one estimate; sketches with D = d to 4d, d = {dim}."
             ),
             Axis::log("milliseconds"),
             Axis::log("standard deviation"),
@@ -50,34 +80,45 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         let mut spreads = BTreeMap::new();
         for (name, sketch, weights) in SKETCHES {
             for times in 1..=4 {
-                let features = times * DIM;
-                let key = format!("{name} p={degree} {count} D={features} draws={draws}");
-                let (n_components, gamma) = (times * DIM, 1.0 / x.ncols() as f64);
-                let spec = PolynomialSpec { degree, gamma, coef0: 1.0, sketch, weights, ..PolynomialSpec::default() };
-                let spec = PolynomialSpec { n_components, ..spec };
+                let features = times * dim;
+                let key = format!("{what}: {name} p={degree} {count} D={features} draws={draws}");
+                let (n_components, gamma) = (features, 1.0 / divisor);
+                let spec = PolynomialSpec { n_components, degree, gamma, coef0: 1.0, ..sketched(sketch, weights) };
                 let values = run.values(&key, &mut || estimates(&spec, run.seed, draws, [&x, &y]))?;
                 let (Statistic { mean, deviation, .. }, seconds) = (Statistic::of(&values[..draws]), values[draws]);
                 table.add(&[&name, &features, &mean, &deviation, &(deviation / exact[0]), &seconds]);
                 let tip = format!("{name}, D = {features}\n{deviation:.2e} in {:.1} ms", 1e3 * seconds);
                 plot.line(name, Style::Marks).push(Point::new(1e3 * seconds, deviation), tip);
                 spreads.insert((name, times), deviation);
+                let key = format!("p={degree} D={times}d {name}");
+                // A deviation over n draws has a relative standard error of 1/√(2(n - 1)).
+                let error = deviation / (2.0 * (draws as f64 - 1.0)).sqrt();
+                let found = Statistic { sampling: error, ..Statistic::one(deviation) };
+                run.beside(&mut beside, Show::Number(3), &key, &format!("p = {degree}, D = {times}d, {name}"), &found);
             }
             table.start_group();
         }
-        if degree == 3 {
-            let name = "one block of rows";
-            // A block of all rows is the same in every draw, and has no spread.
-            for rows in [50, 100, 250, 500].into_iter().filter(|&rows| rows < count) {
-                let values = run.values(&format!("blocks {count} rows={rows} draws={draws}"), &mut || {
-                    let start = Instant::now();
-                    let found = kid(x.view(), y.view(), draws, rows, Seed::new(run.seed))?;
-                    Ok(vec![found.mean, found.std, start.elapsed().as_secs_f64() / draws as f64])
+        let name = "one block of rows";
+        // A block of all rows is the same in every draw, and has no spread.
+        for &rows in sizes.iter().filter(|&&rows| rows < count) {
+            let values =
+                run.values(&format!("{what}: blocks p={degree} {count} rows={rows} draws={draws}"), &mut || {
+                    let (kernel, start) = (Polynomial::new(degree, 1.0 / divisor, 1.0)?, Instant::now());
+                    let mut found = Vec::with_capacity(draws);
+                    for draw in 0..draws as u64 {
+                        let seed = Seed::new(run.seed).child(draw);
+                        let block = |all: &Array2<f64>, side| {
+                            all.select(Side(0), &permutation(all.nrows(), seed.child(side).number())[..rows])
+                        };
+                        found.push(mmd2(&kernel, block(&x, 0).view(), block(&y, 1).view())?);
+                    }
+                    let found = Statistic::of(&found);
+                    Ok(vec![found.mean, found.deviation, start.elapsed().as_secs_f64() / draws as f64])
                 })?;
-                let [mean, deviation, seconds] = values[..] else { continue };
-                table.add(&[&name, &rows, &mean, &deviation, &(deviation / exact[0]), &seconds]);
-                let tip = format!("{rows} rows\n{deviation:.2e}");
-                plot.line(name, Style::Marks).push(Point::new(1e3 * seconds, deviation), tip);
-            }
+            let [mean, deviation, seconds] = values[..] else { continue };
+            table.add(&[&name, &rows, &mean, &deviation, &(deviation / exact[0]), &seconds]);
+            let tip = format!("{rows} rows\n{deviation:.2e}");
+            plot.line(name, Style::Marks).push(Point::new(1e3 * seconds, deviation), tip);
         }
         findings.tables.push(table);
         findings.plot(format!("spread-time-p{degree}"), plot);
@@ -89,7 +130,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
                 let theirs = paper(name).zip(paper(CTR)).map(|(a, b)| a / b);
                 wins += usize::from(ours > 1.0);
                 let difference = theirs.map(|theirs| ours - theirs);
-                ratios.add(&[&name, &(degree as usize), &(times * DIM), &theirs, &ours, &difference]);
+                ratios.add(&[&name, &(degree as usize), &(times * dim), &theirs, &ours, &difference]);
             }
             ratios.start_group();
         }
@@ -100,11 +141,11 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         ));
     }
     findings.tables.insert(0, ratios);
+    findings.tables.push(beside);
     findings.remark(
         "The spread over sketch draws is that of the sketch on fixed rows; the spread over blocks also contains that of \
          choosing rows. They measure different things and are shown side by side only as the thesis does.",
     );
-    findings.size("draws", draws, DRAWS);
     Ok(findings)
 }
 

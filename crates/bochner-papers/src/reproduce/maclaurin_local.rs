@@ -105,7 +105,7 @@ impl Hyper {
             sketch: SketchKind::Rademacher,
             weights: Weights::Real,
             seed,
-            ..MaclaurinSpec::default()
+            ..optimized()
         }
     }
 
@@ -118,7 +118,9 @@ impl Hyper {
             _ => {
                 let projection = if name == FOURIER { Directions::Gaussian } else { Directions::Orthogonal };
                 let (n_components, length_scale) = (count, self.length_scale.into());
-                FourierSpec { n_components, length_scale, projection, seed, ..FourierSpec::default() }.build(dim)?
+                let form = bochner::variance::Form::CosSin;
+                FourierSpec { n_components, length_scale, projection, form, seed, ..FourierSpec::default() }
+                    .build(dim)?
             }
         };
         self.on_features(map, data, new)
@@ -165,7 +167,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     sinc(run, &mut findings, &mut beside)?;
     for name in run.present(&["uk_house_prices", "yacht", "kin8nm"], &mut findings.remarks) {
         let (train, test, unit) = load(run, name)?;
-        let some = train.first(run.sized(1000, 3000, 5000));
+        let some = train.first(run.count("rows that choose hyperparameters")?);
         let hyper = Hyper::of(run, name, &some, None, None)?;
         let median = median_distance(train.rows.view(), Seed::new(run.seed), 1000)?;
         for (what, value) in [("length scale", hyper.length_scale), ("median distance", median)] {
@@ -203,8 +205,6 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         }
     }
     findings.tables.insert(0, beside);
-    findings.size("rows that choose hyperparameters", run.sized(1000, 3000, 5000), 5000);
-    findings.size("training rows", run.choose(1500, 10_000), 10_000);
     Ok(findings)
 }
 
@@ -221,8 +221,8 @@ fn load(run: &Run<'_>, name: &str) -> Outcome<(Rows, Rows, f64)> {
         };
         (train, test) = (homes(&train), homes(&test));
     }
-    let most = run.choose(1500, 10_000);
-    let (train, test) = (train.sample(most, run.seed), test.sample(run.choose(500, 2000), run.seed));
+    let (most, tested) = (run.count("training rows")?, run.count("test rows")?);
+    let (train, test) = (train.sample(most, run.seed), test.sample(tested, run.seed));
     // Degrees of longitude and latitude stay what they are; their mean is subtracted.
     let prepared = if spatial { Prepared::Raw } else { Prepared::Standardized };
     let mean = f64::from(train.targets.mean().unwrap_or(0.0));
@@ -263,7 +263,9 @@ fn sinc(run: &Run<'_>, findings: &mut Findings, beside: &mut Table) -> Outcome {
         let mut divergences = Vec::new();
         for (index, name) in [FOURIER, ONE, MOVED].into_iter().enumerate() {
             let seeds: Vec<u64> = match name {
-                FOURIER => (0..run.seeds as u64).map(|draw| Seed::new(run.seed).child(draw).number()).collect(),
+                FOURIER => (0..run.count("draws of the sinc example")? as u64)
+                    .map(|draw| Seed::new(run.seed).child(draw).number())
+                    .collect(),
                 _ => vec![run.seed],
             };
             let found = seeds.iter().map(|&seed| hyper.with(name, FEATURES, seed, &data, grid.view()));
@@ -317,7 +319,7 @@ fn curves(title: String, color: usize, grid: &Array2<f64>, exact: &Posterior, fo
 fn map(run: &Run<'_>, findings: &mut Findings, train: &Rows, hyper: Hyper) -> Outcome {
     const FEATURES: usize = 100;
     const EXACT: &str = "exact process";
-    let side = run.choose(20, 50);
+    let side = run.count("places along a side of the map")?;
     let place = |k: usize, low: f64, high: f64| low + (high - low) * k as f64 / (side - 1) as f64;
     let grid = Array2::from_shape_fn((side * side, 2), |(i, j)| match j {
         0 => place(i % side, -6.0, 2.0),
@@ -408,8 +410,8 @@ impl Study<'_> {
     fn clusters(&self, findings: &mut Findings) -> Outcome<usize> {
         const FEATURES: usize = 100;
         let &Study { run, title, train, test, hyper, .. } = self;
-        let most = run.choose(150, 1000);
-        let draws = run.draws(2, 3, 10);
+        let most = run.count("clusters")?;
+        let draws = run.draws()?;
         // Divergences at training rows choose, those at test rows are reported.
         let check = train.first(test.len());
         let both = ndarray::concatenate(Side(0), &[test.rows.view(), check.rows.view()])
@@ -482,7 +484,8 @@ impl Study<'_> {
 
     fn features(&self, findings: &mut Findings, (threshold, most): (f64, usize)) -> Outcome {
         let &Study { run, title, train, test, hyper, unit, .. } = self;
-        let sizes: &[usize] = run.choose(&[10, 30, 100][..], &[10, 20, 50, 100, 200, 400][..]);
+        let sizes: Vec<usize> = run.setting("numbers of features")?;
+        let sizes = &sizes[..];
         let (base, new) = (self.key(), test.rows.view());
         let error = |(means, _): Posterior| Ok(rmse(test.targets.view(), means.view())?);
         let exact = unit
@@ -503,7 +506,7 @@ impl Study<'_> {
         for &method in &methods[..if train.rows.ncols() > 2 { 3 } else { 2 }] {
             for &size in sizes {
                 let mut values = Vec::new();
-                for draw in 0..run.draws(3, 3, 10) as u64 {
+                for draw in 0..run.count("draws of the RMSE")? as u64 {
                     let key = format!("{base} {method} D={size} threshold={threshold} most={most} RMSE; draw {draw}");
                     let seed = Seed::new(run.seed).child(draw).number();
                     values.push(

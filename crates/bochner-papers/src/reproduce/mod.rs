@@ -1,8 +1,9 @@
 //! The papers' experiments: one file each, one line in the list below; what they show and need stands in
 //! `data/experiments.json`, what the papers report in `data/published.json`.
 //!
-//! An experiment asks `Run` for data, takes numbers through `Run::values` (which remembers them, so that an interrupted
-//! run goes on where it stopped), and returns `Findings`: tables that set the paper's numbers beside ours, plots, remarks.
+//! An experiment asks `Run` for data and for its settings, takes numbers through `Run::values` (which remembers them, so that
+//! an interrupted run goes on where it stopped), and returns `Findings`: tables that set the paper's numbers beside ours,
+//! plots, remarks.
 
 mod attention;
 mod cache;
@@ -11,6 +12,7 @@ mod compressive;
 mod ctr_gp;
 mod data;
 mod gp;
+pub mod kept;
 mod kid;
 mod maclaurin_gp;
 mod maclaurin_kernel;
@@ -23,17 +25,20 @@ mod orff_convergence;
 mod orff_mnist;
 mod orff_vectorfield;
 pub mod published;
+pub mod scorecard;
+mod settings;
 mod sketch_time;
 mod svi_time;
 mod variance_ratios;
 
-use bochner::feature::{Describe, Directions, FeatureMap, FourierSpec, MaclaurinSpec, OperatorSpec};
-use bochner::feature::{PolynomialSpec, SketchKind, Spec};
+use bochner::feature::{AllocationRule, Describe, Directions, FeatureMap, FourierSpec, MaclaurinSpec, OperatorSpec};
+use bochner::feature::{PolynomialSpec, SketchKind, Spec, Statistics, Structure};
 use bochner::kernel::{AnyKernel, Gaussian, OperatorKernel, OutputMatrix, Polynomial, kernel_matrix};
 use bochner::metrics::{error_rate, relative_frobenius_error};
 use bochner::model::{Fit, Predict};
 use bochner::plan::Sample;
 use bochner::preprocess::{LengthScale, median_distance};
+use bochner::projection::Sampling;
 use bochner::random::{Role, Seed, Stream};
 use bochner::variance::Weights;
 use bochner::{Context, words};
@@ -47,12 +52,19 @@ use bochner_table::progress::{Progress, Watch};
 use bochner_table::score::{smallest, winner};
 use cache::Cache;
 use data::{Library, Part, Prepared, Rows, double};
+use kept::{Kept, Number};
 use ndarray::{Array2, ArrayView2, Axis as Side};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use settings::{Choice, Less};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Instant;
+
+pub use settings::Size;
 
 /// An experiment of one of the papers.
 #[derive(Debug, Deserialize)]
@@ -66,6 +78,20 @@ pub struct Experiment {
     pub needs: Vec<&'static str>,
     /// Expected minutes of a full run on two cores.
     pub minutes: f64,
+    /// Raised when what is computed changes and the settings do not: older numbers are not taken for today's.
+    #[serde(default = "first")]
+    pub protocol: u32,
+    /// What a quick run has, a full one, and the paper, by names that a page shows; the last value stands for those that are
+    /// missing, and null for all there is.
+    #[serde(default)]
+    pub settings: BTreeMap<&'static str, Vec<Value>>,
+    /// Settings without whose full size no number can be compared with the paper's.
+    #[serde(default)]
+    pub decisive: Vec<&'static str>,
+}
+
+fn first() -> u32 {
+    1
 }
 
 /// The experiments by name.
@@ -103,6 +129,30 @@ const SKETCHES: [Sketch; 3] = [
     (TENSOR_SKETCH, SketchKind::TensorSketch, Weights::Real),
 ];
 
+/// Training images of the complete CIFAR-10.
+const CIFAR10_TRAINING: usize = 50_000;
+
+/// A sketch of products as chapter 4 of the thesis draws it: upsampled where it is structured, one product over all factors.
+fn sketched(sketch: SketchKind, weights: Weights) -> PolynomialSpec {
+    let (srht, structure) = (Sampling::Upsampled, Structure::Flat);
+    PolynomialSpec { sketch, weights, srht, structure, ..PolynomialSpec::default() }
+}
+
+/// Optimised Maclaurin features as chapter 5 draws them, with the structured sketch whose blocks are stacked.
+fn optimized() -> MaclaurinSpec {
+    MaclaurinSpec {
+        allocation: AllocationRule::Optimized,
+        statistics: Statistics::Pairwise,
+        sketch: SketchKind::TensorSrht,
+        weights: Weights::Real,
+        srht: Sampling::Stacked,
+        min_degree: 2,
+        max_degree: 10,
+        center: true,
+        ..MaclaurinSpec::default()
+    }
+}
+
 /// All experiments.
 pub fn experiments() -> &'static [Experiment] {
     static ALL: LazyLock<Vec<Experiment>> = LazyLock::new(|| {
@@ -123,34 +173,30 @@ pub fn find(name: &str) -> Outcome<&'static Experiment> {
 pub(crate) struct Run<'a> {
     /// Whether a meaningful result in under two minutes is wanted instead of all of it.
     pub(crate) quick: bool,
-    /// Whether draws and sizes are to be those of the paper, however long they take.
-    paper: bool,
-    /// Draws of everything random, where an experiment has no number of its own.
-    pub(crate) seeds: usize,
-    /// Draws that were asked for.
-    asked: Option<usize>,
     /// Where draws start.
     pub(crate) seed: u64,
     pub(crate) data: Library,
-    experiment: &'a str,
+    choice: Choice<'a>,
     cache: &'a Cache,
     progress: &'a dyn Progress,
+    /// Numbers that stand beside published ones.
+    compared: RefCell<BTreeMap<String, Number>>,
 }
 
 impl Run<'_> {
-    /// One of two sizes.
-    pub(crate) fn choose<T>(&self, quick: T, full: T) -> T {
-        if self.quick { quick } else { full }
+    /// A number of something, `usize::MAX` for all there is.
+    pub(crate) fn count(&self, setting: &str) -> Outcome<usize> {
+        self.choice.count(setting)
     }
 
-    /// One of three sizes: the last one is the paper's, for runs that shall take as long as it takes.
-    pub(crate) fn sized<T>(&self, quick: T, full: T, paper: T) -> T {
-        if self.paper { paper } else { self.choose(quick, full) }
+    /// A setting of any other type.
+    pub(crate) fn setting<T: DeserializeOwned>(&self, name: &str) -> Outcome<T> {
+        self.choice.get(name)
     }
 
-    /// Draws of everything random: as many as were asked for, or one of three numbers.
-    pub(crate) fn draws(&self, quick: usize, full: usize, paper: usize) -> usize {
-        self.asked.unwrap_or_else(|| self.sized(quick, full, paper))
+    /// Draws of everything random.
+    pub(crate) fn draws(&self) -> Outcome<usize> {
+        self.count("draws")
     }
 
     /// Numbers that `key` and the seed decide: remembered ones, or freshly made.
@@ -158,7 +204,9 @@ impl Run<'_> {
     /// The key names everything the numbers depend on: data set, sizes, parameters.
     pub(crate) fn values(&self, key: &str, make: &mut dyn FnMut() -> Outcome<Vec<f64>>) -> Outcome<Vec<f64>> {
         self.progress.at(key.to_owned().into())?;
-        let key = format!("{key}; seed {}", self.seed);
+        let protocol = self.choice.experiment.protocol;
+        let protocol = if protocol > 1 { format!("; protocol {protocol}") } else { String::new() };
+        let key = format!("{key}; seed {}{protocol}", self.seed);
         if let Some(values) = self.cache.get(&key) {
             return Ok(values);
         }
@@ -201,12 +249,15 @@ impl Run<'_> {
 
     /// What the paper reports under `key`.
     pub(crate) fn published(&self, key: &str) -> Option<f64> {
-        published::find(self.experiment, key).map(|(value, _)| value)
+        published::find(self.choice.experiment.name, key).map(|(value, _)| value)
     }
 
     /// Adds a row to a table made by [`comparison`]: the paper's number, ours, the difference.
     pub(crate) fn beside(&self, table: &mut Table, show: Show, key: &str, what: &str, ours: &Statistic) {
-        let (theirs, source) = published::find(self.experiment, key).unzip();
+        let (theirs, source) = published::find(self.choice.experiment.name, key).unzip();
+        if theirs.is_some() {
+            self.compared.borrow_mut().insert(key.to_owned(), Number::from(ours));
+        }
         let difference = theirs.map(|theirs| ours.mean - theirs);
         let [theirs, mean, spread, difference] =
             [theirs, Some(ours.mean), ours.spread(), difference].map(|value| value.cell(show));
@@ -215,7 +266,9 @@ impl Run<'_> {
 
     /// Those of some data sets that are there; a remark tells of the others.
     pub(crate) fn present<'b>(&self, names: &[&'b str], remarks: &mut Vec<String>) -> Vec<&'b str> {
-        let (there, absent): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| self.data.has(name));
+        // Features of networks are archives in one folder.
+        let has = |name: &&&str| self.data.has(name) || self.data.has(&format!("network_features/{name}.npz"));
+        let (there, absent): (Vec<&str>, Vec<&str>) = names.iter().partition(has);
         remarks.extend(absent.iter().map(|name| format!("{name} is not there and was left out.")));
         there
     }
@@ -227,19 +280,27 @@ pub(crate) struct Statistic {
     pub(crate) mean: f64,
     pub(crate) deviation: f64,
     pub(crate) count: usize,
+    /// Standard error by the choice of test rows; 0 where that is not known.
+    pub(crate) sampling: f64,
 }
 
 impl Statistic {
     /// A single number.
     pub(crate) fn one(value: f64) -> Self {
-        Statistic { mean: value, deviation: 0.0, count: 1 }
+        Statistic { mean: value, deviation: 0.0, count: 1, sampling: 0.0 }
+    }
+
+    /// A share in percent that was counted on so many rows.
+    pub(crate) fn percent_of(self, rows: usize) -> Self {
+        let variance = self.mean.clamp(0.0, 100.0) * (100.0 - self.mean.clamp(0.0, 100.0));
+        Statistic { sampling: (variance / rows as f64).sqrt(), ..self }
     }
 
     pub(crate) fn of(values: &[f64]) -> Self {
         let count = values.len();
         let mean = values.iter().sum::<f64>() / count as f64;
         let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-        Statistic { mean, deviation: (squares / (count as f64 - 1.0).max(1.0)).sqrt(), count }
+        Statistic { mean, deviation: (squares / (count as f64 - 1.0).max(1.0)).sqrt(), count, sampling: 0.0 }
     }
 
     /// One for each number that all draws have.
@@ -279,8 +340,8 @@ pub(crate) struct Findings {
     pub(crate) plots: Vec<(String, Plot)>,
     /// Plain sentences, also about trends that do not hold here.
     pub(crate) remarks: Vec<String>,
-    /// What the run has less of than the paper.
-    reduced: Vec<String>,
+    /// Data that the paper had and the run has not: no number of it can be compared.
+    lacking: Vec<String>,
 }
 
 impl Findings {
@@ -292,40 +353,41 @@ impl Findings {
         self.remarks.push(sentence.into());
     }
 
-    /// So many of something, beside the paper's number.
-    pub(crate) fn size(&mut self, what: impl std::fmt::Display, ours: usize, paper: usize) {
-        if ours < paper {
-            self.reduced.push(format!("{what}: {} instead of {}", words::count(ours), words::count(paper)));
+    /// So many rows of all that the paper had, where there are fewer.
+    pub(crate) fn rows_there(&mut self, what: &str, there: usize, all: usize) {
+        if there < all {
+            self.lacking.push(format!("{what}: {} instead of {}", words::count(there), words::count(all)));
         }
     }
+}
 
-    /// Something that is left out.
-    pub(crate) fn without(&mut self, what: impl Into<String>) {
-        self.reduced.push(what.into());
-    }
-
-    /// The sentence about what there is less of, where there is something to say.
-    fn less(&self) -> Option<String> {
-        (!self.reduced.is_empty()).then(|| {
-            format!(
-                "Less than in the paper: {}. --draws sets the draws, --paper takes the paper's draws and sizes, in hours or days.",
-                self.reduced.join("; ")
-            )
-        })
-    }
+/// The sentence about what there is less of, where there is something to say.
+fn smaller(choice: &Choice<'_>, lacking: &[String]) -> Option<String> {
+    let less: Vec<String> = choice.less().iter().map(Less::in_words).chain(lacking.iter().cloned()).collect();
+    (!less.is_empty()).then(|| {
+        format!(
+            "Smaller than in the paper: {}. --draws sets the draws, --set a setting, --paper takes the paper's draws and sizes, in \
+             hours or days.",
+            less.join("; ")
+        )
+    })
 }
 
 /// How an experiment is to be run.
 #[derive(Debug)]
 pub struct Settings<'a> {
-    pub quick: bool,
-    pub paper: bool,
-    pub seeds: Option<usize>,
+    pub size: Size,
+    /// Draws in place of the experiment's own.
+    pub draws: Option<usize>,
+    /// Settings by name, as they were written.
+    pub set: &'a [(String, String)],
     pub data: Option<&'a Path>,
     pub out: &'a Path,
     pub plots: Kind,
     /// Where the page goes, if not beside the results.
     pub report: Option<&'a Path>,
+    /// Where numbers that stand beside published ones are kept.
+    pub keep: Option<&'a Path>,
     pub fresh: bool,
     pub format: Format,
     /// Whether headings are bold and verdicts coloured.
@@ -351,13 +413,16 @@ pub fn run(
     let kept = ["results.json", "numbers.json"].map(|name| folder.join(name));
     let kept = kept.each_ref().map(|path| ("the results in", path.as_path()));
     settings.report.map_or(Ok(()), |page| output::check_apart(&[("--report", page)], &kept))?;
+    settings.keep.map_or(Ok(()), output::check_folder)?;
+    let choice = Choice::new(experiment, settings.size, settings.draws.map(|draws| draws.max(1)), settings.set)?;
+    let quick = settings.size == Size::Quick;
     let data = Library::new(settings.data);
-    if !settings.quick && !settings.format.for_programs() && !settings.quiet {
+    if !quick && !settings.format.for_programs() && !settings.quiet {
         eprintln!(
             "{}: a full run takes about {} on two cores{}",
             experiment.name,
             words::duration(60.0 * experiment.minutes),
-            if settings.paper { "; with --paper hours or days" } else { "" }
+            if settings.size == Size::Paper { "; with --paper hours or days" } else { "" }
         );
     }
     output::create_folder(&folder)?;
@@ -366,19 +431,25 @@ pub fn run(
     let start = Instant::now();
     let known = RUNNERS.iter().find(|(name, _)| *name == experiment.name);
     let (_, run) = known.ok_or_else(|| Failure::Failed(format!("nothing runs {}", experiment.name)))?;
-    let findings = run(&Run {
-        quick: settings.quick,
-        paper: settings.paper,
-        asked: settings.seeds.map(|draws| draws.max(1)),
-        seeds: settings.seeds.unwrap_or(if settings.quick { 3 } else { 10 }).max(1),
+    let run_of = Run {
+        quick,
         seed: settings.seed,
         data,
-        experiment: experiment.name,
+        choice: choice.clone(),
         cache: &cache,
         progress: &*progress,
-    })?;
+        compared: RefCell::default(),
+    };
+    let findings = run(&run_of)?;
+    let compared = run_of.compared.into_inner();
     drop(progress);
-    let time = duration(start.elapsed().as_secs_f64(), cache.seconds_spared());
+    let (now, before) = (start.elapsed().as_secs_f64(), cache.seconds_spared());
+    let time = duration(now, before);
+    let less = smaller(&choice, &findings.lacking);
+    if let Some(folder) = settings.keep {
+        output::create_folder(folder)?;
+        Kept::of(&choice, settings.seed, now + before, findings.lacking.clone(), compared).write(folder)?;
+    }
     let mut report = Report::new(&format!("{}: {}", experiment.name, experiment.what), experiment.source);
     let mut results = serde_json::Map::new();
     for (name, plot) in &findings.plots {
@@ -392,16 +463,16 @@ pub fn run(
         report.table(table);
         print(&table.to(settings.format, settings.colour))?;
     }
-    for remark in findings.remarks.iter().chain(&findings.less()) {
+    for remark in findings.remarks.iter().chain(&less) {
         report.paragraph(remark);
         if !settings.format.for_programs() {
             print(&format!("{remark}\n"))?;
         }
     }
-    let kind = match (settings.quick, settings.paper) {
-        (true, _) => "Quick",
-        (_, true) => "The paper's",
-        _ => "Full",
+    let kind = match settings.size {
+        Size::Quick => "Quick",
+        Size::Full => "Full",
+        Size::Paper => "The paper's",
     };
     report.footer(&format!("{kind} run of {time}, seed {}.", settings.seed));
     let text = format!("{:#}\n", serde_json::Value::Object(results));
@@ -448,48 +519,117 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_what_there_is_less_of() {
-        let mut reduced = Findings::default();
-        reduced.size("draws", 10, 10);
-        assert_eq!(reduced.less(), None);
-        reduced.size("draws", 5, 20);
-        reduced.size("rows", 10_000, 60_000);
-        reduced.without("no 3d");
-        let remark = reduced.less().unwrap();
-        assert!(remark.contains("draws: 5 instead of 20; rows: 10,000 instead of 60,000; no 3d."), "{remark}");
+    fn a_page_says_what_is_smaller_than_in_the_paper() {
+        let settings = BTreeMap::from([("draws", vec![2.into(), 3.into(), 20.into()])]);
+        let experiment = Experiment { settings, ..Experiment::nameless() };
+        let told = |size, rows| {
+            let mut findings = Findings::default();
+            findings.rows_there("images", rows, 50_000);
+            smaller(&Choice::new(&experiment, size, None, &[]).unwrap(), &findings.lacking)
+        };
+        assert_eq!(told(Size::Paper, 50_000), None);
+        let remark = told(Size::Full, 10_000).unwrap();
+        assert!(remark.contains("draws: 3 instead of 20; images: 10,000 instead of 50,000."), "{remark}");
         assert!(remark.contains("--paper"));
+    }
+
+    /// The sources of the experiments, by file name.
+    fn sources() -> Vec<(String, String)> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/reproduce");
+        let read = |entry: std::io::Result<std::fs::DirEntry>| {
+            let path = entry.unwrap().path();
+            (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(&path).unwrap())
+        };
+        std::fs::read_dir(folder).unwrap().map(read).collect()
+    }
+
+    #[test]
+    fn every_setting_is_read_and_has_values_of_one_kind() {
+        let sources = sources();
+        for experiment in experiments() {
+            for (name, values) in &experiment.settings {
+                let quoted = format!("\"{name}\"");
+                assert!(sources.iter().any(|(_, text)| text.contains(&quoted)), "{}: {name}", experiment.name);
+                assert!((1..=3).contains(&values.len()), "{}: {name}", experiment.name);
+                for value in values.iter().filter(|value| !value.is_null()) {
+                    let words = value.as_str().map_or(value.to_string(), str::to_owned);
+                    let named = [((*name).to_owned(), words)];
+                    assert!(Choice::new(experiment, Size::Full, None, &named).is_ok(), "{}: {name}", experiment.name);
+                }
+            }
+            assert!(
+                experiment.decisive.iter().all(|name| experiment.settings.contains_key(name)),
+                "{}",
+                experiment.name
+            );
+        }
+    }
+
+    /// What must stand in a description beside a published number: how it is drawn, and the form of its features.
+    const PINNED: [(&str, &[&str]); 7] = [
+        ("FourierSpec", &["projection", "form"]),
+        ("CompressiveSpec", &["projection", "form", "orthoprojector"]),
+        ("SphericalSpec", &["projection"]),
+        ("PolynomialSpec", &["sketch", "weights", "srht", "structure"]),
+        ("MaclaurinSpec", &["allocation", "sketch", "weights", "srht"]),
+        ("OpticalSpec", &["projection"]),
+        ("OperatorSpec", &["projection"]),
+    ];
+
+    #[test]
+    fn no_experiment_reads_a_default_map() {
+        for (file, text) in sources() {
+            let text = text.split("#[cfg(test)]").next().unwrap();
+            assert!(!text.contains("::Auto"), "{file} leaves the choice of a map to the library");
+            for (spec, fields) in PINNED {
+                for literal in text.split(&format!("{spec} {{")).skip(1) {
+                    let mut depth = 1;
+                    let end = literal.char_indices().find_map(|(at, letter)| {
+                        depth += i32::from(letter == '{') - i32::from(letter == '}');
+                        (depth == 0).then_some(at)
+                    });
+                    let literal = &literal[..end.unwrap()];
+                    let is_new =
+                        [format!("..{spec}::default()"), format!("..{spec}::new("), "..Default::default()".into()];
+                    if is_new.iter().any(|base| literal.contains(base.as_str())) {
+                        let missing: Vec<_> = fields.iter().filter(|field| !literal.contains(*field)).collect();
+                        assert!(missing.is_empty(), "{file}: {spec} {{{literal}}} leaves {missing:?} to the defaults");
+                    }
+                }
+            }
+        }
+    }
+
+    impl Experiment {
+        /// One that is in no list.
+        pub(super) fn nameless() -> Self {
+            let (name, what, source, settings) = ("none", "", "", BTreeMap::new());
+            Experiment { name, what, source, needs: vec![], minutes: 1.0, protocol: 1, settings, decisive: vec![] }
+        }
     }
 
     /// A full run in a folder of its own, which also has its data.
     pub(super) fn with_run(name: &str, check: impl FnOnce(Run<'_>, &Path)) {
         let folder = std::env::temp_dir().join(format!("bochner-run-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
+        let nameless = Experiment::nameless();
         let run = Run {
             quick: false,
-            paper: false,
-            asked: None,
-            seeds: 10,
             seed: 0,
             data: Library::new(Some(&folder)),
-            experiment: "none",
+            choice: Choice::new(&nameless, Size::Full, None, &[]).unwrap(),
             cache: &Cache::open(&folder.join("numbers.json"), true).unwrap(),
             progress: &Unwatched,
+            compared: RefCell::default(),
         };
         check(run, &folder);
         std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
-    fn draws_that_were_asked_for_go_before_those_of_an_experiment() {
-        with_run("draws", |run, _| {
-            let of = |run: &Run<'_>| (run.draws(2, 3, 20), run.sized(2, 3, 20), run.choose(2, 3));
-            assert_eq!(of(&run), (3, 3, 3));
-            let run = Run { quick: true, ..run };
-            assert_eq!(of(&run), (2, 2, 2));
-            let run = Run { quick: false, paper: true, ..run };
-            assert_eq!(of(&run), (20, 20, 3));
-            let run = Run { paper: false, asked: Some(7), ..run };
-            assert_eq!(of(&run), (7, 3, 3));
-        });
+    fn shares_have_the_standard_error_of_their_rows() {
+        let found = Statistic::one(20.0).percent_of(10_000);
+        assert!((found.sampling - 0.4).abs() < 1e-12);
+        assert_eq!(Statistic::one(-1.0).percent_of(10).sampling, 0.0);
     }
 }

@@ -2,20 +2,17 @@
 
 use super::*;
 use crate::bench::energy::Energy;
-use crate::bench::optical::{NO_COUNTER, PROJECTIONS, published, take};
+use crate::bench::optical::{NO_COUNTER, PROJECTIONS, take};
 
 pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
-    let published = published();
-    let device = &published.device;
-    let dims: &[usize] = run.choose(
-        &[1024, 2048, 4096, 16_384, 65_536][..],
-        &[1024, 2048, 4096, 8192, 20_000, 50_000, 65_536, 262_144, 1_000_000][..],
-    );
-    let batches: &[usize] = run.choose(&[1000][..], &[1000, 3000][..]);
+    let theirs = crate::bench::optical::published();
+    let device = &theirs.device;
+    let (dims, batches): (Vec<usize>, Vec<usize>) = (run.setting("dimensions")?, run.setting("rows")?);
     let largest = batches[batches.len() - 1];
     // Products beyond this take minutes on a few cores.
-    let most_flops = run.choose(2e11, 2e13);
+    let most_flops = run.setting("most operations")?;
     let energy = Energy::find();
+    let mut beside = comparison("A GPU's numbers beside this machine's");
     let mut table = Table::new("Projections (n, D) x (D, D): theirs are published, ours measured here")
         .words("machine", "machine")
         .numbers("rows", "n")
@@ -34,7 +31,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         Plot::new(title, subtitle, Axis::log("dimension D"), Axis::log(label))
     });
     let mut findings = Findings::default();
-    for &n in batches {
+    for &n in &batches {
         // One batch in the figure: lines for the other would cover it.
         let drawn = n == largest;
         let nominal = n as f64 / device.rows_per_second;
@@ -52,7 +49,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
         };
         for (name, projection) in PROJECTIONS {
             let mut slower_from = None;
-            for &d in dims {
+            for &d in &dims {
                 // An empty list remembers that it is too large.
                 let found = run.values(&format!("{name} n={n} D={d}"), &mut || {
                     let taken = take(projection, n, d, most_flops, energy.as_ref())?;
@@ -62,6 +59,20 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
                 let [seconds, bytes, joules] = found[..] else { continue };
                 let [bytes, joules] = [bytes, joules].map(|v| (v >= 0.0).then_some(v));
                 row(&format!("{name}, this machine"), d, seconds, bytes, joules);
+                if name == PROJECTIONS[0].0 {
+                    for (unit, value) in [("s", Some(seconds)), ("J", joules)] {
+                        let key = published::projection_label(n, d, unit);
+                        if let Some(value) = value.filter(|_| run.published(&key).is_some()) {
+                            run.beside(
+                                &mut beside,
+                                Show::Number(3),
+                                &key,
+                                &format!("{name}, {key}"),
+                                &Statistic::one(value),
+                            );
+                        }
+                    }
+                }
                 slower_from = slower_from.or((seconds > nominal).then_some(d));
                 let values = [
                     Some((seconds, words::duration(seconds))),
@@ -79,7 +90,7 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
                 None => format!("{name}, n = {rows}: faster than the device's nominal {time} at every D measured."),
             });
         }
-        for point in published.points.iter().filter(|p| p.rows == n) {
+        for point in theirs.points.iter().filter(|p| p.rows == n) {
             row(&point.machine, point.dim, point.seconds, None, Some(point.joules));
             let what = format!("{}, D = {}", point.machine, words::count(point.dim));
             let time = (point.seconds, words::duration(point.seconds));
@@ -105,5 +116,8 @@ pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
          are another distribution with the same mean (see docs/mathematics/optical.md).",
     );
     findings.tables.push(table);
+    if !beside.is_empty() {
+        findings.tables.push(beside);
+    }
     Ok(findings)
 }

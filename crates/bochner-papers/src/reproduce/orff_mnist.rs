@@ -13,9 +13,10 @@ const PENALTIES: [f64; 7] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
 pub(super) fn run(run: &Run<'_>) -> Outcome<Findings> {
     let (train, test) = run.data.images("mnist")?;
     let scaled = |part: Part| Part { rows: part.rows / 127.5 - 1.0, ..part };
-    let (train, test) = (scaled(train).sample(12_000, 1), scaled(test).sample(run.choose(4000, 10_000), 2));
-    let rows: &[usize] = run.choose(&[500, 1000, 2000, 4000][..], &[500, 1000, 2000, 4000, 8000, 12_000][..]);
-    let frequencies: &[usize] = run.choose(&[30, 100, 300, 1000, 2000][..], &[30, 100, 300, 1000, 2000, 4000][..]);
+    let (train, test) = (scaled(train), scaled(test).sample(run.count("test rows")?, 2));
+    let (rows, frequencies): (Vec<usize>, Vec<usize>) = (run.setting("numbers of rows")?, run.setting("frequencies")?);
+    let (rows, frequencies) = (&rows[..], &frequencies[..]);
+    let train = train.sample(rows.iter().copied().max().unwrap_or(0), 1);
     let kernel = OperatorKernel::decomposable(Gaussian::new(SIGMA)?.into(), OutputMatrix::identity(CLASSES - 1)?)?;
     let study = Study { run, kernel, train, test };
     let title = format!("Error on {} test images, and seconds to fit", words::count(study.test.len()));

@@ -32,6 +32,10 @@ fn open(input: Input, selection: &Selection, own_targets: bool) -> Result<Matrix
         Matrix::new(input.clone(), Body::Member(member.clone(), offset), numbers, selection)
     };
     let find = |wanted: &str| members.iter().find(|m| m.name.eq_ignore_ascii_case(wanted));
+    if let Some(name) = &selection.array {
+        let message = || input.fault(format!("expected an array called {name}, found {}", names()));
+        return open(members.iter().find(|m| m.name == *name).ok_or_else(message)?, selection);
+    }
     let rows = ["X", "data", "rows", "features", "inputs"].iter().find_map(|n| find(n));
     let rows = rows.or(if members.len() == 1 { members.first() } else { None });
     // Under another name, the only array with columns is meant: a target beside it has none.

@@ -284,6 +284,8 @@ pub struct Selection {
     pub drop: Vec<String>,
     /// Columns of words, even where they look like numbers.
     pub words: Vec<String>,
+    /// The array of an archive that has the rows, where it is not the one called `X`.
+    pub array: Option<String>,
 }
 
 /// Positions of the wanted columns in the file.
@@ -400,7 +402,7 @@ mod tests {
         }
         let both = Selection { targets: targets(&["age"]), inputs: Some(targets(&["age"])), ..Selection::default() };
         assert_eq!(message(both), "f.csv: column age is both an input and a target");
-        let twice = |targets, inputs, drop, words| message(Selection { targets, inputs, drop, words });
+        let twice = |targets, inputs, drop, words| message(Selection { targets, inputs, drop, words, array: None });
         let (none, age) = (Vec::new(), targets(&["age"]));
         for (sentence, option) in [
             (twice(targets(&["age", "1"]), None, none.clone(), none.clone()), "--target"),

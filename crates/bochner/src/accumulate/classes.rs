@@ -1,6 +1,6 @@
 use super::collect::{BLOCK, Collector, Origin};
 use super::gram::{Moments, Products, Totals};
-use crate::error::{Error, Result, check_count, check_dim};
+use crate::error::{Error, Result, check_count, check_dim, check_positive};
 use crate::feature::FeatureMap;
 use crate::linalg::{Lower, Workspace};
 use crate::rows::{RowBlock, check_finite, class_of};
@@ -168,6 +168,69 @@ impl<T: Scalar> ClassGram<T> {
         }
         self.count += other.count;
         Ok(())
+    }
+
+    /// Takes back the rows of another accumulator, as [`Gram::forget`](super::Gram::forget) does.
+    ///
+    /// # Errors
+    /// Accumulators of other sizes, and rows that were not added, as far as sums tell; nothing is changed then.
+    pub fn forget<M>(&mut self, map: &M, mut other: ClassGram<T>) -> Result<()>
+    where
+        M: FeatureMap<Real = T::Real, Output = T> + ?Sized,
+    {
+        check_dim("number of classes of the other accumulator", self.classes.len(), other.classes.len())?;
+        check_dim("number of inputs of the other accumulator", self.input_dim, other.input_dim)?;
+        self.add_waiting(map)?;
+        other.add_waiting(map)?;
+        let origin = Origin::zeros(self.dim(), 0);
+        // All or nothing: a class may hold rows of which another has too few.
+        let mut left = Vec::with_capacity(self.classes.len());
+        for (class, other) in self.classes.iter().zip(other.classes) {
+            let mut class = class.clone();
+            let taken = other.sums.with_totals::<T>(other.totals, &origin);
+            class.sums.subtract(&mut class.totals, &taken)?;
+            if class.totals.count == 0 {
+                (class.sums, class.totals) = (Products::zeros(self.collector.dim(), 0)?, Totals::zeros(0));
+            }
+            left.push(class);
+        }
+        self.classes = left;
+        self.count = self.classes.iter().map(|class| class.totals.count).sum();
+        Ok(())
+    }
+
+    /// Multiplies the weights of all rows so far.
+    ///
+    /// # Errors
+    /// A factor that is not positive and finite.
+    pub fn scale<M>(&mut self, map: &M, factor: f64) -> Result<()>
+    where
+        M: FeatureMap<Real = T::Real, Output = T> + ?Sized,
+    {
+        check_positive("factor", factor)?;
+        self.add_waiting(map)?;
+        for class in &mut self.classes {
+            class.sums.scale(factor);
+            class.totals.scale(factor);
+        }
+        Ok(())
+    }
+
+    /// How many times larger the sums were before rows were forgotten, of the class where that is most.
+    pub fn cancellation(&self) -> f64 {
+        let of = |class: &Class<T>| {
+            let trace: f64 = class.sums.gram.diagonal().map(|v| v.re()).sum();
+            if trace > 0.0 { 1.0 + class.totals.forgotten / trace } else { 1.0 }
+        };
+        self.classes.iter().map(of).fold(1.0, f64::max)
+    }
+
+    fn add_waiting<M>(&mut self, map: &M) -> Result<()>
+    where
+        M: FeatureMap<Real = T::Real, Output = T> + ?Sized,
+    {
+        let ClassGram { input_dim, classes, collector, work, .. } = self;
+        classes.iter_mut().try_for_each(|class| class.add_waiting(*input_dim, map, collector, work))
     }
 
     /// The sums of every class, without targets.

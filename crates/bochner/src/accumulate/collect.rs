@@ -331,6 +331,11 @@ impl<T: Scalar> Collector<T> {
         self.count += rows;
     }
 
+    /// Counts from another number of rows on.
+    pub(crate) fn set_count(&mut self, rows: u64) {
+        self.count = rows;
+    }
+
     /// A collector that moves features and targets and goes on after `count` rows, the last of which are given.
     pub(crate) fn resumed(
         (dim, outputs): (usize, usize),

@@ -1,11 +1,12 @@
 use super::collect::{Collector, Gathered, Moves, Origin};
-use crate::error::{Result, check_dim};
+use crate::error::{Error, Result, check_dim, check_positive};
 use crate::feature::FeatureMap;
 use crate::linalg::{Lower, TileMut, Workspace};
 use crate::memory;
 use crate::parallel::Parallel;
 use crate::rows::RowBlock;
 use crate::scalar::{Real, Scalar};
+use crate::words::{count, things};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
 /// Sums over weighted rows of features and targets: `FᴴWF`, `FᴴWY`, `FᴴW1`, and the moments of the targets.
@@ -45,6 +46,16 @@ impl<T: Scalar> Clone for Gram<T> {
     }
 }
 
+fn never_added(found: String) -> Error {
+    Error::parameter("rows to forget", "rows that were added before", found)
+}
+
+/// Refuses more rows than there are.
+fn check_enough(all: u64, part: u64) -> Result<()> {
+    let found = || format!("{} of {}", things(part as usize, "row"), count(all as usize));
+    if part > all { Err(never_added(found())) } else { Ok(()) }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Products<W> {
     pub(crate) gram: Lower<W>,
@@ -68,7 +79,8 @@ pub struct Moments<W> {
     pub origin: Vec<W>,
     /// Sums that need no features.
     pub totals: Totals,
-    /// The machine epsilon of the features: sums of single-precision ones are rounded as they are.
+    /// The machine epsilon of the features: sums of single-precision ones are rounded as they are. Larger where rows were
+    /// forgotten, whose rounding stays.
     pub epsilon: f64,
 }
 
@@ -87,6 +99,8 @@ pub struct Totals {
     pub log_weight_sum: f64,
     /// Number of rows.
     pub count: u64,
+    /// `tr G` of the rows that were forgotten: they are gone, their rounding errors are not.
+    pub forgotten: f64,
 }
 
 impl Totals {
@@ -98,6 +112,7 @@ impl Totals {
             weight_sum: 0.0,
             log_weight_sum: 0.0,
             count: 0,
+            forgotten: 0.0,
         }
     }
 
@@ -132,6 +147,26 @@ impl Totals {
         self.weight_sum += other.weight_sum;
         self.log_weight_sum += other.log_weight_sum;
         self.count += other.count;
+        self.forgotten += other.forgotten;
+    }
+
+    /// Takes the sums of other rows away.
+    fn subtract(&mut self, other: &Totals) {
+        let mut other = other.clone();
+        other.move_to(&self.origin);
+        self.target_sums.iter_mut().zip(&other.target_sums).for_each(|(a, b)| *a -= b);
+        self.target_squares.iter_mut().zip(&other.target_squares).for_each(|(a, b)| *a = (*a - b).max(0.0));
+        self.weight_sum = (self.weight_sum - other.weight_sum).max(0.0);
+        self.log_weight_sum -= other.log_weight_sum;
+        self.count -= other.count;
+        self.forgotten += other.forgotten;
+    }
+
+    /// Multiplies all weights.
+    pub(super) fn scale(&mut self, factor: f64) {
+        let sums = self.target_sums.iter_mut().chain(&mut self.target_squares);
+        sums.chain([&mut self.weight_sum, &mut self.forgotten]).for_each(|sum| *sum *= factor);
+        self.log_weight_sum += self.count as f64 * factor.ln();
     }
 
     /// Means of the targets.
@@ -238,7 +273,11 @@ impl<W: Scalar<Real = f64>> Moments<W> {
     /// Entries are off by at most `mε/2 · Σ|fᵢ||fⱼ|` for chains of `m = 256` rows, so that no eigenvalue is off by more than
     /// `128 ε tr G`. Errors of either sign grow as `√m`, and those of different entries hardly add up.
     pub(crate) fn rounding(&self) -> f64 {
-        self.epsilon * self.gram.diagonal().map(|v| v.re()).sum::<f64>()
+        self.epsilon * self.trace()
+    }
+
+    fn trace(&self) -> f64 {
+        self.gram.diagonal().map(|v| v.re()).sum()
     }
 }
 
@@ -261,13 +300,53 @@ impl<W: Scalar<Real = f64>> Products<W> {
         Ok(())
     }
 
+    /// Multiplies all weights.
+    pub(super) fn scale(&mut self, factor: f64) {
+        self.gram.scale(factor);
+        self.cross.mapv_inplace(|value| value.scale(factor));
+        self.feature_sums.iter_mut().for_each(|value| *value = value.scale(factor));
+    }
+
+    /// Takes the sums of other rows away; `taken` are about the same point.
+    ///
+    /// # Errors
+    /// Rows that were not among these.
+    pub(super) fn subtract(&mut self, totals: &mut Totals, taken: &Moments<W>) -> Result<()> {
+        check_enough(totals.count, taken.totals.count)?;
+        // Sums of rows that were added are at most these, up to what rounding takes; those of all of them are equal.
+        let rest = totals.count - taken.totals.count;
+        let tolerance = 1024.0 * taken.epsilon;
+        let fits = |all: f64, part: f64| {
+            let off = if rest == 0 { (part - all).abs() } else { part - all };
+            off <= tolerance * all.abs().max(part.abs())
+        };
+        if !fits(totals.weight_sum, taken.totals.weight_sum) {
+            return Err(never_added(format!("rows of weight {} of {}", taken.totals.weight_sum, totals.weight_sum)));
+        }
+        let squares = || self.gram.diagonal().zip(taken.gram.diagonal()).map(|(all, part)| (all.re(), part.re()));
+        if squares().any(|(all, part)| !fits(all, part)) {
+            return Err(never_added("others: what is left would be no sums of squares".into()));
+        }
+        self.gram.combine(1.0, -1.0, &taken.gram)?;
+        self.cross -= &taken.cross;
+        self.feature_sums.iter_mut().zip(&taken.feature_sums).for_each(|(a, b)| *a -= *b);
+        totals.subtract(&taken.totals);
+        totals.forgotten += taken.trace();
+        Ok(())
+    }
+
     /// With the sums over all rows about the origin of the features and targets.
     pub(super) fn with_totals<T: Scalar<Wide = W>>(self, mut totals: Totals, origin: &Origin<T>) -> Moments<W> {
         let Products { gram, cross, feature_sums } = self;
         let epsilon = <T::Real as num_traits::Float>::epsilon().to_f64();
         let (origin, targets) = origin.widened();
         totals.move_to(&targets);
-        Moments { gram, cross, feature_sums, origin, totals, epsilon }
+        let mut moments = Moments { gram, cross, feature_sums, origin, totals, epsilon };
+        let trace = moments.trace();
+        if trace > 0.0 {
+            moments.epsilon *= 1.0 + moments.totals.forgotten / trace;
+        }
+        moments
     }
 
     pub(super) fn add_block<T: Scalar<Wide = W>>(&mut self, block: Gathered<'_, T>, work: &mut Workspace<T::Real>) {
@@ -415,6 +494,82 @@ impl<T: Scalar> Gram<T> {
         totals.add(&other.totals);
         collector.count_more(other.count());
         Ok(())
+    }
+
+    /// Takes back the rows of another accumulator over the same features: what remains are the sums over the others, up to
+    /// rounding of all of them. Solutions know of that rounding ([`Totals::forgotten`]).
+    ///
+    /// After [`scale`](Self::scale), rows are to be taken back with the weights that they have by then.
+    ///
+    /// ```
+    /// use bochner::accumulate::Gram;
+    /// use ndarray::{array, s};
+    /// let (features, targets) = (array![[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]], array![[1.0], [0.5], [2.0]]);
+    /// let (mut gram, mut gone) = (Gram::new(2, 1)?, Gram::new(2, 1)?);
+    /// gram.push(features.view(), targets.view(), None)?;
+    /// gone.push(features.slice(s![..1, ..]), targets.slice(s![..1, ..]), None)?;
+    /// gram.forget(gone)?;
+    /// let left = gram.finish().about_zero()?;
+    /// assert!((left.gram.row(1)[0] - 47.0).abs() < 1e-12 && (left.gram.row(1)[1] - 65.0).abs() < 1e-12);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Accumulators of other sizes, and rows that were not added, as far as sums tell; nothing is changed then.
+    pub fn forget(&mut self, mut other: Gram<T>) -> Result<()> {
+        check_dim("number of features of the other accumulator", self.dim(), other.dim())?;
+        check_dim("number of targets of the other accumulator", self.outputs(), other.outputs())?;
+        if other.count() == 0 {
+            return Ok(());
+        }
+        check_enough(self.count(), other.count())?;
+        self.add_waiting()?;
+        let origin = self.collector.origin().cloned().unwrap_or_else(|| Origin::zeros(self.dim(), self.outputs()));
+        other.collector.settle_at(origin.clone());
+        let mut taken = other.finish();
+        let (features, targets) = origin.widened();
+        taken.move_to(&features, &targets)?;
+        self.sums.subtract(&mut self.totals, &taken)?;
+        if self.totals.count == 0 {
+            // Not what rounding has left of them.
+            *self = Gram::new(self.dim(), self.outputs())?;
+        }
+        self.collector.set_count(self.totals.count);
+        Ok(())
+    }
+
+    /// Multiplies the weights of all rows so far: older rows count less.
+    ///
+    /// # Errors
+    /// A factor that is not positive and finite.
+    pub fn scale(&mut self, factor: f64) -> Result<()> {
+        check_positive("factor", factor)?;
+        if self.count() > 0 && factor != 1.0 {
+            self.add_waiting()?;
+            self.sums.scale(factor);
+            self.totals.scale(factor);
+        }
+        Ok(())
+    }
+
+    /// How many times larger the sums were before rows were forgotten: by so much rounding counts more. 1 without any.
+    pub fn cancellation(&self) -> f64 {
+        if self.totals.forgotten == 0.0 {
+            return 1.0;
+        }
+        let rest = self.collector.gathered().features;
+        let waiting: f64 = (0..rest.rows()).flat_map(|i| rest.row(i)).map(|v| v.widen().abs_sq()).sum();
+        let trace = self.sums.gram.diagonal().map(|v| v.re()).sum::<f64>() + waiting;
+        if trace > 0.0 { 1.0 + self.totals.forgotten / trace } else { f64::INFINITY }
+    }
+
+    /// Adds the rows that wait for a block to be full. Later blocks begin at later rows.
+    fn add_waiting(&mut self) -> Result<()> {
+        let Gram { sums, collector, work, .. } = self;
+        collector.finish(&mut |block| {
+            sums.add_block(block, work);
+            Ok(())
+        })
     }
 
     /// The sums over all rows, with the collecting buffers given back.

@@ -1,4 +1,4 @@
-use super::{FeatureMap, WaveSlopes};
+use super::{FeatureMap, Piece, WaveSlopes};
 use crate::error::{Error, Result, check_dim};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::projection::{Cotangents, Parts, Projection, add_scaled, panels};
@@ -43,15 +43,9 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R::Complex>> FeatureMap for Compl
         self.inner.map_tile_split(rows, Parts::new(re, im), work);
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let m = self.inner.output_dim();
-        let parts = Cotangents::new(cotangents.re.columns(0..m), cotangents.re.columns(m..2 * m));
+        let parts = Cotangents::new(from.re.columns(0..m), from.re.columns(m..2 * m));
         self.inner.pull_tile(rows, parts, out, work);
     }
 
@@ -76,6 +70,10 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R::Complex>> FeatureMap for Compl
 
     fn operations(&self) -> u64 {
         self.inner.operations()
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        Ok(Piece::chain([self.inner.pieces()?, Piece::new("side_by_side")]))
     }
 }
 
@@ -149,7 +147,7 @@ impl<M: FeatureMap> FeatureMap for Concat<M> {
     fn pull_tile(
         &self,
         rows: Tile<'_, M::Real>,
-        cotangents: Cotangents<'_, M::Real>,
+        from: Cotangents<'_, M::Real>,
         mut out: TileMut<'_, M::Real>,
         work: &mut Workspace<M::Real>,
     ) {
@@ -159,7 +157,7 @@ impl<M: FeatureMap> FeatureMap for Concat<M> {
         for (weight, part) in &self.parts {
             let end = start + part.output_dim();
             own.fill(M::Real::ZERO);
-            part.pull_tile(rows, cotangents.columns(start..end), TileMut::new(&mut own, n, d), work);
+            part.pull_tile(rows, from.columns(start..end), TileMut::new(&mut own, n, d), work);
             add_scaled(Tile::new(&own, n, d), M::Real::from_f64(*weight), &mut out);
             start = end;
         }
@@ -176,6 +174,12 @@ impl<M: FeatureMap> FeatureMap for Concat<M> {
 
     fn tile_rows(&self) -> usize {
         self.parts.iter().map(|(_, part)| part.tile_rows()).max().unwrap_or(64)
+    }
+
+    fn pieces(&self) -> Result<Piece<M::Real>> {
+        let pieces = self.parts.iter().map(|(_, part)| part.pieces()).collect::<Result<_>>()?;
+        let weights = self.parts.iter().map(|(weight, _)| M::Real::from_f64(*weight));
+        Ok(Piece::new("concat").vector("amplitudes", weights).pieces("pieces", pieces))
     }
 }
 
@@ -228,18 +232,12 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for ScaledProjecti
         scale_tile(&mut out, self.scale);
     }
 
-    fn pull_tile(
-        &self,
-        _rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        mut out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn pull_tile(&self, _rows: Tile<'_, R>, from: Cotangents<'_, R>, mut out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let (n, d) = (out.rows(), out.cols());
         let mut own = work.take(n * d);
         own.fill(R::ZERO);
         for columns in panels(self.output_dim(), self.projection.panel()) {
-            let here = cotangents.columns(columns.clone());
+            let here = from.columns(columns.clone());
             self.projection.pull_tile(here, columns, TileMut::new(&mut own, n, d), work);
         }
         add_scaled(Tile::new(&own, n, d), R::from_f64(self.scale), &mut out);
@@ -248,6 +246,11 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for ScaledProjecti
 
     fn tile_rows(&self) -> usize {
         self.projection.shared_rows().max(64)
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        let factors = vec![Piece::new("linear").projection(&self.projection)?];
+        Ok(Piece::new("product").number("scale", self.scale).pieces("factors", factors))
     }
 }
 
@@ -313,18 +316,12 @@ impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> Feat
         with_features(&self.first, rows, work, |middle, work| self.map.map_tile_split(middle, out, work));
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         with_features(&self.first, rows, work, |middle, work| {
             let (n, m) = (middle.rows(), middle.cols());
             let mut pulled = work.take(n * m);
             pulled.fill(R::ZERO);
-            self.map.pull_tile(middle, cotangents, TileMut::new(&mut pulled, n, m), work);
+            self.map.pull_tile(middle, from, TileMut::new(&mut pulled, n, m), work);
             self.first.pull_tile(rows, Cotangents::real(Tile::new(&pulled, n, m)), out, work);
             work.give(pulled);
         });
@@ -340,6 +337,10 @@ impl<R: Real, P: Projection<Real = R, Output = R>, M: FeatureMap<Real = R>> Feat
 
     fn operations(&self) -> u64 {
         self.first.projection.operations() + self.map.operations()
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        Ok(Piece::chain([self.first.pieces()?, self.map.pieces()?]))
     }
 }
 
@@ -381,18 +382,12 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>, P: Projection<Real = R, Outpu
         with_features(&self.map, rows, work, |middle, work| self.second.map_tile(middle, out, work));
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let (n, m) = (rows.rows(), self.map.output_dim());
         let mut middle = work.take(n * m);
         middle.fill(R::ZERO);
         // What is projected is linear: where does not matter.
-        self.second.pull_tile(rows, cotangents, TileMut::new(&mut middle, n, m), work);
+        self.second.pull_tile(rows, from, TileMut::new(&mut middle, n, m), work);
         self.map.pull_tile(rows, Cotangents::real(Tile::new(&middle, n, m)), out, work);
         work.give(middle);
     }
@@ -407,6 +402,10 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R>, P: Projection<Real = R, Outpu
 
     fn tile_rows(&self) -> usize {
         self.map.tile_rows()
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        Ok(Piece::chain([self.map.pieces()?, self.second.pieces()?]))
     }
 }
 
@@ -450,4 +449,8 @@ impl<R: Real> FeatureMap for Constant<R> {
     }
 
     fn pull_tile(&self, _: Tile<'_, R>, _: Cotangents<'_, R>, _: TileMut<'_, R>, _: &mut Workspace<R>) {}
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        Ok(Piece::new("constant").number("value", Real::to_f64(self.value)))
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::fourier::slopes::slopes;
 use super::fourier::{FourierSpec, Frequencies, WaveSlopes};
-use super::{Describe, Directions, DrawCost, DynMap, FeatureMap, Prediction};
+use super::{Describe, Directions, DrawCost, DynMap, FeatureMap, Piece, Prediction};
 use crate::error::{Error, Result, check_dim};
 use crate::kernel::Kernel;
 use crate::linalg::{Tile, TileMut, Workspace};
@@ -214,18 +214,12 @@ impl<R: Real> FeatureMap for LearnedFourier<R> {
         }
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let (n, m) = (rows.rows(), self.frequencies.len());
         let mut scaled = work.take(2 * n * m);
         for (i, row) in scaled.chunks_exact_mut(2 * m).enumerate() {
-            for (half, from) in row.chunks_exact_mut(m).zip(cotangents.re.row(i).chunks_exact(m)) {
-                half.iter_mut().zip(from.iter().zip(&*self.amplitudes)).for_each(|(to, (u, a))| *to = *u * *a);
+            for (half, own) in row.chunks_exact_mut(m).zip(from.re.row(i).chunks_exact(m)) {
+                half.iter_mut().zip(own.iter().zip(&*self.amplitudes)).for_each(|(to, (u, a))| *to = *u * *a);
             }
         }
         let all = Tile::new(&scaled, n, 2 * m);
@@ -241,6 +235,11 @@ impl<R: Real> FeatureMap for LearnedFourier<R> {
 
     fn tile_rows(&self) -> usize {
         self.frequencies.tile_rows()
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        let waves = self.frequencies.waves(1.0).vector("amplitudes", self.amplitudes.iter().copied());
+        Ok(Piece::chain([waves, Piece::new("side_by_side")]))
     }
 
     fn operations(&self) -> u64 {

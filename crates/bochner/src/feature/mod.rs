@@ -36,11 +36,11 @@ macro_rules! forward {
             fn pull_tile(
                 &$this,
                 rows: Tile<'_, M::Real>,
-                cotangents: $crate::feature::Cotangents<'_, M::Real>,
+                from: $crate::feature::Cotangents<'_, M::Real>,
                 out: TileMut<'_, M::Real>,
                 work: &mut Workspace<M::Real>,
             ) {
-                $inner.pull_tile(rows, cotangents, out, work);
+                $inner.pull_tile(rows, from, out, work);
             }
             fn check_pullback(&$this) -> Result<()> {
                 $inner.check_pullback()
@@ -60,6 +60,9 @@ macro_rules! forward {
             }
             fn operations(&$this) -> u64 {
                 $inner.operations()
+            }
+            fn pieces(&$this) -> Result<$crate::feature::Piece<M::Real>> {
+                $inner.pieces()
             }
         }
     };
@@ -96,10 +99,12 @@ mod compressive;
 mod description;
 mod drive;
 mod fourier;
+mod functional;
 mod learned;
 mod maclaurin;
 mod operator;
 mod optical;
+mod pieces;
 mod polynomial;
 mod pooling;
 mod positive;
@@ -117,6 +122,7 @@ pub use compressive::{CompressiveSpec, Distortion, OrthoProjectionSpec, Orthopro
 pub use description::Description;
 pub(crate) use fourier::slopes::of_pairs;
 pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpec, Frequencies, WaveSlopes};
+pub use functional::FieldQuantity;
 pub use learned::{Learned, LearnedFourierSpec};
 pub use maclaurin::{
     Allocation, AllocationRule, Cost, Curve, DegreeMeasure, Maclaurin, MaclaurinKernel, MaclaurinSpec, Statistics,
@@ -129,6 +135,7 @@ pub use optical::{
     Camera, Device, DotSquare, DynProjection, Encoding, OpticalFeatures, OpticalProjection, OpticalSpec, Recovered,
     Simulator, choose_threshold,
 };
+pub use pieces::{Content, Piece};
 pub use polynomial::{PolynomialSpec, SketchKind, Structure};
 pub use pooling::{compact_bilinear_pooling, multimodal_pooling};
 pub use positive::{Positive, PositiveSpec};
@@ -143,7 +150,7 @@ pub use crate::projection::{Cotangents, Parts};
 pub use crate::random::{Role, Seed, Stream};
 pub use crate::scalar::{Real, Scalar};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::projection::in_parts;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use std::fmt::Debug;
@@ -197,7 +204,7 @@ pub trait FeatureMap: Debug + Send + Sync {
     fn pull_tile(
         &self,
         rows: Tile<'_, Self::Real>,
-        cotangents: Cotangents<'_, Self::Real>,
+        from: Cotangents<'_, Self::Real>,
         out: TileMut<'_, Self::Real>,
         work: &mut Workspace<Self::Real>,
     );
@@ -234,6 +241,15 @@ pub trait FeatureMap: Debug + Send + Sync {
     /// on a map of one's own cannot be saved.
     fn description(&self) -> Option<&Spec> {
         None
+    }
+
+    /// What the map is made of, as data: arrays of weights and what is done with them ([`Piece`]), from which other programs
+    /// compute the same features. Structured projections come as the matrices they are, which are larger and slower.
+    ///
+    /// # Errors
+    /// Maps that are not made of pieces, such as readings of a camera, and more numbers than fit into memory.
+    fn pieces(&self) -> Result<Piece<Self::Real>> {
+        Err(Error::Unsupported { what: "pieces of a map", reason: "this map does not say what it is made of".into() })
     }
 
     /// Features of any block of rows in any layout: cuts tiles and shares them among threads.

@@ -47,7 +47,7 @@ impl OperatorSpec {
         OperatorSpec { kernel, n_components: default_components(), projection: Directions::Auto, seed: 0 }
     }
 
-    /// The scalar features underneath: cosine–sine pairs of the decomposable kernel's scalar kernel, or of the Gaussian
+    /// The scalar features underneath: cosine–sine pairs of the decomposable kernel's scalar kernel, or of the scalar
     /// kernel whose derivatives the others are.
     ///
     /// # Errors
@@ -61,7 +61,13 @@ impl OperatorSpec {
         };
         let same = |scale: f64| LengthScale::Same(scale);
         Ok(match (self.kernel.as_field(), self.kernel.decomposed()) {
-            (Some(field), _) => FourierSpec { length_scale: same(field.length_scale), ..spec },
+            (Some(field), _) => {
+                let (length_scale, gaussian) = (field.length_scale().clone(), spec.clone());
+                match field.nu() {
+                    None => FourierSpec { length_scale, ..gaussian },
+                    Some(nu) => FourierSpec { length_scale, kernel: FourierKernel::Matern, nu, ..gaussian },
+                }
+            }
             (_, Some((AnyKernel::Gaussian(base), _))) => {
                 FourierSpec { length_scale: same(base.length_scale()), ..spec }
             }
@@ -389,7 +395,7 @@ impl Spread {
     }
 
     /// `B(ωⱼ)ᵀ` of so many features, one below the other: a row per parameter, a column per output.
-    fn blocks(&self, features: usize) -> Array2<f64> {
+    pub(crate) fn blocks(&self, features: usize) -> Array2<f64> {
         let (p, q) = (self.outputs(), self.inner());
         let mut blocks = Array2::zeros((features * q, p));
         for e in 0..q {

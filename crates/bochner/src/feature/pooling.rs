@@ -7,7 +7,7 @@ use ndarray::{Array1, Array2, ArrayView2, ArrayView3, Axis};
 ///
 /// `descriptors` has shape (images, positions, channels). With a degree-2 sketch `φ`, row `i` of the result is
 /// `Σₗ φ(fᵢₗ)`, and inner products of two rows estimate `Σ_{l, l'} ⟨fₗ, gₗ'⟩²`, the inner product of the full bilinear
-/// poolings `Σₗ fₗ ⊗ fₗ` (thesis 4.4; Gao et al. 2016). One sketch serves all images.
+/// poolings `Σₗ fₗ ⊗ fₗ` (thesis 1.3.1; Gao et al. 2016). One sketch serves all images.
 ///
 /// # Errors
 /// Channels that do not fit the map, no positions, NaN or infinities.

@@ -1,5 +1,5 @@
 use super::scales::divided;
-use super::{Describe, DynMap, FeatureMap, Frequencies};
+use super::{Describe, DynMap, FeatureMap, Frequencies, Piece};
 use crate::error::{Error, Result, check_count, check_positive};
 use crate::feature::spec::Candidate;
 use crate::feature::{Directions, DrawCost};
@@ -154,19 +154,13 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Positive<P> {
         }
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        mut out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, mut out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let m = self.directions();
         let (mut features, mut sums) = (work.take(2 * m), vec![0.0; rows.rows()]);
         self.frequencies.pull_rows(rows, out.reborrow(), work, &mut |i, columns, values, factor| {
             let half = self.half_norm_sq(rows.row(i));
             let (first, second) = features[..2 * columns.len()].split_at_mut(columns.len());
-            let incoming = cotangents.re.row(i);
+            let incoming = from.re.row(i);
             let to_first = &incoming[columns.clone()];
             let to_second =
                 if self.kind == Softmax::Positive { &[] } else { &incoming[m + columns.start..m + columns.end] };
@@ -220,6 +214,19 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Positive<P> {
             }
         }
         Ok(())
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        let rate = 0.5 / (self.length_scale * self.length_scale);
+        if self.kind == Softmax::Trigonometric {
+            let waves = self.frequencies.waves(1.0 / (self.directions() as f64).sqrt()).number("rate", rate);
+            return Ok(Piece::chain([waves, Piece::new("side_by_side")]));
+        }
+        Ok(Piece::new("exponentials")
+            .directions("weights", &self.frequencies.vectors())
+            .number("rate", rate)
+            .number("shift", self.ln_scale())
+            .number("both", f64::from(u8::from(self.kind == Softmax::Hyperbolic))))
     }
 
     fn tile_rows(&self) -> usize {

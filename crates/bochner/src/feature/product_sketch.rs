@@ -1,4 +1,4 @@
-use super::FeatureMap;
+use super::{FeatureMap, Piece};
 use crate::error::{Error, Result, check_count, check_dim, check_non_negative};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::projection::{Cotangents, Parts, Projection, add_scaled, in_parts, panels};
@@ -176,6 +176,15 @@ impl Lift {
 }
 
 impl Lift {
+    /// What happens to rows before `sketch` sees them, and the sketch.
+    pub(super) fn piece<R: Real>(&self, sketch: Piece<R>) -> Piece<R> {
+        if self.is_identity() {
+            return sketch;
+        }
+        let lift = Piece::new("lift").number("scale", self.scale);
+        Piece::chain([if self.bias > 0.0 { lift.number("bias", self.bias) } else { lift }, sketch])
+    }
+
     /// Runs `pull` on a window of lifted rows and adds `√γ` times what it has added there to `out`.
     pub(super) fn pull_into<R: Real>(
         &self,
@@ -232,6 +241,13 @@ impl<P: Projection> ProductSketch<P> {
     /// The projections, one per factor.
     pub fn factors(&self) -> &[P] {
         &self.factors
+    }
+
+    /// The sketch of what its factors see.
+    pub(super) fn piece(&self) -> Result<Piece<P::Real>> {
+        let factors =
+            self.factors.iter().map(|factor| Piece::new("linear").projection(factor)).collect::<Result<_>>()?;
+        Ok(Piece::new("product").number("scale", self.scale()).pieces("factors", factors))
     }
 
     /// `D^{-1/2}`.
@@ -386,7 +402,7 @@ impl<P: Projection> FeatureMap for ProductSketch<P> {
     fn pull_tile(
         &self,
         rows: Tile<'_, P::Real>,
-        cotangents: Cotangents<'_, P::Real>,
+        from: Cotangents<'_, P::Real>,
         out: TileMut<'_, P::Real>,
         work: &mut Workspace<P::Real>,
     ) {
@@ -394,7 +410,7 @@ impl<P: Projection> FeatureMap for ProductSketch<P> {
         let mut lifted = work.take(n * m);
         self.lift.lift_into(rows, 1.0, &mut lifted);
         let tiles = vec![Tile::new(&lifted, n, m); self.factors.len()];
-        self.lift.pull_into(out, work, |out, work| self.pull(&tiles, cotangents, Pulled::Shared(out), work));
+        self.lift.pull_into(out, work, |out, work| self.pull(&tiles, from, Pulled::Shared(out), work));
         work.give(lifted);
     }
 
@@ -404,6 +420,10 @@ impl<P: Projection> FeatureMap for ProductSketch<P> {
 
     fn operations(&self) -> u64 {
         self.factors.iter().map(Projection::operations).sum()
+    }
+
+    fn pieces(&self) -> Result<Piece<P::Real>> {
+        Ok(self.lift.piece(self.piece()?))
     }
 }
 

@@ -1,11 +1,12 @@
 //! Rows divided by length scales of their columns, or times a metric, before they meet a map at unit scale.
 
-use super::FeatureMap;
+use super::{FeatureMap, Piece};
 use crate::error::Result;
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::preprocess::LengthScale;
 use crate::projection::{Cotangents, Parts};
 use crate::scalar::{Real, Scalar};
+use ndarray::Array2;
 use std::sync::Arc;
 
 /// Length scales that differ between columns; a common one is left to whoever projects the rows.
@@ -170,6 +171,20 @@ impl<R: Real, M: FeatureMap<Real = R>> FeatureMap for Divided<R, M> {
         found
     }
 
+    fn pieces(&self) -> Result<Piece<R>> {
+        let affine = Piece::new("affine");
+        let scaled = match &self.scales {
+            RowScales::Common => Piece::new("identity"),
+            RowScales::Each(inverse) => affine.vector("factors", inverse.iter().copied()),
+            RowScales::Metric(metric) => {
+                let d = self.input_dim();
+                let entry = |(i, j): (usize, usize)| Real::to_f64(metric[i * d + j]);
+                affine.directions("weights", &Array2::from_shape_fn((d, d), entry))
+            }
+        };
+        Ok(Piece::chain([scaled, self.map.pieces()?]))
+    }
+
     fn tile_rows(&self) -> usize {
         self.map.tile_rows()
     }
@@ -186,7 +201,6 @@ mod tests {
     use crate::feature::{CompressiveSpec, Describe, PositiveSpec, Spec};
     use crate::kernel::kernel_matrix;
     use crate::variance::Softmax;
-    use ndarray::Array2;
 
     #[test]
     fn scales_of_columns_and_metrics_act_on_rows_before_anything_else() {

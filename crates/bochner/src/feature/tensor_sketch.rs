@@ -1,6 +1,6 @@
 use super::product_sketch::{FactorSketch, Pulled, check_factors, check_inputs, check_shapes};
-use super::{FeatureMap, Lift, MAX_DEGREE};
-use crate::error::{Result, check_count};
+use super::{FeatureMap, Lift, MAX_DEGREE, Piece};
+use crate::error::{Error, Result, check_count};
 use crate::linalg::{ComplexFft, Convolution, Tile, TileMut, Workspace, multiply_spectra};
 use crate::projection::{Cotangents, CountSketch, Parts, Projection};
 use crate::random::Seed;
@@ -344,7 +344,7 @@ impl<O: Scalar> FeatureMap for TensorSketch<O> {
     fn pull_tile(
         &self,
         rows: Tile<'_, O::Real>,
-        cotangents: Cotangents<'_, O::Real>,
+        from: Cotangents<'_, O::Real>,
         mut out: TileMut<'_, O::Real>,
         work: &mut Workspace<O::Real>,
     ) {
@@ -354,7 +354,7 @@ impl<O: Scalar> FeatureMap for TensorSketch<O> {
                 let mut lifted = work.take(n * m);
                 lift.lift_into(rows, 1.0, &mut lifted);
                 let tiles = vec![Tile::new(&lifted, n, m); self.factors.len()];
-                lift.pull_into(out, work, |out, work| self.pull(&tiles, cotangents, Pulled::Shared(out), work));
+                lift.pull_into(out, work, |out, work| self.pull(&tiles, from, Pulled::Shared(out), work));
                 work.give(lifted);
             }
             Input::SideBySide => {
@@ -367,13 +367,31 @@ impl<O: Scalar> FeatureMap for TensorSketch<O> {
                     outs.push(own);
                     start = end;
                 }
-                self.pull(&tiles, cotangents, Pulled::Each(outs), work);
+                self.pull(&tiles, from, Pulled::Each(outs), work);
             }
         }
     }
 
     fn tile_rows(&self) -> usize {
         16
+    }
+
+    fn pieces(&self) -> Result<Piece<O::Real>> {
+        let factor = |sketch: &CountSketch<O>| {
+            let piece = Piece::new("count_sketch").indices("hashes", sketch.hashes());
+            let piece = piece.vector("weights", sketch.signs().iter().map(|sign| sign.re()));
+            if O::IS_COMPLEX { piece.vector("weights_im", sketch.signs().iter().map(|sign| sign.im())) } else { piece }
+        };
+        let sketch = Piece::new("convolution")
+            .number("outputs", self.output_dim() as f64)
+            .pieces("factors", self.factors.iter().map(factor).collect());
+        match self.input {
+            Input::Shared(lift) => Ok(lift.piece(sketch)),
+            Input::SideBySide => Err(Error::Unsupported {
+                what: "pieces of a map",
+                reason: "factors that see different rows have them one by one; ask the sketch of shared rows".into(),
+            }),
+        }
     }
 }
 

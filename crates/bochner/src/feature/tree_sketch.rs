@@ -1,5 +1,5 @@
 use super::product_sketch::{FactorSketch, Pulled};
-use super::{FeatureMap, Lift, ProductSketch};
+use super::{FeatureMap, Lift, Piece, ProductSketch};
 use crate::error::{Error, Result, check_count};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::projection::{Cotangents, Projection, dims};
@@ -114,6 +114,14 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Node<P> {
     }
 }
 
+impl<R: Real, P: Projection<Real = R, Output = R>> Node<P> {
+    fn piece(&self) -> Result<Piece<R>> {
+        let Node::Pair(pair) = self else { return Ok(Piece::new("identity")) };
+        let (left, right, sketch) = &**pair;
+        Ok(sketch.piece()?.pieces("inputs", vec![left.piece()?, right.piece()?]))
+    }
+}
+
 /// What the children of a node evaluated to, and what theirs did; leaves are read where they are.
 struct Values<R> {
     numbers: Vec<R>,
@@ -189,20 +197,18 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for TreeSketch<P> 
         work.give(lifted);
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let (n, m) = (rows.rows(), self.lift.output_dim(rows.cols()));
         let mut lifted = work.take(n * m);
         self.lift.lift_into(rows, 1.0, &mut lifted);
         let leaf = Tile::new(&lifted, n, m);
         let values = self.root.values(leaf, false, work);
-        self.lift.pull_into(out, work, |out, work| self.root.pull(leaf, &values, cotangents.re, out, work));
+        self.lift.pull_into(out, work, |out, work| self.root.pull(leaf, &values, from.re, out, work));
         values.give_back(work);
         work.give(lifted);
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        Ok(self.lift.piece(self.root.piece()?))
     }
 }

@@ -155,6 +155,9 @@ pub(crate) fn aligned<R: Packed>(buffer: &mut [R]) -> &mut [R] {
 }
 
 /// Plain loops over arrays.
+///
+/// On x86-64 it serves only machines without AVX2, and what is many scalar instructions there is called, not inlined: unrolled
+/// into the kernels it was a fifth of the crate's code, single functions of half a megabyte among it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Portable;
 
@@ -239,7 +242,7 @@ macro_rules! packed {
                 std::array::from_fn(|i| a[i] * b[i])
             }
 
-            #[inline(always)]
+            #[cfg_attr(target_arch = "x86_64", inline(never))]
             fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
                 std::array::from_fn(|i| a[i].mul_add(b[i], c[i]))
             }
@@ -249,7 +252,7 @@ macro_rules! packed {
                 Vectors::<$real>::sub(self, a, b)
             }
 
-            #[inline(always)]
+            #[cfg_attr(target_arch = "x86_64", inline(never))]
             fn hadamard(self, pack: &[$real; $width]) -> Self::V {
                 let half = $width / 2;
                 let mut v = *pack;
@@ -266,17 +269,17 @@ macro_rules! packed {
                 }
             }
 
-            #[inline(always)]
+            #[cfg_attr(target_arch = "x86_64", inline(never))]
             fn flip(self, v: Self::V, word: u64, pack: usize) -> Self::V {
                 std::array::from_fn(|i| if word >> (pack * $width + i) & 1 == 1 { -v[i] } else { v[i] })
             }
 
-            #[inline(always)]
+            #[cfg_attr(target_arch = "x86_64", inline(never))]
             fn flip_column(self, v: Self::V, word: u64, column: usize, part: usize) -> Self::V {
                 std::array::from_fn(|i| if word >> (8 * (part * $width + i) + column) & 1 == 1 { -v[i] } else { v[i] })
             }
 
-            #[inline(always)]
+            #[cfg_attr(target_arch = "x86_64", inline(never))]
             fn sort(self, v: Self::V, word: u64, pack: usize) -> [Self::V; 2] {
                 let set = |i: usize| word >> (pack * $width + i) & 1 == 1;
                 [
@@ -285,12 +288,12 @@ macro_rules! packed {
                 ]
             }
 
-            #[inline(always)]
+            #[cfg_attr(target_arch = "x86_64", inline(never))]
             fn columns_to_rows(self, columns: [Self::V; 8]) -> [Self::V; 8] {
                 std::array::from_fn(|i| std::array::from_fn(|j| columns[i * $width % 8 + j][i * $width / 8]))
             }
 
-            #[inline(always)]
+            #[cfg_attr(target_arch = "x86_64", inline(never))]
             fn rows_to_columns(self, rows: [Self::V; 8]) -> [Self::V; 8] {
                 std::array::from_fn(|c| std::array::from_fn(|r| rows[(r * 8 + c) / $width][c % $width]))
             }

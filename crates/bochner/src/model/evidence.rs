@@ -123,7 +123,7 @@ impl<W: Scalar<Real = f64>> Standard<W> {
     /// As [`evidence`](Self::evidence), where no ratio is any better.
     pub(crate) fn likeliest(&self, signal: f64, noise: f64) -> Result<(f64, f64)> {
         let size = self.count * self.squares.len() as f64;
-        let at = |log_ratio: f64| -> Result<(f64, f64)> {
+        likeliest_ratio(signal, noise, &mut |ratio| {
             let copy = Standard {
                 gram: self.gram.clone(),
                 cross: self.cross.clone(),
@@ -132,51 +132,60 @@ impl<W: Scalar<Real = f64>> Standard<W> {
                 scales: Vec::new(),
                 ..*self
             };
-            let evidence = match copy.evidence(log_ratio.exp(), 1.0) {
-                Ok(evidence) => evidence,
-                Err(Error::NotPositiveDefinite { .. }) => return Ok((f64::NEG_INFINITY, 1.0)),
-                Err(error) => return Err(error),
-            };
+            let evidence = copy.evidence(ratio, 1.0)?;
             let misfit = evidence.misfits().sum::<f64>() / size;
             let noise = misfit.max(LEAST_NOISE);
             let gain = Evidence::<W>::KAPPA * size * (misfit - misfit / noise - noise.ln());
             Ok((evidence.log_likelihood() + gain, noise))
-        };
-        let middle = (signal / noise).ln();
-        let (mut place, mut here) = (middle, at(middle)?);
-        let mut step = BRACKET;
-        let (mut low, mut high) = (at(place - step)?, at(place + step)?);
-        for _ in 0..10 {
-            if low.0 <= here.0 && high.0 <= here.0 {
-                break;
-            }
-            if high.0 > low.0 {
-                (place, low, here) = (place + step, here, high);
-                high = at(place + step)?;
-            } else {
-                (place, high, here) = (place - step, here, low);
-                low = at(place - step)?;
-            }
-        }
-        for _ in 0..3 {
-            // The top of the parabola through three places at equal distances.
-            let bend = low.0 - 2.0 * here.0 + high.0;
-            let shift = 0.5 * step * (low.0 - high.0) / bend;
-            if !(bend < 0.0 && shift.is_finite()) || shift.abs() < 0.02 {
-                break;
-            }
-            let top = at(place + shift.clamp(-step, step))?;
-            if top.0 > here.0 {
-                (place, here) = (place + shift.clamp(-step, step), top);
-            }
-            step *= 0.5;
-            (low, high) = (at(place - step)?, at(place + step)?);
-        }
-        if !here.0.is_finite() {
-            return Ok((signal, noise));
-        }
-        Ok((place.exp() * here.1, here.1))
+        })
     }
+}
+
+/// The signal and noise variance at which an evidence is largest near those given. For a ratio of both `at` tells the evidence at
+/// the best noise variance, and that variance; the ratio is bracketed, and found by parabolas.
+pub(crate) fn likeliest_ratio(
+    signal: f64,
+    noise: f64,
+    at: &mut dyn FnMut(f64) -> Result<(f64, f64)>,
+) -> Result<(f64, f64)> {
+    let mut at = |log_ratio: f64| match at(log_ratio.exp()) {
+        Err(Error::NotPositiveDefinite { .. }) => Ok((f64::NEG_INFINITY, 1.0)),
+        found => found,
+    };
+    let middle = (signal / noise).ln();
+    let (mut place, mut here) = (middle, at(middle)?);
+    let mut step = BRACKET;
+    let (mut low, mut high) = (at(place - step)?, at(place + step)?);
+    for _ in 0..10 {
+        if low.0 <= here.0 && high.0 <= here.0 {
+            break;
+        }
+        if high.0 > low.0 {
+            (place, low, here) = (place + step, here, high);
+            high = at(place + step)?;
+        } else {
+            (place, high, here) = (place - step, here, low);
+            low = at(place - step)?;
+        }
+    }
+    for _ in 0..3 {
+        // The top of the parabola through three places at equal distances.
+        let bend = low.0 - 2.0 * here.0 + high.0;
+        let shift = 0.5 * step * (low.0 - high.0) / bend;
+        if !(bend < 0.0 && shift.is_finite()) || shift.abs() < 0.02 {
+            break;
+        }
+        let top = at(place + shift.clamp(-step, step))?;
+        if top.0 > here.0 {
+            (place, here) = (place + shift.clamp(-step, step), top);
+        }
+        step *= 0.5;
+        (low, high) = (at(place - step)?, at(place + step)?);
+    }
+    if !here.0.is_finite() {
+        return Ok((signal, noise));
+    }
+    Ok((place.exp() * here.1, here.1))
 }
 
 /// Least noise variance that a search ends at, in units of the variance of the targets.

@@ -1,10 +1,11 @@
 use super::Calibration;
 use super::ridge::largest;
-use super::{KINDS, ModelEntry};
+use super::{KINDS, ModelEntry, Sums};
 use crate::error::{Result, check_dim};
 use crate::feature::{Description, DrawCost};
 use crate::persist::{Header, Label, Stored, malformed};
 use crate::rows::MOST_CLASSES;
+use crate::scalar::Real;
 use ndarray::{Array2, Array3, ArrayView2};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -127,6 +128,8 @@ fn numbers(classes: usize) -> Vec<Label> {
 pub struct Model {
     header: Header,
     fitted: Arc<dyn Fitted>,
+    /// What it was solved from, where that was kept.
+    sums: Option<Arc<Stored>>,
 }
 
 impl<F: Fitted> From<F> for Model {
@@ -134,7 +137,7 @@ impl<F: Fitted> From<F> for Model {
         let mut header = Header::new(fitted.kind(), fitted.precision(), fitted.dims().0);
         header.map = fitted.description();
         header.classes = fitted.class_count().map(numbers);
-        Model { header, fitted: Arc::new(fitted) }
+        Model { header, fitted: Arc::new(fitted), sums: None }
     }
 }
 
@@ -147,6 +150,8 @@ pub fn load(path: impl AsRef<Path>) -> Result<Model> {
     Model::load_within(path, DrawCost::LIMIT)
 }
 
+/// The place of what a model was solved from.
+const SUMS: &str = "sums";
 /// The place of what doors do to rows before a model sees them.
 const PREPROCESSING: &str = "preprocessing";
 
@@ -180,9 +185,10 @@ impl Model {
         Self::from_stored(Stored::from_bytes(bytes)?)
     }
 
-    fn from_stored(stored: Stored) -> Result<Self> {
+    fn from_stored(mut stored: Stored) -> Result<Self> {
         let kind = ModelEntry::named(&stored.header.kind)?;
         stored.check_finite()?;
+        let sums = stored.take_contained(SUMS)?.map(Arc::new);
         let fitted = (kind.load)(&stored)?;
         check_dim("length of a row", stored.header.input_dim, fitted.dims().0)?;
         let mut header = stored.header;
@@ -194,7 +200,7 @@ impl Model {
             (Some(names), Some(classes)) => check_names(header.kind.as_str(), classes, names)?,
             (Some(_), None) => return Err(malformed("names classes, and is no classifier")),
         }
-        Ok(Model { header, fitted })
+        Ok(Model { header, fitted, sums })
     }
 
     /// The same model with names for its classes, in the order of their numbers.
@@ -215,7 +221,26 @@ impl Model {
         // What the kind itself needs is as the model has it now.
         let attached: Vec<_> = attached.filter(|(name, _)| stored.header.extra.get(*name).is_none()).collect();
         attached.into_iter().try_for_each(|(name, value)| stored.header.insert(name, value))?;
-        Ok(stored)
+        match &self.sums {
+            Some(sums) => stored.containing(SUMS, sums),
+            None => Ok(stored),
+        }
+    }
+
+    /// With the sums it was solved from, which its file keeps: rows can then be added, taken back and weighed anew
+    /// ([`FitRequest::sums`](super::FitRequest::sums) goes on from [`sums`](Self::sums)). Half a square of the number of features,
+    /// in doubles.
+    ///
+    /// # Errors
+    /// None known.
+    pub fn with_sums<R: Real>(mut self, sums: &Sums<R>) -> Result<Self> {
+        self.sums = Some(Arc::new(Stored::from_bytes(&sums.to_bytes()?)?));
+        Ok(self)
+    }
+
+    /// The sums it was solved from, where they were kept.
+    pub fn sums(&self) -> Option<&Stored> {
+        self.sums.as_deref()
     }
 
     /// The bytes of its file.

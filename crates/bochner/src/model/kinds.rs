@@ -109,6 +109,7 @@ pub use super::gp_regression::{GpRegressorSpec, LengthScaleSearch};
 pub use super::kernel_svm::KernelSvmSpec;
 pub use super::local_gp::LocalGpSpec;
 pub use super::operator_exact::ExactOperatorRidgeSpec;
+pub use super::operator_gp::OperatorGpSpec;
 pub use super::operator_ridge::{OperatorRidgeClassifierSpec, OperatorRidgeSpec, OperatorSolverName};
 pub use super::ridge::{RidgeSolverName, RidgeSpec};
 pub use super::svm::SvmSpec;

@@ -8,6 +8,7 @@
 //! | [`LocalGp`] | Gaussian kernels with short length scales |
 //! | [`Svm`] | a linear support vector machine on features |
 //! | [`OperatorRidge`] | outputs that are one function: vector fields, related tasks |
+//! | [`OperatorGp`] | the same with deviations, of divergence and vorticity too |
 //! | [`exact`], [`KernelSvm`], [`ExactOperatorRidge`] | what the features approximate, on few rows |
 //!
 //! A description ([`Ridge`], [`RidgeClassifier`], …) holds a feature map and parameters; [`Fit::fit`] makes a model of arrays,
@@ -28,6 +29,8 @@ pub mod kinds;
 mod linear;
 mod local_gp;
 mod operator_exact;
+mod operator_exact_gp;
+mod operator_gp;
 mod operator_ridge;
 mod request;
 mod ridge;
@@ -46,6 +49,8 @@ pub use kernel_svm::{KernelSvm, KernelSvmModel, PairReport};
 pub use kinds::{Answers, ModelEntry, Penalty, Task};
 pub use local_gp::{LocalGp, LocalGpModel};
 pub use operator_exact::{ExactOperatorRidge, ExactOperatorRidgeModel};
+pub use operator_exact_gp::{ExactOperatorGp, ExactOperatorGpModel};
+pub use operator_gp::{OperatorGp, OperatorGpModel};
 pub use operator_ridge::{
     FoundOutputs, OperatorBasis, OperatorOutputs, OperatorRidge, OperatorRidgeClassifier, OperatorRidgeClassifierModel,
     OperatorRidgeModel, OperatorSolver, target_covariance,
@@ -75,6 +80,7 @@ pub(crate) static KINDS: &[ModelEntry] = &[
     svi::VARIATIONAL,
     operator_ridge::REGRESSION,
     operator_ridge::CLASSIFICATION,
+    operator_gp::ENTRY,
     exact::RIDGE,
     exact::REGRESSION,
     exact::CLASSIFICATION,

@@ -50,8 +50,7 @@ impl ExactOperatorRidge {
     }
 
     fn solve(&self, rows: Array2<f64>, targets: ArrayView2<'_, f64>) -> Result<ExactOperatorRidgeModel> {
-        let (n, d) = rows.dim();
-        let p = targets.ncols();
+        let (n, p) = (rows.nrows(), targets.ncols());
         let options = self.iteration.or_else(|| {
             let unknowns = if self.kernel.decomposed().is_some() { n } else { n * p };
             (unknowns > FACTORISED).then(ConjugateGradients::default)
@@ -87,26 +86,7 @@ impl ExactOperatorRidge {
                 (dual.into_iter().collect(), SolveReport::direct("cholesky", jitter, condition))
             }
             (None, None) => {
-                let field = self.kernel.as_field().expect("a kernel is a field or decomposable");
-                let mut matrix = Lower::zeros(n * p)?;
-                let row = |i: usize| rows.row(i).to_slice().expect("standard layout");
-                for i in 0..n {
-                    interrupt::check()?;
-                    for j in 0..=i {
-                        let (x, z) = (row(i), row(j));
-                        let distance_sq = x.iter().zip(z).map(|(a, b)| (a - b) * (a - b)).sum();
-                        let (own, outer) = field.parts(d, distance_sq);
-                        for a in 0..p {
-                            let to = matrix.row_mut(i * p + a);
-                            let along = outer * (x[a] - z[a]);
-                            // Of a diagonal block only the lower half is stored.
-                            let end = if i == j { a + 1 } else { p };
-                            for (b, to) in to[j * p..j * p + end].iter_mut().enumerate() {
-                                *to = along * (x[b] - z[b]) + if a == b { own } else { 0.0 };
-                            }
-                        }
-                    }
-                }
+                let mut matrix = field_triangle(&self.kernel, &rows)?;
                 matrix.add_to_diagonal(self.penalty);
                 let (factor, jitter, condition) = solve::factorise(matrix)?;
                 let mut dual: Vec<f64> = targets.iter().copied().collect();
@@ -119,6 +99,26 @@ impl ExactOperatorRidge {
     }
 }
 
+/// The lower triangle of the matrix of all pairs of rows, of the kernel of a field.
+pub(super) fn field_triangle(kernel: &OperatorKernel, rows: &Array2<f64>) -> Result<Lower<f64>> {
+    let (n, p) = rows.dim();
+    let field = kernel.as_field().expect("a kernel is a field or decomposable").at(p);
+    let (mut matrix, mut block) = (Lower::zeros(n * p)?, vec![0.0; p * p]);
+    let row = |i: usize| rows.row(i).to_slice().expect("standard layout");
+    for i in 0..n {
+        interrupt::check()?;
+        for j in 0..=i {
+            field.fill(row(i), row(j), &mut block);
+            for a in 0..p {
+                // Of a diagonal block only the lower half is stored.
+                let end = if i == j { a + 1 } else { p };
+                matrix.row_mut(i * p + a)[j * p..j * p + end].copy_from_slice(&block[a * p..a * p + end]);
+            }
+        }
+    }
+    Ok(matrix)
+}
+
 impl Fit for ExactOperatorRidge {
     type Real = f64;
     type Model = ExactOperatorRidgeModel;
@@ -129,6 +129,7 @@ impl Fit for ExactOperatorRidge {
         context: &mut Context<'_>,
     ) -> Result<ExactOperatorRidgeModel> {
         check_dim("number of target columns", self.kernel.output_dim(source.input_dim()), source.target_dim())?;
+        self.kernel.check_inputs(source.input_dim())?;
         context.fit(source, |source, context| {
             let reason = "the exact reference takes rows of equal weight";
             let Gathered { rows, targets, .. } = gather(source, context, Some(reason))?;
@@ -180,7 +181,7 @@ fn evaluate(
         }
         return Ok(());
     }
-    let field = kernel.as_field().expect("a kernel is a field or decomposable");
+    let field = kernel.as_field().expect("a kernel is a field or decomposable").at(x.ncols());
     check_finite("rows", x, 0)?;
     let x = x.as_standard_layout();
     let stop = Flag::current();

@@ -575,7 +575,7 @@ impl From<OperatorSolverName> for OperatorSolver {
 }
 
 /// The operator-valued kernels.
-const KERNELS: &[Word] = &{
+pub(super) const KERNELS: &[Word] = &{
     let mut all = [Word::new("", ""); OperatorKernel::KINDS.len()];
     let mut i = 0;
     while i < all.len() {
@@ -738,18 +738,29 @@ impl<R: Real> Asked<'_, R> {
         Ok(OperatorRidgeSpec { n_components, projection, alpha, fit_intercept, solver, ..Default::default() })
     }
 
-    /// The regression; `find` finds the matrix of outputs where that is to be found.
-    fn operator_ridge(&self, find: impl FnOnce(FoundOutputs) -> Result<OutputMatrix>) -> Result<OperatorRidge<R>> {
-        let spec = self.operator_spec()?;
+    /// The features; `find` finds the matrix of outputs where that is to be found.
+    pub(super) fn operator_features(
+        &self,
+        n_components: usize,
+        projection: Directions,
+        find: impl FnOnce(FoundOutputs) -> Result<OutputMatrix>,
+    ) -> Result<OperatorFeatures<R>> {
         let features = match self.on {
             Basis::Operator(operator) => {
-                let OperatorRidgeSpec { n_components, projection, .. } = spec;
                 OperatorSpec { kernel: operator.kernel(find)?, n_components, projection, seed: self.seed().number() }
             }
             Basis::Described(description) => description.operator()?.clone(),
             _ => return Err(self.lacks("an operator-valued kernel")),
         };
-        OperatorRidge::new(features.build(self.inputs)?, self.penalty().unwrap_or(spec.alpha))?
+        features.kernel.check_inputs(self.inputs)?;
+        features.build(self.inputs)
+    }
+
+    /// The regression; `find` finds the matrix of outputs where that is to be found.
+    fn operator_ridge(&self, find: impl FnOnce(FoundOutputs) -> Result<OutputMatrix>) -> Result<OperatorRidge<R>> {
+        let spec = self.operator_spec()?;
+        let features = self.operator_features(spec.n_components, spec.projection, find)?;
+        OperatorRidge::new(features, self.penalty().unwrap_or(spec.alpha))?
             .with_intercept(spec.fit_intercept)
             .with_solver(spec.solver.into())
     }

@@ -407,10 +407,18 @@ enum Over<M: FeatureMap> {
     Classes(M, ClassGram<M::Output>, SolveClasses<M>),
 }
 
+fn of_another_kind() -> Error {
+    Error::Unsupported { what: "sums", reason: "they are of another kind".into() }
+}
+
 /// [`Over`] any map.
 trait Accumulate<R: Real>: Any + Debug + Send + Sync {
     fn push(&mut self, block: RowBlock<'_, R>) -> Result<()>;
     fn merge(&mut self, other: &dyn Any) -> Result<()>;
+    fn forget(&mut self, other: Box<dyn Any>) -> Result<()>;
+    fn scale(&mut self, factor: f64) -> Result<()>;
+    fn cancellation(&self) -> f64;
+    fn fresh(&self) -> Result<Box<dyn Accumulate<R>>>;
     fn count(&self) -> u64;
     fn bytes(&self) -> u64;
     fn to_bytes(&self) -> Result<Vec<u8>>;
@@ -441,8 +449,36 @@ impl<M: FeatureMap + Clone + 'static> Accumulate<M::Real> for Over<M> {
         match (self, other.downcast_ref::<Self>()) {
             (Over::All(_, own, _), Some(Over::All(_, other, _))) => own.merge(other),
             (Over::Classes(map, own, _), Some(Over::Classes(_, other, _))) => own.merge(map, other),
-            _ => Err(Error::Unsupported { what: "sums", reason: "they are of another kind".into() }),
+            _ => Err(of_another_kind()),
         }
+    }
+
+    fn forget(&mut self, other: Box<dyn Any>) -> Result<()> {
+        match (self, *other.downcast::<Self>().map_err(|_| of_another_kind())?) {
+            (Over::All(_, own, _), Over::All(_, other, _)) => own.forget(other),
+            (Over::Classes(map, own, _), Over::Classes(_, other, _)) => own.forget(map, other),
+            _ => Err(of_another_kind()),
+        }
+    }
+
+    fn scale(&mut self, factor: f64) -> Result<()> {
+        match self {
+            Over::All(_, gram, _) => gram.scale(factor),
+            Over::Classes(map, gram, _) => gram.scale(map, factor),
+        }
+    }
+
+    fn cancellation(&self) -> f64 {
+        both!(self, gram => gram.cancellation())
+    }
+
+    fn fresh(&self) -> Result<Box<dyn Accumulate<M::Real>>> {
+        Ok(Box::new(match self {
+            Over::All(map, gram, solve) => Over::All(map.clone(), Gram::new(gram.dim(), gram.outputs())?, *solve),
+            Over::Classes(map, gram, solve) => {
+                Over::Classes(map.clone(), ClassGram::new(gram.input_dim(), gram.dim(), gram.classes())?, *solve)
+            }
+        }))
     }
 
     fn count(&self) -> u64 {
@@ -535,6 +571,64 @@ impl<R: Real> Sums<R> {
     /// Sums of another kind or size.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         self.over.merge(&*other.over)
+    }
+
+    /// Sums over no rows of the same features.
+    ///
+    /// # Errors
+    /// More than memory holds.
+    pub fn fresh(&self) -> Result<Self> {
+        Ok(Sums { over: self.over.fresh()?, coding: self.coding })
+    }
+
+    /// Takes back the rows of other sums over the same features ([`fresh`](Self::fresh)): the model is the one without them, up to
+    /// the rounding of the sums before.
+    ///
+    /// ```
+    /// use bochner::catalogue::ModelEntry;
+    /// use bochner::feature::{Describe, FourierSpec};
+    /// use bochner::model::{Basis, Sums};
+    /// use bochner::rows::InMemory;
+    /// use bochner::Context;
+    /// use ndarray::{Array2, s};
+    /// let rows = Array2::from_shape_fn((60, 2), |(i, j)| ((i * (j + 2)) as f64 * 0.7).sin());
+    /// let targets = rows.map(|v| v.exp());
+    /// let on = Basis::Map(FourierSpec { n_components: 16, ..Default::default() }.build::<f64>(2)?);
+    /// let request = ModelEntry::named("ridge")?.request().with("alpha", 0.1)?;
+    /// let context = &mut Context::default();
+    /// let read = |sums: &mut Sums<f64>, from: usize, to: usize, context: &mut Context<'_>| {
+    ///     let (rows, targets) = (rows.slice(s![from..to, ..]), targets.slice(s![from..to, ..]));
+    ///     sums.read(&mut InMemory::new(rows, targets)?, context, &mut |_| Ok(()))
+    /// };
+    /// let mut sums = request.sums(&on, (2, 2), None, context)?;
+    /// let (mut gone, mut others) = (sums.fresh()?, sums.fresh()?);
+    /// read(&mut sums, 0, 60, context)?;
+    /// read(&mut gone, 0, 20, context)?;
+    /// read(&mut others, 20, 60, context)?;
+    /// sums.forget(gone)?;
+    /// let models = [sums, others].map(|sums| sums.finish(&request, &on, &Context::default()).unwrap());
+    /// let [forgot, never] = models.map(|model| model.predict(rows.view()).unwrap());
+    /// assert!((forgot - never).iter().all(|off| off.abs() < 1e-11));
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Sums of another kind or size, and rows that were not added, as far as sums tell; nothing is changed then.
+    pub fn forget(&mut self, other: Self) -> Result<()> {
+        self.over.forget(other.over)
+    }
+
+    /// Multiplies the weights of all rows so far: with a factor below 1, older rows count less than those to come.
+    ///
+    /// # Errors
+    /// A factor that is not positive and finite.
+    pub fn scale(&mut self, factor: f64) -> Result<()> {
+        self.over.scale(factor)
+    }
+
+    /// How many times larger the sums were before rows were forgotten: by so much rounding counts more. 1 without any.
+    pub fn cancellation(&self) -> f64 {
+        self.over.cancellation()
     }
 
     /// Number of rows added.

@@ -20,6 +20,10 @@ impl<T: Scalar> ClassGram<T> {
         header.insert("counts", &counts)?;
         header.insert("waiting", &waiting)?;
         header.insert("note", note)?;
+        let forgotten: Vec<f64> = classes.iter().map(|class| class.totals.forgotten).collect();
+        if forgotten.iter().any(|trace| *trace > 0.0) {
+            header.insert("forgotten", &forgotten)?;
+        }
         let all: usize = waiting.iter().sum();
         let doubles = |values: &[T::Real]| values.iter().map(|v| Real::to_f64(*v)).collect::<Vec<f64>>();
         let sums: Vec<T::Wide> = classes.iter().flat_map(|class| class.sums.feature_sums.clone()).collect();
@@ -47,6 +51,8 @@ impl<T: Scalar> ClassGram<T> {
         let dim: usize = header.part("features")?;
         let (counts, waiting): (Vec<u64>, Vec<u64>) = (header.part("counts")?, header.part("waiting")?);
         check_dim("number of classes", counts.len(), waiting.len())?;
+        let forgotten = header.part::<Option<Vec<f64>>>("forgotten")?.unwrap_or_else(|| vec![0.0; counts.len()]);
+        check_dim("number of classes", counts.len(), forgotten.len())?;
         let known =
             |count: Option<usize>| count.map(Some).ok_or_else(|| malformed("its sums would not fit into any memory"));
         let (classes, triangle_len) = (counts.len(), triangle_len(dim)?);
@@ -66,6 +72,7 @@ impl<T: Scalar> ClassGram<T> {
                 weight_sum: weight_sums[2 * c],
                 log_weight_sum: weight_sums[2 * c + 1],
                 count: counts[c],
+                forgotten: forgotten[c],
                 ..Totals::zeros(0)
             };
             let sums = Products {

@@ -247,6 +247,29 @@ impl Stored {
         self
     }
 
+    /// With another file inside: its arrays with a prefix to their names, and what it says among what this one keeps.
+    pub(crate) fn containing(mut self, name: &str, inner: &Stored) -> Result<Self> {
+        self.header.insert(name, &inner.header)?;
+        let arrays = inner.tensors.iter().map(|(own, tensor)| (format!("{name}.{own}"), tensor.clone()));
+        self.tensors.extend(arrays);
+        Ok(self)
+    }
+
+    /// Takes out what [`containing`](Self::containing) has put in.
+    pub(crate) fn take_contained(&mut self, name: &str) -> Result<Option<Stored>> {
+        let Some(header) = self.header.extra.as_object_mut().and_then(|extra| extra.remove(name)) else {
+            return Ok(None);
+        };
+        let header = serde_json::from_value(header).map_err(|e| malformed(format!("`{name}` cannot be read: {e}")))?;
+        let prefix = format!("{name}.");
+        let (inside, outside) =
+            std::mem::take(&mut self.tensors).into_iter().partition(|(own, _)| own.starts_with(&prefix));
+        let inside: BTreeMap<String, Tensor> = inside;
+        self.tensors = outside;
+        let tensors = inside.into_iter().map(|(own, tensor)| (own[prefix.len()..].to_owned(), tensor)).collect();
+        Ok(Some(Stored { tensors, ..Stored::new(header) }))
+    }
+
     /// The array called `name`.
     ///
     /// # Errors

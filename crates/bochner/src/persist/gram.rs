@@ -167,6 +167,9 @@ impl<T: Scalar> Gram<T> {
         header.insert("outputs", &outputs)?;
         header.insert("count", &totals.count)?;
         header.insert("note", note)?;
+        if totals.forgotten > 0.0 {
+            header.insert("forgotten", &totals.forgotten)?;
+        }
         let wide =
             |rows: Tile<'_, T>| (0..rows.rows()).flat_map(|i| rows.row(i)).map(|v| v.widen()).collect::<Vec<T::Wide>>();
         let mut arrays = vec![
@@ -214,6 +217,7 @@ impl<T: Scalar> Gram<T> {
             weight_sum: weight_sums[0],
             log_weight_sum: weight_sums[1],
             count: stored.header.part("count")?,
+            forgotten: stored.header.part::<Option<f64>>("forgotten")?.unwrap_or(0.0),
         };
         let narrow = |values: Vec<T::Wide>| values.into_iter().map(T::narrow).collect::<Vec<T>>();
         let origin = match stored.tensor("origin_of_features") {

@@ -97,6 +97,12 @@ impl From<f64> for LengthScale {
     }
 }
 
+impl<const D: usize> From<[f64; D]> for LengthScale {
+    fn from(scales: [f64; D]) -> Self {
+        LengthScale::PerInput(scales.to_vec())
+    }
+}
+
 impl Serialize for LengthScale {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         match self {

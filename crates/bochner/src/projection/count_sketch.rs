@@ -173,15 +173,15 @@ impl<O: Scalar> Projection for CountSketch<O> {
 
     fn pull_tile(
         &self,
-        cotangents: Cotangents<'_, O::Real>,
+        from: Cotangents<'_, O::Real>,
         columns: Range<usize>,
         mut out: TileMut<'_, O::Real>,
         _work: &mut Workspace<O::Real>,
     ) {
         let scale = O::Real::from_f64((self.output_dim as f64).sqrt());
-        for i in 0..cotangents.re.rows() {
-            let re = cotangents.re.row(i);
-            let im = if O::IS_COMPLEX { cotangents.im.row(i) } else { &[] };
+        for i in 0..from.re.rows() {
+            let re = from.re.row(i);
+            let im = if O::IS_COMPLEX { from.im.row(i) } else { &[] };
             self.pull_row(out.row_mut(i), |hash| {
                 let at = hash.wrapping_sub(columns.start);
                 let part = |part: &[O::Real]| part.get(at).map_or(O::Real::ZERO, |v| scale * *v);

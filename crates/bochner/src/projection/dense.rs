@@ -447,14 +447,8 @@ impl<R: Real, O: Scalar<Real = R>, W: Weights<R>> Projection for Dense<R, O, W> 
         self.weights.project(rows, columns, out, work);
     }
 
-    fn pull_tile(
-        &self,
-        cotangents: Cotangents<'_, R>,
-        columns: Range<usize>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
-        self.weights.pull(cotangents, columns, out, work);
+    fn pull_tile(&self, from: Cotangents<'_, R>, columns: Range<usize>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
+        self.weights.pull(from, columns, out, work);
     }
 
     fn product_tile(factors: &[Self], rows: &[Tile<'_, R>], mut out: TileMut<'_, O>, work: &mut Workspace<R>) {
@@ -840,14 +834,8 @@ impl<R: Real> Projection for Orthoprojector<R> {
         self.0.project_tile(rows, columns, out, work);
     }
 
-    fn pull_tile(
-        &self,
-        cotangents: Cotangents<'_, R>,
-        columns: Range<usize>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
-        self.0.pull_tile(cotangents, columns, out, work);
+    fn pull_tile(&self, from: Cotangents<'_, R>, columns: Range<usize>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
+        self.0.pull_tile(from, columns, out, work);
     }
 }
 

@@ -479,7 +479,7 @@ impl<R: Real, O: Scalar<Real = R>> Projection for HadamardChain<R, O> {
 
     fn pull_tile(
         &self,
-        cotangents: Cotangents<'_, R>,
+        from: Cotangents<'_, R>,
         columns: Range<usize>,
         mut out: TileMut<'_, R>,
         work: &mut Workspace<R>,
@@ -490,8 +490,8 @@ impl<R: Real, O: Scalar<Real = R>> Projection for HadamardChain<R, O> {
             let (block, here) = (first / d, first - columns.start..(first + d).min(columns.end) - columns.start);
             let signs = [2, 1, 0].map(|part| self.bits(block, part));
             let turns = O::IS_COMPLEX.then(|| self.bits(block, ROUNDS));
-            let (cotangents, out) = (cotangents.columns(here), out.reborrow());
-            R::dispatch(Back { cotangents, signs, turns, out, buffer: &mut buffer });
+            let (from, out) = (from.columns(here), out.reborrow());
+            R::dispatch(Back { cotangents: from, signs, turns, out, buffer: &mut buffer });
         }
         work.give(buffer);
     }

@@ -110,7 +110,7 @@ pub trait Projection: Debug + Send + Sync {
     /// directions in `columns`, which are as for [`project_tile`](Self::project_tile).
     fn pull_tile(
         &self,
-        cotangents: Cotangents<'_, Self::Real>,
+        from: Cotangents<'_, Self::Real>,
         columns: Range<usize>,
         out: TileMut<'_, Self::Real>,
         work: &mut Workspace<Self::Real>,

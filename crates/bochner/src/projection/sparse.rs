@@ -137,13 +137,13 @@ impl<R: Real> Projection for Sparse<R> {
 
     fn pull_tile(
         &self,
-        cotangents: Cotangents<'_, R>,
+        from: Cotangents<'_, R>,
         columns: Range<usize>,
         mut out: TileMut<'_, R>,
         _work: &mut Workspace<R>,
     ) {
-        for i in 0..cotangents.re.rows() {
-            let (incoming, out) = (cotangents.re.row(i), out.row_mut(i));
+        for i in 0..from.re.rows() {
+            let (incoming, out) = (from.re.row(i), out.row_mut(i));
             for (places, weights) in self.entries(columns.clone()) {
                 for (u, (place, weight)) in incoming.iter().zip(places.iter().zip(weights)) {
                     out[*place as usize] += *weight * *u;

@@ -320,6 +320,92 @@ pub(super) fn judge<R: Real>(
     Ok(best)
 }
 
+/// The sums over many rows of features, from which ridge regressions with other amplitudes are made.
+#[derive(Debug)]
+pub(super) struct Balance<R> {
+    waves: Waves,
+    gram: Lower<f64>,
+    cross: Array2<f64>,
+    feature_means: Vec<f64>,
+    target_means: Vec<f64>,
+    query: Part<R>,
+}
+
+/// Rows whose features are held at a time.
+const BLOCK: usize = 2048;
+
+impl<R: Real> Balance<R> {
+    pub(super) fn new(
+        waves: &Waves,
+        support: (ArrayView2<'_, R>, ArrayView2<'_, R>),
+        query: (ArrayView2<'_, R>, ArrayView2<'_, R>),
+    ) -> Result<Self> {
+        let (rows, targets) = support;
+        check_dim("number of rows of targets", rows.nrows(), targets.nrows())?;
+        let d = 2 * waves.len();
+        let mut gram = Lower::zeros(d)?;
+        let mut cross = Array2::zeros((d, targets.ncols()));
+        let (mut sums, mut work) = (vec![0.0; d], Workspace::new());
+        // Sums are taken about a point near the means, and moved there at the end.
+        let (mut point, mut target_means) = (Vec::new(), Vec::new());
+        for (x, y) in rows.axis_chunks_iter(Axis(0), BLOCK).zip(targets.axis_chunks_iter(Axis(0), BLOCK)) {
+            crate::interrupt::check()?;
+            let mut z = waves.features(&x.as_standard_layout().into_owned())?;
+            if point.is_empty() {
+                point = means(&z);
+                target_means = means(&targets.as_standard_layout().into_owned());
+            }
+            subtract(&mut z, &point);
+            let mut y = y.as_standard_layout().into_owned();
+            subtract(&mut y, &target_means);
+            gram.add_gram(tile(&z), &mut work);
+            cross += &transposed_product(&z, &y);
+            sums.iter_mut().zip(means(&z)).for_each(|(sum, mean)| *sum += mean * z.nrows() as f64);
+        }
+        let count = rows.nrows().max(1) as f64;
+        let moves: Vec<f64> = sums.iter().map(|sum| sum / count).collect();
+        gram.subtract_pair(&moves, &sums.iter().map(|sum| 0.5 * sum).collect::<Vec<_>>())?;
+        // Targets have sum zero about their means: the products with them stay.
+        let feature_means = point.iter().zip(&moves).map(|(point, by)| point + by).collect();
+        let query = Part::new(query.0, query.1);
+        Ok(Balance { waves: waves.clone(), gram, cross, feature_means, target_means, query })
+    }
+
+    /// The mean squared error of the query where amplitudes are multiplied with `sizes`, one a frequency.
+    pub(super) fn loss(&self, sizes: &[f64], penalty: f64) -> Result<f64> {
+        let mut penalty = penalty;
+        let factor = loop {
+            let mut matrix = self.gram.clone();
+            for (j, size) in sizes.iter().chain(sizes).enumerate() {
+                matrix.row_mut(j)[j] += penalty / (size * size);
+            }
+            match Cholesky::new(matrix) {
+                Ok(factor) => break factor,
+                Err(failed) => {
+                    crate::interrupt::check()?;
+                    let larger = (10.0 * penalty).max(failed.suggested_penalty());
+                    if !larger.is_finite() {
+                        return Err(Error::overflow());
+                    }
+                    penalty = larger;
+                }
+            }
+        };
+        let w = rows_of::<R>(&solved(&factor, self.cross.clone())?);
+        let mut sum = 0.0;
+        let blocks = self.query.x.axis_chunks_iter(Axis(0), BLOCK).zip(self.query.y.axis_chunks_iter(Axis(0), BLOCK));
+        for (x, y) in blocks {
+            let mut z = self.waves.features(&x.to_owned())?;
+            let mut y = y.to_owned();
+            subtract(&mut z, &self.feature_means);
+            subtract(&mut y, &self.target_means);
+            let left = y - &predicted(&z, &w)?;
+            sum += mean_square(&left) * left.len() as f64;
+        }
+        Ok(sum / self.query.y.len().max(1) as f64)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,6 +453,28 @@ mod tests {
             }
         }
         close(found.log_penalty, slope(&|step| at(&waves, step)));
+    }
+
+    /// Features of other amplitudes with a penalty are the same features with a penalty each.
+    #[test]
+    fn other_amplitudes_are_judged_from_one_gram_matrix() {
+        let waves = Waves {
+            frequencies: Array2::from_shape_fn((7, 3), |(j, k)| (2.0 * j as f64 + k as f64).cos()),
+            amplitudes: vec![0.5, 0.8, 0.3, 1.1, 0.6, 0.9, 0.4],
+        };
+        // More rows than a block, whose means are not those of the first block.
+        let (support, query) = (part(BLOCK + 700, 0.1), part(270, 0.6));
+        let views = |part: &Part<f64>| (part.x.clone(), part.y.clone());
+        let ((x, y), (held_x, held_y)) = (views(&support), views(&query));
+        let balance = Balance::new(&waves, (x.view(), y.view()), (held_x.view(), held_y.view())).unwrap();
+        for (penalty, factor) in [(0.3, 1.0), (2.0, 0.5), (0.01, 4.0)] {
+            let sizes: Vec<f64> = (0..7).map(|j| if j < 4 { 1.0 } else { factor }).collect();
+            let amplitudes = waves.amplitudes.iter().zip(&sizes).map(|(a, size)| a * size).collect();
+            let scaled = Waves { amplitudes, ..waves.clone() };
+            let expected = judge(&scaled, &support, &query, &[penalty]).unwrap().0;
+            let found = balance.loss(&sizes, penalty).unwrap();
+            assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
+        }
     }
 
     #[test]

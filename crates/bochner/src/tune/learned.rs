@@ -1,4 +1,4 @@
-use super::flow::{Part, Slopes, Waves, importances, judge, slopes};
+use super::flow::{Balance, Part, Slopes, Waves, importances, judge, slopes};
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::feature::{Learned, LearnedFourierSpec};
 use crate::memory;
@@ -7,6 +7,7 @@ use crate::rows::check_finite;
 use crate::scalar::Real;
 use crate::words;
 use ndarray::{Array2, ArrayView2, Axis};
+use std::collections::BTreeMap;
 
 /// Fourier features learned from rows with targets, by the gradient of held-out error.
 ///
@@ -48,6 +49,9 @@ pub struct LearnFourier {
     pub batch: usize,
     /// Share of the kernel's variance that frequencies drawn from the mixture have beside the learned ones.
     pub drawn_share: f64,
+    /// Share of the variance that rough waves have, a third of all that are drawn, several times as fast: what many rows can
+    /// learn and the few of a step cannot. 0 draws none; [`LearnedMap::balanced`] finds out how much they help.
+    pub rough_share: f64,
     /// Of all draws.
     pub seed: Seed,
 }
@@ -56,7 +60,16 @@ impl Default for LearnFourier {
     fn default() -> Self {
         let LearnedFourierSpec { n_components, n_learned, max_iter, .. } = LearnedFourierSpec::default();
         let (metric_steps, batch, drawn_share) = (80, 4000, 0.3);
-        LearnFourier { n_components, n_learned, metric_steps, max_iter, batch, drawn_share, seed: Seed::new(0) }
+        LearnFourier {
+            n_components,
+            n_learned,
+            metric_steps,
+            max_iter,
+            batch,
+            drawn_share,
+            rough_share: 0.0,
+            seed: Seed::new(0),
+        }
     }
 }
 
@@ -79,6 +92,99 @@ pub struct LearnedMap {
     pub losses: Vec<f64>,
     /// The penalty of a ridge regression that was best on the rows that judge.
     pub penalty: f64,
+    /// How many of the frequencies, the first ones, were learned one by one, and how many after them were drawn from the mixture;
+    /// the others are rough.
+    pub counts: (usize, usize),
+}
+
+/// A learned map whose penalty and share of drawn frequencies suit all its features.
+#[derive(Debug, Clone)]
+pub struct Balanced {
+    /// The maps side by side.
+    pub spec: LearnedFourierSpec,
+    /// Of a ridge regression on it.
+    pub penalty: f64,
+    /// Mean squared error on the rows that judge.
+    pub loss: f64,
+    /// How many pairs of penalty and share were tried.
+    pub tried: usize,
+}
+
+/// Factor between two penalties that are tried, and between two variances of drawn frequencies; how far both go.
+const PENALTY_STEP: f64 = 4.0;
+const VARIANCE_STEP: f64 = 4.0;
+const FARTHEST: i32 = 6;
+/// Pairs of penalty and shares that are tried, at most.
+pub const MOST_TRIED: usize = 14;
+/// How much faster rough waves are.
+const ROUGH: f64 = 3.0;
+
+impl LearnedMap {
+    /// Maps side by side, with the penalty and the share of drawn frequencies that are best on rows that no gradient has seen.
+    ///
+    /// Learning judges with few features; with all of them more penalty, less, or other shares may be better. All are tried from
+    /// one Gram matrix: other amplitudes are other penalties of single features.
+    ///
+    /// # Errors
+    /// Maps of different columns, shapes that do not fit, and numbers that are not finite.
+    pub fn balanced<R: Real>(
+        maps: &[LearnedMap],
+        train: (ArrayView2<'_, R>, ArrayView2<'_, R>),
+        held_out: (ArrayView2<'_, R>, ArrayView2<'_, R>),
+        watch: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Balanced> {
+        let parts: Vec<Learned> = maps.iter().filter_map(|map| map.spec.learned.clone()).collect();
+        let joined = Learned::joined(&parts)?;
+        let waves = Waves { frequencies: joined.frequencies(), amplitudes: joined.amplitudes() };
+        let kind =
+            |map: &LearnedMap, j: usize| usize::from(j >= map.counts.0) + usize::from(j >= map.counts.0 + map.counts.1);
+        let kinds: Vec<usize> =
+            maps.iter().zip(&parts).flat_map(|(map, part)| (0..part.len()).map(|j| kind(map, j))).collect();
+        let balance = Balance::new(&waves, train, held_out)?;
+        // The kernel of several maps side by side is the sum of theirs, and so is its penalty.
+        let start = maps.iter().map(|map| map.penalty).sum::<f64>();
+        let mut known: BTreeMap<[i32; 3], f64> = BTreeMap::new();
+        let penalty = |at: [i32; 3]| start * PENALTY_STEP.powi(at[0]);
+        // Learned waves are the unit.
+        let factor = |at: [i32; 3], kind: usize| if kind == 0 { 1.0 } else { VARIANCE_STEP.powi(at[kind]).sqrt() };
+        let mut loss = |at: [i32; 3]| -> Result<Option<f64>> {
+            if let Some(loss) = known.get(&at) {
+                return Ok(Some(*loss));
+            }
+            if known.len() == MOST_TRIED || at.iter().any(|step| step.abs() > FARTHEST) {
+                return Ok(None);
+            }
+            watch()?;
+            let sizes: Vec<f64> = kinds.iter().map(|kind| factor(at, *kind)).collect();
+            let found = balance.loss(&sizes, penalty(at))?;
+            known.insert(at, found);
+            Ok(Some(found))
+        };
+        let mut best = ([0; 3], loss([0; 3])?.unwrap_or(f64::INFINITY));
+        // Down each direction as far as it goes, until none is left. Shares of what there is one kind of are the penalty.
+        let several = kinds.iter().any(|kind| *kind != kinds[0]);
+        let moves = (0..3).filter(|axis| *axis == 0 || (several && kinds.contains(axis)));
+        let moves: Vec<(usize, i32)> = moves.flat_map(|axis| [(axis, -1), (axis, 1)]).collect();
+        loop {
+            let before = best.0;
+            for (axis, step) in &moves {
+                let mut at = best.0;
+                at[*axis] += step;
+                while let Some(found) = loss(at)?.filter(|found| *found < best.1) {
+                    best = (at, found);
+                    at[*axis] += step;
+                }
+            }
+            if best.0 == before {
+                break;
+            }
+        }
+        let (at, loss) = best;
+        let tried = known.len();
+        let amplitudes: Vec<f64> = waves.amplitudes.iter().zip(&kinds).map(|(a, kind)| a * factor(at, *kind)).collect();
+        let learned = Learned::new(waves.frequencies.view(), &amplitudes)?;
+        Ok(Balanced { spec: learned.into(), penalty: penalty(at), loss, tried })
+    }
 }
 
 /// How the frequencies of a group are drawn, at unit scale.
@@ -376,6 +482,7 @@ const FIRST_STAGE: u64 = 2;
 const START: u64 = 3;
 const DRAWN: u64 = 4;
 const JUDGED: u64 = 5;
+const ROUGHER: u64 = 6;
 
 struct Search<'a, R> {
     options: &'a LearnFourier,
@@ -443,10 +550,13 @@ impl<R: Real> Search<'_, R> {
         };
         let kept = self.learn_frequencies(&mixture, &mut best, &mut losses, watch)?;
         let half = options.n_components / 2;
-        let spec = self.assemble(&mixture, kept, half)?;
+        let learned = kept.as_ref().map_or(0, |waves| waves.amplitudes.len());
+        let rough = if options.rough_share > 0.0 { half.saturating_sub(learned) / 3 } else { 0 };
+        let counts = (learned, half.saturating_sub(learned + rough));
+        let spec = self.assemble(&mixture, kept, half, rough)?;
         let largest = mixture.log_scales.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let importances = mixture.log_scales.iter().map(|s| (s - largest).exp()).collect();
-        Ok(LearnedMap { spec, importances, losses, penalty: best.1 })
+        Ok(LearnedMap { spec, importances, losses, penalty: best.1, counts })
     }
 
     fn learn_mixture(&self, mut mixture: Mixture, watch: &mut dyn FnMut(usize) -> Result<()>) -> Result<Mixture> {
@@ -528,15 +638,21 @@ impl<R: Real> Search<'_, R> {
     }
 
     /// Learned frequencies and others from the mixture beside them.
-    fn assemble(&self, mixture: &Mixture, kept: Option<Waves>, half: usize) -> Result<LearnedFourierSpec> {
+    fn assemble(
+        &self,
+        mixture: &Mixture,
+        kept: Option<Waves>,
+        half: usize,
+        rough: usize,
+    ) -> Result<LearnedFourierSpec> {
         let options = self.options;
         let variance = |waves: &Waves| waves.amplitudes.iter().map(|a| a * a).sum::<f64>();
         let seed = options.seed.child(DRAWN);
-        let parts = match kept {
-            None => vec![mixture.sample(half, seed)],
+        let mut parts = match kept {
+            None => vec![mixture.sample(half - rough, seed)],
             Some(learned) if learned.amplitudes.len() >= half => vec![learned],
             Some(mut learned) => {
-                let mut drawn = mixture.sample(half - learned.amplitudes.len(), seed);
+                let mut drawn = mixture.sample(half - rough - learned.amplitudes.len(), seed);
                 let total = variance(&learned);
                 let factor = |part: &Waves, share: f64| (share * total / variance(part)).sqrt();
                 let (one, other) = (factor(&learned, 1.0 - options.drawn_share), factor(&drawn, options.drawn_share));
@@ -545,6 +661,14 @@ impl<R: Real> Search<'_, R> {
                 vec![learned, drawn]
             }
         };
+        if rough > 0 {
+            let mut faster = mixture.sample(rough, options.seed.child(ROUGHER));
+            faster.frequencies *= ROUGH;
+            let total: f64 = parts.iter().map(variance).sum();
+            let factor = (options.rough_share * total / variance(&faster)).sqrt();
+            faster.amplitudes.iter_mut().for_each(|a| *a *= factor);
+            parts.push(faster);
+        }
         let parts: Result<Vec<Learned>> =
             parts.iter().map(|part| Learned::new(part.frequencies.view(), &part.amplitudes)).collect();
         let learned = Learned::joined(&parts?)?;

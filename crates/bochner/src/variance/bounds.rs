@@ -82,7 +82,7 @@ pub fn draws_for_variance(target: f64, most: usize, variance: impl Fn(usize) -> 
 }
 
 /// Bernstein bound of product sketches with weights of modulus one, real or complex:
-/// `D ≥ 2(2/3ε + s/ε²) ln(2/δ)` draws give `|k̂ − k| ≤ ε |x|₁ᵖ|y|₁ᵖ` with probability `1 − δ` (Wacker 2022, Thm 3.1.1; the
+/// `D ≥ 2(2/3ε + s/ε²) ln(2/δ)` draws give `|k̂ − k| ≤ ε |x|₁ᵖ|y|₁ᵖ` with probability `1 − δ` (Wacker 2022, Thm 3.4.1; the
 /// complex case by Bernstein's inequality for the Hermitian dilation).
 #[derive(Debug, Clone, Copy)]
 pub struct ProductSketch {

@@ -27,7 +27,7 @@ pub use maclaurin::{Degree, maclaurin, random_maclaurin, random_maclaurin_geomet
 #[allow(deprecated)]
 pub use moments::Moments;
 pub use moments::{Variances, gaussian, powdiff, rademacher};
-pub use operator::{operator, operator_bound};
+pub use operator::{operator, operator_bound, proposition_12};
 pub(crate) use orthogonal::paired;
 pub use orthogonal::{EqualLengths, MixedLengths, fourier_orthogonal, orthogonal_covariance, softmax_orthogonal};
 pub use pair::{PairStats, map_pairs};

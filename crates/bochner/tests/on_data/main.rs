@@ -2,6 +2,7 @@
 
 mod compressive_mnist;
 mod data;
+mod fields_on_data;
 mod learners_on_data;
 mod maclaurin_data;
 mod planner_on_data;

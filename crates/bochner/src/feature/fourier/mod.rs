@@ -6,8 +6,8 @@ mod spec;
 pub use slopes::WaveSlopes;
 pub use spec::{Directions, FourierKernel, FourierSpec};
 
-use super::FeatureMap;
 use super::scales::RowScales;
+use super::{FeatureMap, Piece};
 use crate::error::{Error, Result, check_dim};
 use crate::linalg::{Factor, Tile, TileMut, Workspace, cis, cos_offset, cos_sin, sin_offset};
 use crate::preprocess::LengthScale;
@@ -128,6 +128,11 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
             }
         });
         out
+    }
+
+    /// `scale` times the complex exponentials of all phases.
+    pub(super) fn waves(&self, scale: f64) -> Piece<R> {
+        Piece::new("waves").directions("weights", &self.vectors()).number("scale", scale)
     }
 
     fn settle(mut self) -> Result<Self> {
@@ -351,23 +356,17 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Fourier<P> {
         }
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let m = self.frequencies.len();
         let Some(offsets) = &self.offsets else {
-            let parts = Cotangents::new(cotangents.re.columns(0..m), cotangents.re.columns(m..2 * m));
+            let parts = Cotangents::new(from.re.columns(0..m), from.re.columns(m..2 * m));
             return self.frequencies.pull_cos_sin(rows, self.scale, parts, out, work);
         };
         let mut sines = work.take(m);
         self.frequencies.pull_rows(rows, out, work, &mut |i, columns, values, factor| {
             let (offsets, sines) = (&offsets[columns.clone()], &mut sines[..columns.len()]);
             sin_offset(values, factor, offsets, self.scale, sines);
-            let incoming = &cotangents.re.row(i)[columns];
+            let incoming = &from.re.row(i)[columns];
             values.iter_mut().zip(sines.iter().zip(incoming)).for_each(|(v, (sin, u))| *v = -*sin * *u);
             times(values, factor);
         });
@@ -388,6 +387,17 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Fourier<P> {
 
     fn tile_rows(&self) -> usize {
         self.frequencies.tile_rows()
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        let m = self.frequencies.len() as f64;
+        Ok(match &self.offsets {
+            None => Piece::chain([self.frequencies.waves(1.0 / m.sqrt()), Piece::new("side_by_side")]),
+            Some(offsets) => Piece::new("cosines")
+                .directions("weights", &self.frequencies.vectors())
+                .vector("offsets", offsets.iter().copied())
+                .number("scale", (2.0 / m).sqrt()),
+        })
     }
 
     fn operations(&self) -> u64 {
@@ -447,14 +457,12 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for ComplexFourier
         self.frequencies.cos_sin(rows, self.scale, out, work);
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
-        self.frequencies.pull_cos_sin(rows, self.scale, cotangents, out, work);
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
+        self.frequencies.pull_cos_sin(rows, self.scale, from, out, work);
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        Ok(self.frequencies.waves(1.0 / (self.frequencies.len() as f64).sqrt()))
     }
 
     fn pull_parameters(&self, rows: ArrayView2<'_, R>, cotangents: ArrayView2<'_, R::Complex>) -> Result<WaveSlopes> {
@@ -528,13 +536,13 @@ mod tests {
 
         fn pull_tile(
             &self,
-            cotangents: Cotangents<'_, f64>,
+            from: Cotangents<'_, f64>,
             columns: Range<usize>,
             mut out: TileMut<'_, f64>,
             _: &mut Workspace<f64>,
         ) {
             for i in 0..out.rows() {
-                for (u, j) in cotangents.re.row(i).iter().zip(columns.clone()) {
+                for (u, j) in from.re.row(i).iter().zip(columns.clone()) {
                     out.row_mut(i).iter_mut().zip(self.weights.row(j)).for_each(|(o, w)| *o += u * w);
                 }
             }

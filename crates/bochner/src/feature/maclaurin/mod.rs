@@ -19,8 +19,8 @@ pub use optimized::{Allocation, Cost, Curve, allocate};
 pub use random::DegreeMeasure;
 pub use spec::{AllocationRule, MaclaurinKernel, MaclaurinSpec, Statistics};
 
-use super::FeatureMap;
 use super::product_sketch::{DynSketch, Pulled};
+use super::{FeatureMap, Piece};
 use crate::error::{Error, Result, check_count, check_dim};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::projection::{Cotangents, Parts, Sink};
@@ -192,6 +192,20 @@ impl Input {
         }
     }
 
+    /// Centring and scaling.
+    fn piece<R: Real>(&self) -> Piece<R> {
+        let mut piece = Piece::new("affine");
+        if let Some(centre) = &self.centre {
+            piece = piece.vector("centre", centre.iter().map(|v| R::from_f64(*v)));
+        }
+        if let Some(metric) = &self.metric {
+            let rows = ndarray::Array2::from_shape_fn((self.dim, self.dim), |(i, j)| metric[i][j]);
+            return piece.directions("weights", &rows);
+        }
+        let scales = self.length_scales.iter().cycle().take(self.dim);
+        piece.vector("factors", scales.map(|scale| R::from_f64(1.0 / scale)))
+    }
+
     /// `ln` of the factor `e^(−u²/2) uⁿ` of a row of length `u`.
     fn ln_factor(&self, length: f64, degree: u32) -> f64 {
         self.length(length).ln_factor(degree)
@@ -252,6 +266,26 @@ impl<O: Scalar> Maclaurin<O> {
     /// Sketches by degree and number of draws, the constant not among them; a degree of two sketches comes twice.
     pub fn degrees(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
         self.parts.iter().map(|part| (part.degree, part.sketch.draws()))
+    }
+
+    /// The map as it is, or with `split` as [`RealParts`].
+    fn series(&self, split: bool) -> Result<Piece<O::Real>> {
+        let flag = |it: bool| f64::from(u8::from(it));
+        let term = |part: &Part<O>| -> Result<Piece<O::Real>> {
+            let (sketch, paired) = match &part.sketch {
+                Power::Draws(sketch) => (sketch.pieces()?, false),
+                Power::Pairs(sketch) => (sketch.pieces()?, true),
+            };
+            let term = Piece::new("term").number("degree", part.degree.into()).number("ln_weight", part.ln_weight);
+            Ok(term.number("paired", flag(paired)).pieces("pieces", vec![sketch]))
+        };
+        let series = Piece::new("series")
+            .number("constants", self.constants as f64)
+            .number("ln_constant", if self.constants > 0 { self.ln_constant } else { 0.0 })
+            .number("rate", if self.input.gaussian { 0.5 } else { 0.0 })
+            .number("split", flag(split))
+            .pieces("pieces", self.parts.iter().map(term).collect::<Result<_>>()?);
+        Ok(Piece::chain([self.input.piece(), series]))
     }
 
     /// Runs `write` on every degree: its place among the draws, the tiles its factors see, the sketch.
@@ -389,17 +423,21 @@ impl<O: Scalar> FeatureMap for Maclaurin<O> {
     fn pull_tile(
         &self,
         rows: Tile<'_, O::Real>,
-        cotangents: Cotangents<'_, O::Real>,
+        from: Cotangents<'_, O::Real>,
         out: TileMut<'_, O::Real>,
         work: &mut Workspace<O::Real>,
     ) {
         let all = self.output_dim();
-        let (constants, draws) = (cotangents.re.columns(0..self.constants), cotangents.columns(self.constants..all));
-        self.pull_parts(rows, constants, cotangents.re.columns(0..0), draws, out, work);
+        let (constants, draws) = (from.re.columns(0..self.constants), from.columns(self.constants..all));
+        self.pull_parts(rows, constants, from.re.columns(0..0), draws, out, work);
     }
 
     fn tile_rows(&self) -> usize {
         self.parts.iter().map(|part| part.sketch.tile_rows()).max().unwrap_or(64)
+    }
+
+    fn pieces(&self) -> Result<Piece<O::Real>> {
+        self.series(false)
     }
 }
 
@@ -448,21 +486,19 @@ impl<R: Real> FeatureMap for RealParts<R> {
         );
     }
 
-    fn pull_tile(
-        &self,
-        rows: Tile<'_, R>,
-        cotangents: Cotangents<'_, R>,
-        out: TileMut<'_, R>,
-        work: &mut Workspace<R>,
-    ) {
+    fn pull_tile(&self, rows: Tile<'_, R>, from: Cotangents<'_, R>, out: TileMut<'_, R>, work: &mut Workspace<R>) {
         let (first, draws) = (self.inner.constants, self.inner.draws);
         let second = first + self.spare();
-        let columns = |from: usize, to: usize| cotangents.re.columns(from..to);
+        let columns = |start: usize, end: usize| from.re.columns(start..end);
         let parts = Cotangents::new(columns(second, second + draws), columns(second + draws, second + 2 * draws));
         self.inner.pull_parts(rows, columns(0, first), columns(first, second), parts, out, work);
     }
 
     fn tile_rows(&self) -> usize {
         self.inner.tile_rows()
+    }
+
+    fn pieces(&self) -> Result<Piece<R>> {
+        self.inner.series(true)
     }
 }

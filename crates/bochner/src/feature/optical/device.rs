@@ -418,7 +418,7 @@ impl<D: Device> Projection for Recovered<D> {
 
     fn pull_tile(
         &self,
-        cotangents: Cotangents<'_, D::Real>,
+        from: Cotangents<'_, D::Real>,
         columns: Range<usize>,
         mut out: TileMut<'_, D::Real>,
         work: &mut Workspace<D::Real>,
@@ -432,7 +432,7 @@ impl<D: Device> Projection for Recovered<D> {
             self.project_tile(Tile::new(&unit, 1, d), columns.clone(), TileMut::new(&mut weights, 1, m), work);
             unit[j] = D::Real::ZERO;
             for i in 0..out.rows() {
-                let products = cotangents.re.row(i).iter().zip(&weights).map(|(u, w)| *u * *w);
+                let products = from.re.row(i).iter().zip(&weights).map(|(u, w)| *u * *w);
                 out.row_mut(i)[j] += products.fold(D::Real::ZERO, |sum, v| sum + v);
             }
         }

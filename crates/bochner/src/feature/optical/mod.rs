@@ -12,7 +12,7 @@ pub use device::{Camera, Device, DynProjection, Recovered, Simulator};
 pub use encoding::{Encoding, choose_threshold};
 pub use spec::{OpticalProjection, OpticalSpec};
 
-use super::{FeatureMap, Lift};
+use super::{FeatureMap, Lift, Piece};
 use crate::error::{Error, Result, check_dim, check_positive};
 use crate::linalg::gemm::matmul_nt;
 use crate::linalg::{Power, Tile, TileMut, Workspace};
@@ -179,7 +179,7 @@ impl<D: Device> FeatureMap for OpticalFeatures<D> {
     fn pull_tile(
         &self,
         rows: Tile<'_, D::Real>,
-        cotangents: Cotangents<'_, D::Real>,
+        from: Cotangents<'_, D::Real>,
         out: TileMut<'_, D::Real>,
         work: &mut Workspace<D::Real>,
     ) {
@@ -198,7 +198,7 @@ impl<D: Device> FeatureMap for OpticalFeatures<D> {
                 projection.project_tile_split(rows, columns.clone(), parts, work);
                 for i in 0..n {
                     let (re, im) = (&mut re[i * m..][..m], &mut im[i * m..][..m]);
-                    slopes(self.exponent, scale, &cotangents.re.row(i)[columns.clone()], re, im);
+                    slopes(self.exponent, scale, &from.re.row(i)[columns.clone()], re, im);
                 }
                 let parts = Cotangents::new(Tile::new(&re, n, m), Tile::new(&im, n, m));
                 projection.pull_tile(parts, columns, out.reborrow(), work);
@@ -216,6 +216,19 @@ impl<D: Device> FeatureMap for OpticalFeatures<D> {
             return Ok(());
         };
         Err(Error::Unsupported { what: "pullback", reason: reason.into() })
+    }
+
+    fn pieces(&self) -> Result<Piece<D::Real>> {
+        let (None, Some(projection)) = (&self.encoding, self.device.projection()) else {
+            return Err(Error::Unsupported {
+                what: "pieces of a map",
+                reason: "features of encoded rows and readings of a camera are steps, which only the map itself makes"
+                    .into(),
+            });
+        };
+        let moduli = Piece::new("moduli").projection(projection)?.number("exponent", self.exponent);
+        let scale = self.weight / (self.output_dim() as f64).sqrt();
+        Ok(self.lift.piece(moduli.number("scale", scale)))
     }
 
     fn tile_rows(&self) -> usize {
@@ -334,14 +347,14 @@ impl<D: Device> FeatureMap for DotSquare<D> {
     fn pull_tile(
         &self,
         rows: Tile<'_, D::Real>,
-        cotangents: Cotangents<'_, D::Real>,
+        from: Cotangents<'_, D::Real>,
         mut out: TileMut<'_, D::Real>,
         work: &mut Workspace<D::Real>,
     ) {
         let m = self.features.output_dim();
-        self.features.pull_tile(rows, Cotangents::real(cotangents.re.columns(0..m)), out.reborrow(), work);
+        self.features.pull_tile(rows, Cotangents::real(from.re.columns(0..m)), out.reborrow(), work);
         for i in 0..rows.rows() {
-            let slope = cotangents.re.row(i)[m] + cotangents.re.row(i)[m];
+            let slope = from.re.row(i)[m] + from.re.row(i)[m];
             out.row_mut(i).iter_mut().zip(rows.row(i)).for_each(|(o, x)| *o += slope * *x);
         }
     }

@@ -4,7 +4,7 @@ mod radial;
 
 pub use radial::{Bias, RadialDensity, RadialFit};
 
-use super::{Describe, Directions, DynMap, FeatureMap, Fourier, Frequencies, Prediction};
+use super::{Describe, Directions, DynMap, FeatureMap, Fourier, Frequencies, Piece, Prediction};
 use crate::error::{Error, Result, check_count};
 use crate::feature::DrawCost;
 use crate::feature::MAX_DEGREE;
@@ -64,7 +64,7 @@ impl<M: FeatureMap> FeatureMap for UnitRows<M> {
     fn pull_tile(
         &self,
         rows: Tile<'_, M::Real>,
-        cotangents: Cotangents<'_, M::Real>,
+        from: Cotangents<'_, M::Real>,
         mut out: TileMut<'_, M::Real>,
         work: &mut Workspace<M::Real>,
     ) {
@@ -74,7 +74,7 @@ impl<M: FeatureMap> FeatureMap for UnitRows<M> {
             normalize(rows.row(i), unit);
         }
         pulled.fill(M::Real::ZERO);
-        self.map.pull_tile(Tile::new(&unit, n, d), cotangents, TileMut::new(&mut pulled, n, d), work);
+        self.map.pull_tile(Tile::new(&unit, n, d), from, TileMut::new(&mut pulled, n, d), work);
         for (i, (unit, pulled)) in unit.chunks_exact(d).zip(pulled.chunks_exact(d)).enumerate() {
             // Along the row nothing changes.
             let product = |a: &[M::Real], b: &[M::Real]| -> f64 {
@@ -106,6 +106,10 @@ impl<M: FeatureMap> FeatureMap for UnitRows<M> {
 
     fn operations(&self) -> u64 {
         self.map.operations()
+    }
+
+    fn pieces(&self) -> Result<Piece<M::Real>> {
+        Ok(Piece::chain([Piece::new("unit"), self.map.pieces()?]))
     }
 }
 

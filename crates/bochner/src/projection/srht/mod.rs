@@ -255,12 +255,12 @@ impl<O: Scalar> Projection for Srht<O::Real, O> {
 
     fn pull_tile(
         &self,
-        cotangents: Cotangents<'_, O::Real>,
+        from: Cotangents<'_, O::Real>,
         columns: Range<usize>,
         out: TileMut<'_, O::Real>,
         work: &mut Workspace<O::Real>,
     ) {
-        kernel::pull(self, cotangents, columns, out, work);
+        kernel::pull(self, from, columns, out, work);
     }
 
     fn product_tile(factors: &[Self], rows: &[Tile<'_, O::Real>], out: TileMut<'_, O>, work: &mut Workspace<O::Real>) {

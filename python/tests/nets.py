@@ -1,0 +1,49 @@
+"""What the tests of the doors to torch and JAX share: fitted features of every map, and how near draws must be."""
+
+import numpy as np
+from bochner import *  # noqa: F403
+from bochner._features import CLASSES
+from catalogue import FEATURES, OTHER_FEATURES
+from sklearn.base import clone
+
+METRIC = np.linalg.inv(np.array([[2.0, 0.0, 0.0, 0.0], [0.5, 1.5, 0.0, 0.0], [0.0, 0.3, 1.0, 0.0], [0.2, 0.0, 0.1, 1.2]]))
+SCALES = [1.0, 2.0, 0.5, 1.5]
+
+# Steps have no pieces: features of encoded rows, and readings of a camera.
+_LISTED = [features for features in [*FEATURES, *OTHER_FEATURES] if getattr(features, "binarize", None) is None]
+_MORE = [
+    FourierFeatures(16, length_scale=SCALES),
+    FourierFeatures(16, length_scale=METRIC),
+    FourierFeatures(16, kernel="laplacian", norm=1),
+    FourierFeatures(16, order=2),
+    PolynomialSketch(1, degree=0),
+    PolynomialSketch(17, degree=5, structure="tree", sketch="gaussian", weights="real"),
+    PolynomialSketch(16, degree=3, structure="compact", weights="real", sketch="tensor_sketch"),
+    PolynomialSketch(16, degree=1, sketch="tensor_sketch", weights="complex"),
+    PolynomialSketch(16, degree=3, sketch="tensor_sketch", weights="complex", gamma=0.5),
+    PositiveFeatures(16, kind="trigonometric", length_scale=1.5),
+    OpticalFeatures(16, exponent=2.0, bias=0.5),
+    OpticalFeatures(16, exponent=2.5, projection="structured"),
+    OpticalFeatures(16, exponent=4.0, projection="matrix_free"),
+    MaclaurinFeatures(33, length_scale=SCALES),
+    MaclaurinFeatures(32, length_scale=METRIC),
+    MaclaurinFeatures(33, kernel="exponential", length_scale=1.5, weights="real"),
+    MaclaurinFeatures(8, length_scale=3.0, sketch="tensor_sketch", weights="complex"),
+    LearnedFourierFeatures(16),
+]
+MAPS = [clone(features).set_params(random_state=3) for features in [*_LISTED, *_MORE]]
+NAMES = [f"{i}-{type(features).__name__}" for i, features in enumerate(MAPS)]
+assert {type(features) for features in MAPS} == set(CLASSES.values())
+
+ROWS = np.random.default_rng(7).normal(size=(12, 4))
+
+
+def fitted(features):
+    return clone(features).fit(ROWS)
+
+
+def near(found, expected):
+    """Within rounding of the dtype, relative to the longest row of features."""
+    bound = 1e-6 if expected.dtype in (np.float32, np.complex64) else 1e-12
+    assert found.dtype == expected.dtype and found.shape == expected.shape
+    assert np.linalg.norm(found - expected, axis=-1).max() <= bound * np.linalg.norm(expected, axis=-1).max()
