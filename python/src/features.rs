@@ -5,7 +5,7 @@ use crate::data::Modelled;
 use crate::detached::{blockwise, detached};
 use crate::errors::{json, parse, to_python};
 use crate::kernels;
-use bochner::feature::{Content, Describe, DynComplexMap, DynMap, FeatureMap, Piece, Spec};
+use bochner::feature::{Content, Describe, DynComplexMap, DynMap, FeatureMap, Piece, Spec, WaveSlopes};
 use bochner::scalar::Scalar;
 use bochner::{Error, Result};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
@@ -179,6 +179,22 @@ impl Map {
         })
     }
 
+    /// Cotangents of Fourier features taken back to frequencies, amplitudes and offsets, summed over rows; in double precision.
+    #[pyo3(signature = (x, cotangents, n_jobs=None), text_signature = "($self, X, cotangents, n_jobs=None)")]
+    fn pull_parameters<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        cotangents: &Bound<'py, PyAny>,
+        n_jobs: Option<i64>,
+    ) -> PyResult<(Bound<'py, PyAny>, Vec<f64>, Vec<f64>)> {
+        let found = in_precision!(x, |rows: R| match self.ready::<R>(py, n_jobs)? {
+            Drawn::Real(map) => wave_slopes(py, map.as_ref(), rows, cotangents, n_jobs),
+            Drawn::Complex(map) => wave_slopes(py, map.as_ref(), rows, cotangents, n_jobs),
+        })?;
+        Ok((to_numpy(py, found.frequencies), found.amplitudes, found.offsets))
+    }
+
     /// What the map is made of in one precision: a dict with the name of its `kind`, numbers, arrays and dicts of the same
     /// sort, from which other programs compute the same features.
     #[pyo3(signature = (dtype="float64", n_jobs=None))]
@@ -264,6 +280,24 @@ where
         Ok(out)
     })?;
     Ok(to_numpy(py, features))
+}
+
+fn wave_slopes<'py, M>(
+    py: Python<'py>,
+    map: &M,
+    rows: View<'_, M::Real>,
+    cotangents: &Bound<'py, PyAny>,
+    n_jobs: Option<i64>,
+) -> PyResult<WaveSlopes>
+where
+    M: FeatureMap<Real: Precision, Output: Element> + ?Sized,
+{
+    let cotangents = readable(cotangents.cast::<PyArray2<M::Output>>()?)?;
+    let cotangents = cotangents.as_array();
+    detached(py, n_jobs, None, |_| {
+        let mut buffer = Vec::new();
+        map.pull_parameters(rows.rows(0..rows.nrows(), &mut buffer)?, cotangents)
+    })
 }
 
 fn pulled<'py, M>(

@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import bochner
 from bochner import (
+    CompressiveFeatures,
     FeatureGPClassifier,
     FeatureGPRegressor,
     FourierFeatures,
@@ -16,6 +17,7 @@ from bochner import (
     OpticalFeatures,
     PolynomialSketch,
     PositiveFeatures,
+    SphericalFeatures,
     exact,
     kernels,
 )
@@ -77,7 +79,10 @@ def test_a_metric_finds_a_direction(rng):
     along, across = np.linalg.norm(L @ [1, 1]), np.linalg.norm(L @ [1, -1])
     assert along > 5 * across
     with pytest.raises(ValueError, match="common"):
-        FeatureGPRegressor(PositiveFeatures(64), optimizer="lbfgs", length_scales="metric").fit(X, y)
+        FeatureGPRegressor(SphericalFeatures(64), optimizer="lbfgs", length_scales="metric").fit(X, y)
+    for features in [PositiveFeatures(64, length_scale=3.0, random_state=0), CompressiveFeatures(64, compressed_dim=2, random_state=0)]:
+        found = FeatureGPRegressor(features, optimizer="lbfgs", length_scales="per_input").fit(X, y)
+        assert np.shape(found.features_.spec_["length_scale"]) == (2,) and "length_scale" in found.searched_
 
 
 def test_smoothness_is_chosen_by_evidence(wave):

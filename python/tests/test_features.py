@@ -438,6 +438,31 @@ def test_pullbacks_are_slopes_of_features(features, dtype):
         assert np.all(np.abs(pulled[:, j] - slope(step)) <= (50 * np.finfo(dtype).eps + 1e-8) * size + left_out)
 
 
+@pytest.mark.parametrize("form", ["cos_sin", "offset", "complex"])
+def test_slopes_in_frequencies_are_those_in_phases_times_rows(form):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(30, 2))
+    features = FourierFeatures(12, length_scale=[1.5, 0.5], form=form, random_state=0).fit(X)
+    Z = features.transform(X)
+    U = rng.normal(size=Z.shape) + (1j * rng.normal(size=Z.shape) if np.iscomplexobj(Z) else 0.0)
+    frequencies, amplitudes, offsets = features.pullback_parameters(X, U)
+    assert frequencies.shape == (12 if form != "cos_sin" else 6, 2) and len(offsets) == (12 if form == "offset" else 0)
+    # All amplitudes are the same number, in which features are linear.
+    scale = np.sqrt((2 if form == "offset" else 1) / len(frequencies))
+    np.testing.assert_allclose(scale * amplitudes.sum(), (Z * U.conj()).sum().real, rtol=1e-10)
+    # Phases move features along the circle, and frequencies move phases by the rows.
+    if form == "offset":
+        one = [features.pullback_parameters(x[np.newaxis], u[np.newaxis]) for x, u in zip(X, U, strict=True)]
+        expected = sum(np.outer(slopes[2], x) for slopes, x in zip(one, X, strict=True))
+    else:
+        cos, sin = (Z.real, Z.imag) if form == "complex" else (Z[:, :6], Z[:, 6:])
+        in_cos, in_sin = (U.real, U.imag) if form == "complex" else (U[:, :6], U[:, 6:])
+        expected = (cos * in_sin - sin * in_cos).T @ X
+    np.testing.assert_allclose(frequencies, expected, rtol=1e-10, atol=1e-12)
+    with pytest.raises(ValueError, match="only Fourier features"):
+        _ = PositiveFeatures(8, random_state=0).fit(X).map_.pull_parameters(X, np.ones((30, 8)))
+
+
 def test_pullbacks_are_refused_where_there_is_none():
     X = np.random.default_rng(0).normal(size=(7, 3))
     with pytest.raises(ValueError, match="steps"):

@@ -248,6 +248,26 @@ def test_a_learned_metric_stands_before_any_map():
         LearnedMetric(metric="half").fit(X, y)
 
 
+def test_a_learned_metric_is_kept_in_model_files(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    y = np.sin(2 * X[:, 0] + X[:, 3])
+    metric = LearnedMetric(FourierFeatures(64, length_scale="median"), max_iter=2, random_state=0).fit(X, y)
+    model = FeatureGPRegressor(FourierFeatures(64, length_scale="median", random_state=0)).fit(metric.transform(X), y)
+    path = tmp_path / "behind.bochner"
+    model.save(path, metric)
+    again = bochner.load(path)
+    expected = model.predict(metric.transform(X), return_std=True)
+    # Both multiply by the matrix, in another order of sums.
+    np.testing.assert_allclose(again.predict(X, return_std=True), expected, rtol=1e-9, atol=1e-9)
+    again.save(tmp_path / "once more.bochner")
+    np.testing.assert_array_equal(bochner.load(tmp_path / "once more.bochner").predict(X), again.predict(X))
+    with pytest.raises(ValueError, match="it takes no metric besides"):
+        again.save(path, metric)
+    with pytest.raises(ValueError, match="columns"):
+        FeatureGPRegressor(FourierFeatures(8, random_state=0)).fit(X[:, :2], y).save(path, metric)
+
+
 @parametrize_with_checks([LearnedMetric(FourierFeatures(32, random_state=0), max_iter=1, random_state=0)])
 def test_learned_metrics_keep_the_protocol(estimator, check):
     check(estimator)

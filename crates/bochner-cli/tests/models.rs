@@ -733,6 +733,15 @@ fn gaussian_processes_say_how_sure_they_are() {
         std > 0.0 && (mean - *truth).abs() < 3.0 * std
     });
     assert!(inside.count() > 1400, "three standard deviations hold nearly all rows");
+    // Without noise every variance is smaller by the same number, to the digits that are written.
+    let quiet = folder.good(&["predict", "houses.bochner", "houses.csv", "--std", "--without-noise"]);
+    let variances = |csv: &str| -> Vec<f64> {
+        let std = |line: &str| line.split_once(',').unwrap().1.parse::<f64>().unwrap();
+        csv.lines().skip(1).map(|line| std(line).powi(2)).collect()
+    };
+    let noise: Vec<f64> = variances(&csv).iter().zip(variances(&quiet)).map(|(a, b)| a - b).collect();
+    assert!(noise[0] > 0.0 && noise.iter().all(|v| (v / noise[0] - 1.0).abs() < 1e-3), "{:?}", &noise[..3]);
+    assert!(folder.bad(&["predict", "houses.bochner", "houses.csv", "--without-noise"]).contains("--std"));
     folder.write("rings.csv", rings(600));
     folder.good(&["fit", "rings.csv", "--target", "ring", "--features", "64", "--model", "gp"]);
     folder.write("new.csv", "x,y\n1.1,0\n0,-2.1\n");

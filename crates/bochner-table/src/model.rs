@@ -168,7 +168,15 @@ impl TableModel {
     /// # Errors
     /// As [`predict`](Self::predict), and for models that have none.
     pub fn deviations(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        self.deviations_prepared(self.prepared(rows)?.view())
+        self.deviations_prepared(self.prepared(rows)?.view(), true)
+    }
+
+    /// Standard deviations of the function behind the observations, without noise.
+    ///
+    /// # Errors
+    /// As [`deviations`](Self::deviations).
+    pub fn function_deviations(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.deviations_prepared(self.prepared(rows)?.view(), false)
     }
 
     /// Probabilities of the classes, one column each.
@@ -264,9 +272,9 @@ impl TableModel {
         Ok(values)
     }
 
-    /// Standard deviations of observations in their own units, for rows that the pipeline has changed already.
-    pub(crate) fn deviations_prepared(&self, rows: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        let mut deviations = self.model.deviations(rows)?;
+    /// Standard deviations in the units of the targets, with or without noise, for rows that the pipeline has changed already.
+    pub(crate) fn deviations_prepared(&self, rows: ArrayView2<'_, f64>, noise: bool) -> Result<Array2<f64>> {
+        let mut deviations = if noise { self.model.deviations(rows)? } else { self.model.function_deviations(rows)? };
         let scales = self.pipeline.iter().flat_map(|p| &p.targets);
         for (mut column, scale) in deviations.columns_mut().into_iter().zip(scales) {
             column.mapv_inplace(|v| v * scale.scale);

@@ -260,6 +260,9 @@ impl Pipeline {
                 Preprocess::Binarize(step) => {
                     format!("numbers above {} become 1, the others 0", step.threshold())
                 }
+                Preprocess::Metric(step) => {
+                    format!("rows are multiplied by a learned matrix of {0} by {0}", step.matrix().len())
+                }
                 other => format!("{other:?}"),
             });
         }

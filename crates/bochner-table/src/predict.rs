@@ -110,6 +110,8 @@ pub struct Use<'a> {
     pub written: Option<Option<&'a Path>>,
     /// Standard deviations are written beside them.
     pub deviations: bool,
+    /// Standard deviations leave the noise of observations out.
+    pub without_noise: bool,
     /// Probabilities of every class are written beside them.
     pub probabilities: bool,
     /// Ends of intervals that cover new rows with this probability are written beside them; of classes, which of them belong
@@ -294,7 +296,7 @@ impl<'a> Answered<'a> {
             }
         }
         if self.purpose.deviations {
-            numbers.push(self.model.deviations_prepared(rows)?);
+            numbers.push(self.model.deviations_prepared(rows, !self.purpose.without_noise)?);
         }
         if let Some(coverage) = self.purpose.interval {
             numbers.push(match self.model.task() {

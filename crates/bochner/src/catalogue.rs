@@ -48,8 +48,15 @@ pub fn to_json() -> serde_json::Value {
         "kernels": AnyKernel::KINDS,
         "operator_kernels": OperatorKernel::KINDS,
         "models": models().map(model).collect::<Vec<_>>(),
+        "deviations": { "with_noise": WITH_NOISE, "without_noise": WITHOUT_NOISE },
     })
 }
+
+/// Of what standard deviations are where noise is in them: the end of a sentence at every door.
+pub const WITH_NOISE: &str = "of new observations, noise included";
+
+/// Of what standard deviations are where noise is left out.
+pub const WITHOUT_NOISE: &str = "of the function behind the observations, noise left out";
 
 /// Kernels whose values are numbers.
 pub fn kernels() -> impl Iterator<Item = &'static Entry> {

@@ -186,11 +186,14 @@ class FeatureTransformer(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMix
         ValueError
             Where features are steps (binary rows, a camera's readings), whose derivative is 0 almost everywhere.
         """
+        return self._pulled(X, cotangents, "pullback")
+
+    def _pulled(self, X: ArrayLike, cotangents: ArrayLike, way: str) -> Any:
         check_is_fitted(self)
         rows = check_rows(self, X, reset=False)
         dtype = np.result_type(rows.dtype, np.complex64) if self.map_.complex else rows.dtype
         with explained(self, ("X", rows)):
-            return self.map_.pullback(rows, np.asarray(cotangents, dtype=dtype), n_jobs=self.n_jobs)
+            return getattr(self.map_, way)(rows, np.asarray(cotangents, dtype=dtype), n_jobs=self.n_jobs)
 
     def _features(self, X: ArrayLike, name: str) -> NDArray[Any]:
         check_is_fitted(self)

@@ -127,6 +127,8 @@ def renamed(owner: Any, given: Mapping[str, Any], warn: bool = True) -> dict[str
     return {owner._renamed.get(name, name): value for name, value in given.items()}
 
 
+# Of what standard deviations are, with noise and without.
+_NOISE: Any = CATALOGUE.pop("deviations")
 # Arguments of methods and functions by their names: type and sentence.
 ARGUMENTS: dict[str, tuple[str, str]] = {
     "X": ("array-like or sparse matrix of shape (n_samples, n_features)", "Rows."),
@@ -144,7 +146,12 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
         "float, default=1.0",
         "What the weights of all earlier rows are multiplied with first: below 1, a stream that drifts forgets what it was.",
     ),
-    "return_std": ("bool, default=False", "Whether to return standard deviations of the process, without noise, as well."),
+    "return_std": ("bool, default=False", f"Whether to return standard deviations as well, {_NOISE['without_noise']}."),
+    "include_noise": (
+        "bool, default=False",
+        f"Whether standard deviations and covariances are those {_NOISE['with_noise']}, as ``bochner predict --std`` has them, "
+        f"rather than {_NOISE['without_noise']}, as ``--without-noise`` has them.",
+    ),
     "return_cov": ("bool, default=False", "Whether to return the covariance between all pairs of rows as well."),
     "q": ("array-like of shape (..., n_queries, d)", "Queries; axes in front, such as heads, are attended to one by one."),
     "k": ("array-like of shape (..., n_keys, d)", "Keys."),

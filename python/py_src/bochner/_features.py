@@ -6,7 +6,7 @@ import json
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 
 from bochner import _bochner, _signatures
@@ -19,7 +19,37 @@ _LENGTH_SCALE = {"length_scale_": ("float or list of float", "Length scale used.
 _PROJECTION = {"projection_": ("str", "Projection used.")}
 
 
-class FourierFeatures(_signatures.FourierMap, FeatureTransformer):
+class Waves(FeatureTransformer):
+    """Features that are cosines and sines."""
+
+    def pullback_parameters(
+        self, X: ArrayLike, cotangents: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Gradients in features taken back to what the features are made of, summed over rows.
+
+        Features are amplitudes times cosines and sines of projections on frequencies. `cotangents` are as for `pullback`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        cotangents : array-like of shape (n_samples, n_features_out)
+            One for every feature of every row.
+
+        Returns
+        -------
+        frequencies : ndarray of shape (n_frequencies, n_features)
+            Gradients in the frequencies, of which length scales are part.
+        amplitudes : ndarray of shape (n_frequencies,)
+            Gradients in the amplitudes.
+        offsets : ndarray of shape (n_frequencies,) or (0,)
+            Gradients in the offsets of cosines, where they have any.
+        """
+        frequencies, amplitudes, offsets = self._pulled(X, cotangents, "pull_parameters")
+        return frequencies, np.asarray(amplitudes), np.asarray(offsets)
+
+
+class FourierFeatures(_signatures.FourierMap, Waves):
     r"""Random Fourier features of a shift-invariant kernel.
 
     With frequencies drawn from the kernel's spectrum, the cosines and sines of a row's projections on them have
@@ -86,6 +116,8 @@ class PositiveFeatures(_signatures.PositiveMap, FeatureTransformer):
     True
     """
 
+    _filled_in = ("length_scale",)
+    _learned = _LENGTH_SCALE
     # No room for a pair.
     _single = {"kind": {"hyperbolic": "positive", "trigonometric": "positive"}}
 
@@ -240,7 +272,7 @@ class MaclaurinFeatures(_signatures.MaclaurinMap, FeatureTransformer):
         return 2 if self.allocation == "optimized" else super()._rows_needed()
 
 
-class LearnedFourierFeatures(_signatures.LearnedFourierMap, FeatureTransformer):
+class LearnedFourierFeatures(_signatures.LearnedFourierMap, Waves):
     r"""Fourier features whose frequencies are learned from rows with targets.
 
     Scales of columns, a mixture of kernels and then frequencies themselves follow the gradient of held-out error; a fifth of

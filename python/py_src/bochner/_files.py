@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from bochner import _bochner, _features, kernels
 from bochner._base import FeatureTransformer
 from bochner._catalogue import documented, entry, renamed
+from bochner._metric import LearnedMetric
 from bochner._models import KINDS, Accumulating, Classification, Model, Regression
 from bochner._preparation import Preparation
 from bochner._operator import OperatorGPRegressor
@@ -45,7 +47,7 @@ _LEARNED = (
 _READ: dict[str, Any] = {"target_shape_": tuple, "validation_losses_": np.asarray}
 
 
-def save(model: Model, path: str | os.PathLike[str]) -> None:
+def save(model: Model, path: str | os.PathLike[str], metric: LearnedMetric | None = None) -> None:
     """Write a fitted model to a file; see :meth:`Model.save`."""
     core = model._model()
     if type(model) is not KINDS.get(core.kind):
@@ -58,7 +60,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         "dtype": str(model.dtype_),
         "labels": str(model.classes_.dtype) if isinstance(model, Classification) else None,
     }
-    core = core.with_attachment("preprocessing", json.dumps(_preprocessing(model)))
+    described = _preprocessing(model) if metric is None else _behind(metric, model)
+    core = core.with_attachment("preprocessing", json.dumps(described))
     if isinstance(model, Accumulating) and model.keep_sums and hasattr(model, "sums_"):
         core = core.with_sums(model.sums_)
     core.with_attachment("python", json.dumps(notes)).save(os.fspath(path))
@@ -201,17 +204,33 @@ def _numbered(count: int) -> list[str]:
     return [str(number + 1) for number in range(count)]
 
 
-def _preprocessing(model: Any) -> dict[str, Any] | None:
-    """What the command line has to know about columns and targets; None where rows are taken as they are."""
+def _behind(metric: LearnedMetric, model: Model) -> dict[str, Any]:
+    """The same of a model that has learned from the rows of a metric."""
+    check_is_fitted(metric)
+    if hasattr(model, "preparation_"):
+        raise ValueError("metric: this model is from a file that says what is done to rows first; it takes no metric besides")
+    if metric.n_features_in_ != model.n_features_in_:
+        raise ValueError(
+            f"metric: its rows have {metric.n_features_in_} columns, those of {type(model).__name__} {model.n_features_in_}; "
+            "it must be the metric whose rows the model has learned from"
+        )
+    described = _preprocessing(model, getattr(metric, "feature_names_in_", _numbered(metric.n_features_in_)))
+    assert described is not None
+    described["steps"] = [{"step": "metric", "matrix": metric.components_.tolist()}]
+    return described
+
+
+def _preprocessing(model: Any, names: Any = None) -> dict[str, Any] | None:
+    """What the command line has to know about columns and targets; None where rows are taken as they are and have no names."""
     preparation, units = getattr(model, "preparation_", None), getattr(model, "target_units_", None)
     several = isinstance(model, Regression) and len(model.target_shape_) > 0
-    if preparation is None and units is None and not several and not hasattr(model, "feature_names_in_"):
+    if names is None and preparation is None and units is None and not several and not hasattr(model, "feature_names_in_"):
         return None
     if preparation is not None:
         described = dict(preparation.spec)
         inputs = described["schema"]["inputs"]
     else:
-        names = getattr(model, "feature_names_in_", _numbered(model.n_features_in_))
+        names = getattr(model, "feature_names_in_", _numbered(model.n_features_in_)) if names is None else names
         inputs = [{"name": str(name), "kind": {"number": {}}} for name in names]
         described = {"missing": "refuse", "steps": []}
     if isinstance(model, Regression):

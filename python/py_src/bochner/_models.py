@@ -22,6 +22,7 @@ from bochner._base import SAMPLE_ROWS, FeatureTransformer, check_features
 from bochner._catalogue import Fitted, entry
 from bochner._checks import changing, check_rows, explained, forget, plain, seed_of
 from bochner._features import FourierFeatures
+from bochner._metric import LearnedMetric
 from bochner._progress import progress
 
 
@@ -199,7 +200,7 @@ class Model(Fitted, BaseEstimator):
 
         return _stream.applied(source, columns, named, getattr(self, method), names)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], metric: LearnedMetric | None = None) -> None:
         """Write the fitted model to a file that :func:`bochner.load` reads.
 
         The command line reads it as well, but for exact models other than :class:`bochner.exact.KernelSVC`. The file is
@@ -209,10 +210,13 @@ class Model(Fitted, BaseEstimator):
         ----------
         path : str or path-like
             Where to; ``.bochner`` is the customary ending.
+        metric : LearnedMetric, default=None
+            The fitted metric of whose rows the model has learned. The file keeps it: models that are loaded, here, by the
+            command line or in Rust, take rows as they were before it.
         """
         from bochner._files import save
 
-        save(self, path)
+        save(self, path, metric)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -421,12 +425,6 @@ class Process(Regression):
         self, X: ArrayLike, return_std: bool = False, return_cov: bool = False, include_noise: bool = False
     ) -> Any:
         """Predict targets.
-
-        Parameters
-        ----------
-        include_noise : bool, default=False
-            Whether standard deviations and covariances are those of observations, noise included, as ``bochner predict --std`` has
-            them, or those of the function behind them, as scikit-learn's.
 
         Returns
         -------

@@ -375,12 +375,6 @@ class LocalGPRegressor(_signatures.LocalGpModel, Searched, Regression):
     def predict(self, X: ArrayLike, return_std: bool = False, include_noise: bool = False) -> Any:
         """Predictive mean, and standard deviation where asked for.
 
-        Parameters
-        ----------
-        include_noise : bool, default=False
-            Whether standard deviations are those of observations, noise included, as ``bochner predict --std`` has them, or
-            those of the function behind them.
-
         Returns
         -------
         mean : ndarray of shape (n_samples,) or (n_samples, n_targets)

@@ -46,12 +46,12 @@ class PositiveMap:
     _parameters: ClassVar[tuple[Parameter, ...]]
     _map_name: ClassVar[str]
     n_components: int
-    length_scale: float
+    length_scale: float | ArrayLike | Literal["median"]
     orthogonal: bool
     kind: Literal["positive", "hyperbolic", "trigonometric"]
     random_state: RandomState
     n_jobs: int | None
-    def __init__(self, n_components: int = 1024, *, length_scale: float = 1.0, orthogonal: bool = True, kind: Literal["positive", "hyperbolic", "trigonometric"] = "positive", random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
+    def __init__(self, n_components: int = 1024, *, length_scale: float | ArrayLike | Literal["median"] = 1.0, orthogonal: bool = True, kind: Literal["positive", "hyperbolic", "trigonometric"] = "positive", random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
 
 class OpticalMap:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -87,12 +87,12 @@ class CompressiveMap:
     n_components: int
     compressed_dim: int
     orthoprojector: Literal["gaussian", "sign", "srht"]
-    length_scale: float | Literal["median"]
+    length_scale: float | ArrayLike | Literal["median"]
     projection: Literal["gaussian", "auto", "orthogonal", "sorf"]
     form: Literal["cos_sin", "offset", "complex"]
     random_state: RandomState
     n_jobs: int | None
-    def __init__(self, n_components: int = 1024, *, compressed_dim: int = 64, orthoprojector: Literal["gaussian", "sign", "srht"] = "gaussian", length_scale: float | Literal["median"] = 1.0, projection: Literal["gaussian", "auto", "orthogonal", "sorf"] = "gaussian", form: Literal["cos_sin", "offset", "complex"] = "cos_sin", random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
+    def __init__(self, n_components: int = 1024, *, compressed_dim: int = 64, orthoprojector: Literal["gaussian", "sign", "srht"] = "gaussian", length_scale: float | ArrayLike | Literal["median"] = 1.0, projection: Literal["gaussian", "auto", "orthogonal", "sorf"] = "gaussian", form: Literal["cos_sin", "offset", "complex"] = "cos_sin", random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
 
 class MaclaurinMap:
     _parameters: ClassVar[tuple[Parameter, ...]]

@@ -2,7 +2,7 @@ use crate::cli::Context;
 use crate::listed;
 use crate::output_args;
 use crate::source::Text;
-use bochner::catalogue::Word;
+use bochner::catalogue::{WITH_NOISE, WITHOUT_NOISE, Word};
 use bochner::random::Seed;
 use bochner::words;
 use bochner_table::doubt::Doubt;
@@ -41,9 +41,10 @@ pub(crate) struct Args {
     /// Add the probability of every class
     #[arg(long)]
     probabilities: bool,
-    /// Add the standard deviation of every prediction
-    #[arg(long)]
+    #[arg(long, help = format!("Add standard deviations {WITH_NOISE}"))]
     std: bool,
+    #[arg(long, requires = "std", help = format!("Have the standard deviations of --std {WITHOUT_NOISE}"))]
+    without_noise: bool,
     /// Compare with the targets in the file and print how good the predictions are; writes them only with --out
     #[arg(long)]
     score: bool,
@@ -93,6 +94,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     let purpose = Use {
         written: (!args.score || args.out.is_some()).then_some(args.out.as_deref()),
         deviations: args.std,
+        without_noise: args.without_noise,
         probabilities: args.probabilities,
         interval: args.interval,
         scored: args.score,
@@ -102,7 +104,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Outcome {
     // Of tables every remark says where.
     if unanswered > 0 && !data.is_table() && !context.global.quiet {
         let (name, rows) = (&data.input().name, words::things(unanswered, "row"));
-        eprintln!("bochner: {name}: {rows} with empty cells, for which the model knows nothing, have no answer; --impute zero fills them in");
+        eprintln!(
+            "bochner: {name}: {rows} with empty cells, for which the model knows nothing, have no answer; --impute zero fills them in"
+        );
     }
     if let (Some(path), false) = (&args.out, context.global.quiet || args.json) {
         context.print(&format!("Wrote {} predictions to {}\n", words::count(rows), path.display()))?;

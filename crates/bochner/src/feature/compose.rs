@@ -1,8 +1,9 @@
-use super::{FeatureMap, Piece};
+use super::{FeatureMap, Piece, WaveSlopes};
 use crate::error::{Error, Result, check_dim};
 use crate::linalg::{Tile, TileMut, Workspace};
 use crate::projection::{Cotangents, Parts, Projection, add_scaled, panels};
 use crate::scalar::{Real, Scalar};
+use ndarray::{Array2, ArrayView2};
 
 /// Real and imaginary parts of a complex map side by side: all real parts, then all imaginary parts (CtR).
 ///
@@ -46,6 +47,13 @@ impl<R: Real, M: FeatureMap<Real = R, Output = R::Complex>> FeatureMap for Compl
         let m = self.inner.output_dim();
         let parts = Cotangents::new(from.re.columns(0..m), from.re.columns(m..2 * m));
         self.inner.pull_tile(rows, parts, out, work);
+    }
+
+    fn pull_parameters(&self, rows: ArrayView2<'_, R>, cotangents: ArrayView2<'_, R>) -> Result<WaveSlopes> {
+        let m = self.inner.output_dim();
+        check_dim("number of columns of cotangents", 2 * m, cotangents.ncols())?;
+        let cotangent = |(i, j)| R::Complex::from_parts(cotangents[[i, j]], cotangents[[i, m + j]]);
+        self.inner.pull_parameters(rows, Array2::from_shape_fn((cotangents.nrows(), m), cotangent).view())
     }
 
     fn check_pullback(&self) -> Result<()> {

@@ -1,9 +1,10 @@
+use super::scales::divided;
 use super::{Describe, Directions, DynComplexMap, DynMap, FeatureMap, FourierSpec, Projected, ScaledProjection};
 use crate::error::{Error, Result, check_count};
 use crate::feature::DrawCost;
 use crate::feature::spec::Candidate;
 use crate::kernel::AnyKernel;
-use crate::kernel::{self, Compression, Compressive, Kernel};
+use crate::kernel::{self, Compression, Compressive, Kernel, Scaled};
 use crate::parameter::{Domain, description, words};
 use crate::preprocess::LengthScale;
 use crate::projection::{Entries, Orthoprojector, Sampling, Srht};
@@ -168,8 +169,10 @@ description! {
         /// What the directions of the measurements are made from: orthonormalised normals, orthonormalised signs, or coordinates
         /// of a randomised Hadamard transform, which is fast in high dimensions.
         orthoprojector: Orthoprojection = Orthoprojection::Gaussian, Domain::Word(Orthoprojection::CHOICES), Draw;
-        /// Distance over which the kernel falls off; `median` takes the median distance between rows.
-        length_scale: LengthScale = LengthScale::Same(1.0), Domain::ONE_LENGTH_SCALE, Kernel;
+        /// Distance over which the kernel falls off, one for all columns or one for each, by which rows are divided before they
+        /// are compressed; `median` takes the median distance between rows. Rows of numbers are a matrix by which rows are
+        /// multiplied.
+        length_scale: LengthScale = LengthScale::Same(1.0), Domain::LENGTH_SCALE, Kernel;
         /// How frequencies are drawn.
         projection: Directions = Directions::Gaussian, Domain::Word(Directions::CHOICES), Draw;
         /// Pairs of cosine and sine, a cosine with a random offset, or complex exponentials (complex output).
@@ -183,30 +186,25 @@ description! {
 const FREQUENCIES: u64 = 1;
 
 impl CompressiveSpec {
-    /// The first step, with the same seed: rows to measurements, which can be stored in place of the rows.
+    /// The first step, with the same seed: rows to measurements, which can be stored in place of the rows. Where columns have
+    /// length scales of their own, rows are divided by them before.
     pub fn measurements(&self) -> OrthoProjectionSpec {
         OrthoProjectionSpec { n_components: self.compressed_dim, orthoprojector: self.orthoprojector, seed: self.seed }
     }
 
     /// The second step: Fourier features of measurements.
     pub fn fourier(&self) -> FourierSpec {
+        let length_scale = match &self.length_scale {
+            LengthScale::PerInput(_) | LengthScale::Metric(_) => LengthScale::Same(1.0),
+            common => common.clone(),
+        };
         FourierSpec {
             n_components: self.n_components,
-            length_scale: self.length_scale.clone(),
+            length_scale,
             projection: self.projection,
             form: self.form,
             seed: Seed::new(self.seed).child(FREQUENCIES).number(),
             ..FourierSpec::default()
-        }
-    }
-
-    fn scale(&self) -> Result<f64> {
-        match self.length_scale {
-            LengthScale::Same(scale) => Ok(scale),
-            LengthScale::Median => self.length_scale.check(0).map(|()| 1.0),
-            LengthScale::PerInput(_) | LengthScale::Metric(_) => {
-                Err(Error::parameter("length_scale", "one number for compressed rows", "one per input"))
-            }
         }
     }
 
@@ -216,11 +214,13 @@ impl CompressiveSpec {
         input_dim: usize,
         map: impl FnOnce(usize) -> Result<Arc<dyn FeatureMap<Real = R, Output = O>>>,
     ) -> Result<Arc<dyn FeatureMap<Real = R, Output = O>>> {
-        self.scale()?;
         let m = self.dim(input_dim)?;
-        let map = map(m)?;
-        with_projector!(self.orthoprojector, self.seed, input_dim, m, |p, scale| {
-            Ok(Arc::new(Projected::new(p, scale, map)?))
+        // A common length scale is that of the second step.
+        divided(&self.length_scale, input_dim, |_| {
+            let map = map(m)?;
+            with_projector!(self.orthoprojector, self.seed, input_dim, m, |p, scale| {
+                Ok(Arc::new(Projected::new(p, scale, map)?))
+            })
         })
     }
 
@@ -270,9 +270,10 @@ impl Describe for CompressiveSpec {
     /// The limit kernel of a uniformly random row space; see the notes on the estimate.
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {
         check_count("compressed_dim", self.compressed_dim)?;
-        let scale = self.scale()?;
-        crate::error::check_positive("length_scale", scale)?;
-        Ok(Arc::new(Limit { measurements: self.compressed_dim, scale, kernel: OnceLock::new() }))
+        Scaled::by(&self.length_scale, |scale| {
+            crate::error::check_positive("length_scale", scale)?;
+            Ok(Arc::new(Limit { measurements: self.compressed_dim, scale, kernel: OnceLock::new() }))
+        })
     }
 
     fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
@@ -286,8 +287,9 @@ impl Describe for CompressiveSpec {
     }
 
     fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        let kernel = limit(x.ncols(), self.dim(x.ncols())?, self.scale()?)?;
-        variance::compressive_matrix(self.form, &kernel, self.fourier().frequencies()?, x, y)
+        let kernel = limit(x.ncols(), self.dim(x.ncols())?, 1.0)?;
+        let (x, y) = (self.length_scale.divide(x)?, self.length_scale.divide(y)?);
+        variance::compressive_matrix(self.form, &kernel, self.fourier().frequencies()?, x.view(), y.view())
     }
 }
 

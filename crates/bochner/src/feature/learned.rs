@@ -1,6 +1,7 @@
 //! Fourier features whose frequencies and amplitudes were learned from rows with targets.
 
-use super::fourier::{FourierSpec, Frequencies};
+use super::fourier::slopes::slopes;
+use super::fourier::{FourierSpec, Frequencies, WaveSlopes};
 use super::{Describe, Directions, DrawCost, DynMap, FeatureMap, Piece, Prediction};
 use crate::error::{Error, Result, check_dim};
 use crate::kernel::Kernel;
@@ -225,6 +226,11 @@ impl<R: Real> FeatureMap for LearnedFourier<R> {
         let parts = Cotangents::new(all.columns(0..m), all.columns(m..2 * m));
         self.frequencies.pull_cos_sin(rows, R::ONE, parts, out, work);
         work.give(scaled);
+    }
+
+    fn pull_parameters(&self, rows: ArrayView2<'_, R>, cotangents: ArrayView2<'_, R>) -> Result<WaveSlopes> {
+        let amplitude = |j: usize| Real::to_f64(self.amplitudes[j]);
+        slopes(self.frequencies.len(), &amplitude, &|rows| Ok((self.transform(rows)?, None)), rows, cotangents)
     }
 
     fn tile_rows(&self) -> usize {

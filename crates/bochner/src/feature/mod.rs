@@ -45,6 +45,13 @@ macro_rules! forward {
             fn check_pullback(&$this) -> Result<()> {
                 $inner.check_pullback()
             }
+            fn pull_parameters(
+                &$this,
+                rows: ndarray::ArrayView2<'_, M::Real>,
+                cotangents: ndarray::ArrayView2<'_, M::Output>,
+            ) -> Result<$crate::feature::WaveSlopes> {
+                $inner.pull_parameters(rows, cotangents)
+            }
             fn tile_rows(&$this) -> usize {
                 $inner.tile_rows()
             }
@@ -102,6 +109,7 @@ mod polynomial;
 mod pooling;
 mod positive;
 mod product_sketch;
+mod scales;
 mod spec;
 mod spherical;
 mod tensor_sketch;
@@ -112,7 +120,8 @@ pub use compose::Measured;
 pub use compose::{Compact, ComplexToReal, Concat, Constant, Projected, ScaledProjection};
 pub use compressive::{CompressiveSpec, Distortion, OrthoProjectionSpec, Orthoprojection, distortion};
 pub use description::Description;
-pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpec, Frequencies};
+pub(crate) use fourier::slopes::of_pairs;
+pub use fourier::{ComplexFourier, Directions, Fourier, FourierKernel, FourierSpec, Frequencies, WaveSlopes};
 pub use functional::FieldQuantity;
 pub use learned::{Learned, LearnedFourierSpec};
 pub use maclaurin::{
@@ -300,6 +309,33 @@ pub trait FeatureMap: Debug + Send + Sync {
         };
         drive::pull(&job, rows, cotangents, out.view_mut())?;
         Ok(out)
+    }
+
+    /// The pullback of cotangents of Fourier features to frequencies, amplitudes and offsets, summed over rows: with the gradient
+    /// of a function of the features, its gradient in what the features are made of. Cotangents are as for
+    /// [`pullback`](Self::pullback).
+    ///
+    /// ```
+    /// use bochner::feature::{FeatureMap, Describe, Learned, LearnedFourierSpec};
+    /// use ndarray::array;
+    /// let map = LearnedFourierSpec::from(Learned::new(array![[0.5, 2.0]].view(), &[0.5])?).build::<f64>(2)?;
+    /// let found = map.pull_parameters(array![[0.3, 0.1]].view(), array![[1.0, 0.0]].view())?;
+    /// // The feature is cos(0.5 · 0.3 + 2 · 0.1)/2.
+    /// assert!((found.frequencies[[0, 0]] + 0.3 * 0.35f64.sin() / 2.0).abs() < 1e-12);
+    /// assert!((found.amplitudes[0] - 0.35f64.cos()).abs() < 1e-12);
+    /// # Ok::<(), bochner::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`transform_into`](Self::transform_into), and maps that are no Fourier features.
+    fn pull_parameters(
+        &self,
+        _rows: ArrayView2<'_, Self::Real>,
+        _cotangents: ArrayView2<'_, Self::Output>,
+    ) -> Result<WaveSlopes> {
+        let reason = "only Fourier features, learned ones too, have frequencies, amplitudes and offsets; pullback goes \
+                      back to the rows of any map";
+        Err(crate::error::Error::Unsupported { what: "pullback to parameters", reason: reason.into() })
     }
 
     /// Features of a block of rows in a fresh array.

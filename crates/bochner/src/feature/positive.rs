@@ -1,9 +1,10 @@
+use super::scales::divided;
 use super::{Describe, DynMap, FeatureMap, Frequencies, Piece};
 use crate::error::{Error, Result, check_count, check_positive};
 use crate::feature::spec::Candidate;
 use crate::feature::{Directions, DrawCost};
 use crate::kernel::AnyKernel;
-use crate::kernel::{Exponential, Kernel};
+use crate::kernel::{Exponential, Kernel, Scaled};
 use crate::linalg::{Factor, Tile, TileMut, Workspace, cos_sin, exp, exp_in_place, maximum};
 use crate::parameter::{Domain, description};
 use crate::preprocess::LengthScale;
@@ -249,8 +250,9 @@ description! {
     pub struct PositiveSpec {
         /// Budget of output columns; one fewer is used where they come in pairs and the budget is odd.
         n_components: usize = 1024, Domain::FEATURES, Size;
-        /// What rows are divided by.
-        length_scale: f64 = 1.0, Domain::POSITIVE, Kernel;
+        /// What rows are divided by, one number for all columns or one for each; `median` takes the median distance between
+        /// rows. Rows of numbers are a matrix by which rows are multiplied.
+        length_scale: LengthScale = LengthScale::Same(1.0), Domain::LENGTH_SCALE, Kernel;
         /// Whether directions are orthogonal in blocks: unbiased as well, and never a larger variance for positive features.
         orthogonal: bool = true, Domain::Flag, Draw;
         /// One exponential per direction; those of both signs, which vary half as much where the kernel is small; or cosines and
@@ -281,9 +283,8 @@ impl PositiveSpec {
 impl Describe for PositiveSpec {
     fn candidates(kernel: &AnyKernel, _rows: ArrayView2<'_, f64>) -> Result<Vec<Candidate>> {
         let AnyKernel::Exponential(k) = kernel else { return Ok(Vec::new()) };
-        let length_scale = k.length_scale();
-        let named =
-            |kind: Softmax| Candidate::new(kind.name(), PositiveSpec { length_scale, kind, ..PositiveSpec::default() });
+        let base = PositiveSpec { length_scale: k.length_scale().into(), ..PositiveSpec::default() };
+        let named = |kind: Softmax| Candidate::new(kind.name(), PositiveSpec { kind, ..base.clone() });
         Ok([Softmax::Positive, Softmax::Hyperbolic, Softmax::Trigonometric].map(named).into())
     }
 
@@ -295,27 +296,36 @@ impl Describe for PositiveSpec {
     fn draw<R: Real>(&self, input_dim: usize) -> Result<DynMap<R>> {
         let (seed, m) = (Seed::new(self.seed), self.directions()?);
         check_count("number of columns of rows", input_dim)?;
-        Ok(if self.orthogonal {
-            Arc::new(Positive::new(Orthogonal::<R>::new(seed, input_dim, m)?, self.kind, self.length_scale)?)
-        } else {
-            Arc::new(Positive::new(DenseGaussian::<R>::new(seed, input_dim, m)?, self.kind, self.length_scale)?)
+        divided(&self.length_scale, input_dim, |scale| {
+            Ok(if self.orthogonal {
+                Arc::new(Positive::new(Orthogonal::<R>::new(seed, input_dim, m)?, self.kind, scale)?)
+            } else {
+                Arc::new(Positive::new(DenseGaussian::<R>::new(seed, input_dim, m)?, self.kind, scale)?)
+            })
         })
     }
 
+    fn resolve(&self, sample: ArrayView2<'_, f64>) -> Result<Self> {
+        let length_scale = self.length_scale.resolve(sample, Seed::new(self.seed))?;
+        Ok(PositiveSpec { length_scale, ..self.clone() })
+    }
+
     fn kernel(&self) -> Result<Arc<dyn Kernel>> {
-        Ok(Arc::new(Exponential::new(self.length_scale)?))
+        Scaled::by(&self.length_scale, |scale| Ok(Arc::new(Exponential::new(scale)?)))
     }
 
     /// Closed forms exist for independent directions and for orthogonal blocks; infinite where it overflows.
     fn variance(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         if self.orthogonal {
-            softmax_orthogonal_matrix(self.kind, self.length_scale, self.directions()?, x, y)
+            let (x, y) = (self.length_scale.divide(x)?, self.length_scale.divide(y)?);
+            softmax_orthogonal_matrix(self.kind, 1.0, self.directions()?, x.view(), y.view())
         } else {
             self.variance_iid(x, y)
         }
     }
 
     fn variance_iid(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
-        softmax_matrix(self.kind, self.length_scale, self.directions()?, x, y)
+        let (x, y) = (self.length_scale.divide(x)?, self.length_scale.divide(y)?);
+        softmax_matrix(self.kind, 1.0, self.directions()?, x.view(), y.view())
     }
 }

@@ -37,7 +37,7 @@ mod ridge;
 pub(crate) mod spectrum;
 mod svi;
 mod svm;
-mod validation;
+pub(crate) mod validation;
 
 pub use calibration::Calibration;
 pub use fitted::{Fitted, Model, load};

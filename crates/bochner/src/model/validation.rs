@@ -105,7 +105,7 @@ pub(crate) fn class_losses<R: Real, M: FeatureMap<Real = R, Output = R>>(
 }
 
 /// The place of the smallest, the first of equals.
-pub(super) fn smallest(losses: &[f64]) -> usize {
+pub(crate) fn smallest(losses: &[f64]) -> usize {
     (0..losses.len()).fold(0, |best, k| if losses[k] < losses[best] { k } else { best })
 }
 

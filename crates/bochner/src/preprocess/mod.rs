@@ -7,6 +7,7 @@
 //! | [`Views`] | robust numbers and ranks, mean 0 and variance 1 | learned maps on tables |
 //! | [`UnitNorm`] | `x/\|x\|` | polynomial and spherical kernels |
 //! | [`Binarize`] | 1 above a threshold, 0 below | optical features, whose modulator shows two states |
+//! | [`Metric`] | a matrix times the row | metrics learned from targets |
 //! | [`ShiftNonNegative`] | subtracts column minima | polynomial sketches, whose variance falls for `x, y ≥ 0` |
 //!
 //! [`sparsity_at_energy`] measures how sparse rows are in a basis of wavelets or cosines.
@@ -25,5 +26,5 @@ pub use length_scale::LengthScale;
 pub use median::median_distance;
 pub use sparsity::{Basis, Shape, SparseTransform, Sparsity, sparsity_at_energy};
 pub use statistics::ColumnStatistics;
-pub use step::{Binarize, Center, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
+pub use step::{Binarize, Center, Metric, Preprocess, ShiftNonNegative, Standardize, UnitNorm};
 pub use views::Views;

@@ -1,4 +1,4 @@
-use super::ColumnStatistics;
+use super::{ColumnStatistics, LengthScale};
 use crate::error::{Error, Result, check_dim, check_positive};
 use crate::scalar::Real;
 use ndarray::{ArrayViewMut2, Axis};
@@ -179,6 +179,62 @@ impl Binarize {
     }
 }
 
+/// Multiplies rows by a square matrix, `x ↦ Lx`: rows in a metric that was learned.
+///
+/// ```
+/// use bochner::preprocess::Metric;
+/// let mut rows = ndarray::array![[1.0, 10.0]];
+/// Metric::new(vec![vec![1.0, 2.0], vec![0.0, 3.0]])?.apply(rows.view_mut())?;
+/// assert_eq!(rows, ndarray::array![[21.0, 30.0]]);
+/// # Ok::<(), bochner::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Metric {
+    /// `L`, one row for every new column.
+    matrix: Vec<Vec<f64>>,
+}
+
+impl Metric {
+    /// Rows times `matrix`, which is given row by row.
+    ///
+    /// # Errors
+    /// A matrix that is not square, or of numbers that are not finite.
+    pub fn new(matrix: Vec<Vec<f64>>) -> Result<Self> {
+        let metric = Metric { matrix };
+        metric.check(metric.matrix.len())?;
+        Ok(metric)
+    }
+
+    /// `L`, row by row.
+    pub fn matrix(&self) -> &[Vec<f64>] {
+        &self.matrix
+    }
+
+    /// Files may hold any matrix.
+    fn check(&self, columns: usize) -> Result<()> {
+        LengthScale::Metric(self.matrix.clone()).check(columns)
+    }
+
+    /// Multiplies `rows` in place.
+    ///
+    /// # Errors
+    /// Rows of another length.
+    pub fn apply<R: Real>(&self, mut rows: ArrayViewMut2<'_, R>) -> Result<()> {
+        check_dim("number of columns of rows", self.matrix.len(), rows.ncols())?;
+        self.check(rows.ncols())?;
+        let mut row: Vec<f64> = Vec::with_capacity(self.matrix.len());
+        for mut to in rows.axis_iter_mut(Axis(0)) {
+            row.clear();
+            row.extend(to.iter().map(|v| Real::to_f64(*v)));
+            for (to, weights) in to.iter_mut().zip(&self.matrix) {
+                *to = R::from_f64(row.iter().zip(weights).map(|(x, l)| x * l).sum());
+            }
+        }
+        Ok(())
+    }
+}
+
 fn each_column<R: Real, T>(mut rows: ArrayViewMut2<'_, R>, values: &[T], f: impl Fn(f64, &T) -> f64) -> Result<()> {
     check_dim("number of columns of rows", values.len(), rows.ncols())?;
     for row in rows.axis_iter_mut(Axis(0)) {
@@ -218,6 +274,8 @@ pub enum Preprocess {
     ShiftNonNegative(ShiftNonNegative),
     /// Ones above a threshold, zeros below.
     Binarize(Binarize),
+    /// Multiply by a matrix.
+    Metric(Metric),
 }
 
 impl Preprocess {
@@ -238,6 +296,7 @@ impl Preprocess {
                 step.apply(rows);
                 Ok(())
             }
+            Preprocess::Metric(step) => step.apply(rows),
         }
     }
 }
@@ -251,7 +310,7 @@ macro_rules! from {
         }
     )*};
 }
-from!(Center, Standardize, UnitNorm, ShiftNonNegative, Binarize);
+from!(Center, Standardize, UnitNorm, ShiftNonNegative, Binarize, Metric);
 
 #[cfg(test)]
 mod tests {
@@ -321,7 +380,11 @@ mod tests {
             UnitNorm {}.into(),
             ShiftNonNegative::fit(&seen).unwrap().into(),
             Binarize::new(4.0).unwrap().into(),
+            Metric::new(vec![vec![1.0, 0.5], vec![0.0, 2.0]]).unwrap().into(),
         ];
+        // A matrix of a file that does not fit is refused, not used.
+        let bad: Preprocess = serde_json::from_str(r#"{"step":"metric","matrix":[[1,2],[3]]}"#).unwrap();
+        assert!(bad.apply(rows.clone().view_mut()).is_err() && Metric::new(vec![vec![f64::NAN]]).is_err());
         let text = serde_json::to_string(&steps).unwrap();
         assert_eq!(serde_json::from_str::<Vec<Preprocess>>(&text).unwrap(), steps);
         assert!(serde_json::from_str::<Preprocess>(r#"{"step":"unit_norm","p":1}"#).is_err());

@@ -600,6 +600,31 @@ mod tests {
     }
 
     #[test]
+    fn a_product_of_two_of_many_inputs_is_found_whatever_their_units() {
+        let (mut rows, _) = data(500, 10);
+        let (_, noise) = data(500, 1);
+        let target = |(row, e): (ndarray::ArrayView1<'_, f64>, &f64)| (2.0 * row[3]).sin() * row[7] + 0.1 * (e - 3.0);
+        let targets: Vec<f64> = rows.rows().into_iter().zip(noise.column(0)).map(target).collect();
+        let targets = Array2::from_shape_vec((500, 1), targets).unwrap();
+        let units: Vec<f64> = (0..10).map(|j| 10f64.powi(j % 5 - 2)).collect();
+        rows.columns_mut().into_iter().zip(&units).for_each(|(mut column, unit)| column.mapv_inplace(|v| v * unit));
+        let search = EvidenceSearch { scales: Scales::PerInput, ..EvidenceSearch::default() };
+        // From length scales that are too short for some columns, too long for others, and from the median distance.
+        for scale in [LengthScale::Same(0.01), LengthScale::Same(100.0), LengthScale::Median] {
+            let spec = FourierSpec { n_components: 128, length_scale: scale, seed: 1, ..FourierSpec::default() };
+            let spec = Spec::from(spec).resolve(rows.view()).unwrap();
+            let tuned = search.run(&spec, 1.0, 0.1, rows.view(), targets.view(), &mut |_| Ok(())).unwrap();
+            let Spec::Fourier(FourierSpec { length_scale: LengthScale::PerInput(scales), .. }) = &tuned.spec else {
+                panic!("{tuned:?}")
+            };
+            let scales: Vec<f64> = scales.iter().zip(&units).map(|(scale, unit)| scale / unit).collect();
+            let others = (0..10).filter(|j| *j != 3 && *j != 7).map(|j| scales[j]).fold(f64::INFINITY, f64::min);
+            assert!(scales[3].max(scales[7]) < 0.5 * others, "{scales:?}");
+            assert!(tuned.noise_variance < 0.3, "{tuned:?}");
+        }
+    }
+
+    #[test]
     fn polynomials_get_their_gamma_and_a_search_can_be_stopped() {
         let (rows, targets) = data(120, 3);
         let spec = Spec::from(PolynomialSpec { n_components: 30, coef0: 1.0, ..PolynomialSpec::default() });

@@ -1,6 +1,7 @@
 //! The gradient of held-out error in frequencies, amplitudes and penalty.
 
 use crate::error::{Error, Result, check_dim};
+use crate::feature::of_pairs;
 use crate::linalg::gemm::{matmul_nn, matmul_nt};
 use crate::linalg::{Cholesky, Factor, Lower, Tile, TileMut, Workspace, cos_sin};
 use crate::parallel::Parallel;
@@ -250,11 +251,11 @@ pub(super) fn slopes<R: Real>(waves: &Waves, support: &Part<R>, query: &Part<R>,
 fn pulled<R: Real>(z: &Array2<R>, means: &[f64], terms: &[(&Array2<R>, &Array2<R>)]) -> (Array2<R>, Vec<f64>) {
     let (n, m) = (z.nrows(), z.ncols() / 2);
     let means: Vec<R> = means.iter().map(|v| R::from_f64(*v)).collect();
-    let (mean_cos, mean_sin) = means.split_at(m);
     let mut phases = Array2::from_elem((n, m), R::ZERO);
     let pieces = phases.axis_chunks_iter_mut(Axis(0), PIECE).enumerate();
     let sums = pieces.in_parallel().map(|(piece, mut phases)| {
         let (mut slopes, mut sums) = (vec![R::ZERO; 2 * m], vec![R::ZERO; m]);
+        let mut waves = vec![R::ZERO; 2 * m];
         for (k, mut to) in phases.rows_mut().into_iter().enumerate() {
             let i = piece * PIECE + k;
             slopes.fill(R::ZERO);
@@ -264,14 +265,8 @@ fn pulled<R: Real>(z: &Array2<R>, means: &[f64], terms: &[(&Array2<R>, &Array2<R
                     slopes.iter_mut().zip(right).for_each(|(to, v)| *to += weight * *v);
                 }
             }
-            let z = z.row(i).to_slice().expect("standard layout");
-            let ((cos, sin), (in_cos, in_sin)) = (z.split_at(m), slopes.split_at(m));
-            let to = to.as_slice_mut().expect("standard layout");
-            for j in 0..m {
-                let (c, s) = (cos[j] + mean_cos[j], sin[j] + mean_sin[j]);
-                to[j] = in_sin[j] * c - in_cos[j] * s;
-                sums[j] += in_cos[j] * c + in_sin[j] * s;
-            }
+            waves.iter_mut().zip(z.row(i).iter().zip(&means)).for_each(|(to, (z, mean))| *to = *z + *mean);
+            of_pairs(&waves, &slopes, to.as_slice_mut().expect("standard layout"), &mut sums);
         }
         sums
     });

@@ -173,7 +173,7 @@ fn descriptions_are_checked_and_survive_json() {
     for bad in [
         CompressiveSpec { compressed_dim: 0, ..Default::default() },
         CompressiveSpec { n_components: 0, ..Default::default() },
-        CompressiveSpec { length_scale: LengthScale::PerInput(vec![1.0; 5]), ..Default::default() },
+        CompressiveSpec { length_scale: LengthScale::PerInput(vec![1.0; 4]), ..Default::default() },
         CompressiveSpec { length_scale: (-1.0).into(), ..Default::default() },
     ] {
         assert!(bad.build::<f64>(5).is_err(), "{bad:?}");

@@ -40,7 +40,9 @@ pub(crate) fn maps() -> Vec<Spec> {
         list.push(PolynomialSpec { structure, weights: Weights::Real, ..polynomial.clone() }.into());
     }
     for kind in [Softmax::Positive, Softmax::Hyperbolic, Softmax::Trigonometric] {
-        list.push(PositiveSpec { n_components: 150, length_scale: 2.0, kind, seed: 3, ..Default::default() }.into());
+        list.push(
+            PositiveSpec { n_components: 150, length_scale: 2.0.into(), kind, seed: 3, ..Default::default() }.into(),
+        );
     }
     for projection in [Directions::Gaussian, Directions::Orthogonal, Directions::Sorf] {
         list.push(SphericalSpec { n_components: 150, degree: 4, projection, seed: 3, ..Default::default() }.into());

@@ -55,7 +55,7 @@ fn estimates_have_their_closed_form_mean_and_variance() {
         for orthogonal in [false, true] {
             // 24 pairs of directions are eight full blocks, 25 leave one over.
             for n_components in [48, 50] {
-                let spec = PositiveSpec { n_components, length_scale: 1.3, orthogonal, kind, seed: 0 };
+                let spec = PositiveSpec { n_components, length_scale: 1.3.into(), orthogonal, kind, seed: 0 };
                 let worst = deviation(&estimates(&spec), &spec);
                 assert!(worst <= 1.0, "{spec:?}: {worst}");
             }
@@ -67,7 +67,7 @@ fn estimates_have_their_closed_form_mean_and_variance() {
 fn the_check_of_moments_has_power() {
     let spec = PositiveSpec { n_components: 48, orthogonal: false, ..PositiveSpec::default() };
     let runs = estimates(&spec);
-    assert!(deviation(&runs, &PositiveSpec { length_scale: 1.03, ..spec.clone() }) > 1.0);
+    assert!(deviation(&runs, &PositiveSpec { length_scale: 1.03.into(), ..spec.clone() }) > 1.0);
     // Orthogonal directions leave 3/(d + 2) of the variance of close pairs, which independent ones do not reach.
     let spec = PositiveSpec { kind: Softmax::Trigonometric, ..spec };
     assert!(deviation(&estimates(&spec), &PositiveSpec { orthogonal: true, ..spec.clone() }) > 1.0);
@@ -94,7 +94,7 @@ fn check_range<R: Real>() {
     let direction: Vec<f64> = (0..24).map(|i| Stream::new(Seed::new(2), Role::Noise, i).normal()).collect();
     let norm = direction.iter().map(|v| v * v).sum::<f64>().sqrt();
     for kind in KINDS {
-        let spec = PositiveSpec { n_components: 200, length_scale: 0.5, kind, ..PositiveSpec::default() };
+        let spec = PositiveSpec { n_components: 200, length_scale: 0.5.into(), kind, ..PositiveSpec::default() };
         let map = spec.build::<R>(24).unwrap();
         for exponent in -6..=3 {
             let size = 0.5 * 10f64.powi(exponent);
@@ -134,7 +134,7 @@ fn the_first_row_that_overflows_is_named() {
 #[test]
 fn scaled_features_are_the_features_over_the_exponential_they_name() {
     for kind in KINDS {
-        let spec = PositiveSpec { n_components: 70, kind, length_scale: 0.7, ..PositiveSpec::default() };
+        let spec = PositiveSpec { n_components: 70, kind, length_scale: 0.7.into(), ..PositiveSpec::default() };
         let map = spec.build::<f64>(3).unwrap();
         let (rows, m) = (rows(), map.output_dim());
         let plain = map.transform(rows.view()).unwrap();
@@ -161,6 +161,6 @@ fn bad_parameters_are_named() {
     assert_eq!(message(spec), "n_components must be at least 1, got 0");
     let spec = PositiveSpec { n_components: 1, kind: Softmax::Hyperbolic, ..Default::default() };
     assert_eq!(message(spec), "n_components must be at least 2 for features in pairs, got 1");
-    let spec = PositiveSpec { length_scale: -1.0, ..Default::default() };
+    let spec = PositiveSpec { length_scale: (-1.0).into(), ..Default::default() };
     assert_eq!(message(spec), "length_scale must be a positive finite number, got -1");
 }

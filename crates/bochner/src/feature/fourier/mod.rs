@@ -1,9 +1,12 @@
 //! Fourier features: cosines and sines of random projections.
 
+pub(crate) mod slopes;
 mod spec;
 
+pub use slopes::WaveSlopes;
 pub use spec::{Directions, FourierKernel, FourierSpec};
 
+use super::scales::RowScales;
 use super::{FeatureMap, Piece};
 use crate::error::{Error, Result, check_dim};
 use crate::linalg::{Factor, Tile, TileMut, Workspace, cis, cos_offset, cos_sin, sin_offset};
@@ -11,7 +14,7 @@ use crate::preprocess::LengthScale;
 use crate::projection::{Cotangents, Parts, Projection, panels, wide};
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::{Real, Scalar};
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2};
 use std::sync::Arc;
 
 /// Frequencies `ωⱼ = rⱼ wⱼ / ℓ`: directions of a projection times radii, over length scales.
@@ -25,10 +28,7 @@ pub struct Frequencies<P: Projection> {
     radii: Option<Arc<[f64]>>,
     length_scale: LengthScale,
     factors: Factors<P::Real>,
-    /// Reciprocal length scales, where inputs differ.
-    inverse: Option<Arc<[P::Real]>>,
-    /// The metric, row after row, where there is one.
-    metric: Option<Arc<[P::Real]>>,
+    scales: RowScales<P::Real>,
 }
 
 #[derive(Debug, Clone)]
@@ -44,8 +44,7 @@ impl<P: Projection> Clone for Frequencies<P> {
             radii: self.radii.clone(),
             length_scale: self.length_scale.clone(),
             factors: self.factors.clone(),
-            inverse: self.inverse.clone(),
-            metric: self.metric.clone(),
+            scales: self.scales.clone(),
         }
     }
 }
@@ -58,8 +57,7 @@ impl<P: Projection> From<P> for Frequencies<P> {
             radii: None,
             length_scale: LengthScale::Same(1.0),
             factors: Factors::Same(<P::Real as Scalar>::ONE),
-            inverse: None,
-            metric: None,
+            scales: RowScales::Common,
         }
     }
 }
@@ -147,14 +145,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
             None => Factors::Same(factor(1.0)),
             Some(radii) => Factors::Each(radii.iter().map(|&r| factor(r)).collect()),
         };
-        self.inverse = match &self.length_scale {
-            LengthScale::PerInput(scales) => Some(scales.iter().map(|s| R::from_f64(1.0 / s)).collect()),
-            _ => None,
-        };
-        self.metric = match &self.length_scale {
-            LengthScale::Metric(matrix) => Some(matrix.iter().flatten().map(|v| R::from_f64(*v)).collect()),
-            _ => None,
-        };
+        self.scales = RowScales::of(&self.length_scale);
         Ok(self)
     }
 
@@ -172,7 +163,7 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
         work: &mut Workspace<R>,
         visit: &mut dyn FnMut(usize, std::ops::Range<usize>, &[R], Factor<'_, R>),
     ) {
-        self.with_scaled(rows, work, |rows, work| {
+        self.scales.with(rows, work, |rows, work| {
             self.by_panels(
                 rows,
                 work,
@@ -191,59 +182,19 @@ impl<R: Real, P: Projection<Real = R, Output = R>> Frequencies<P> {
         visit: &mut dyn FnMut(usize, std::ops::Range<usize>, &mut [R], Factor<'_, R>),
     ) {
         let (n, d) = (rows.rows(), rows.cols());
-        self.with_scaled(rows, work, |rows, work| {
-            let apart = self.inverse.is_some() || self.metric.is_some();
+        self.scales.with(rows, work, |rows, work| {
+            let apart = !self.scales.is_common();
             let mut own = work.take(if apart { n * d } else { 0 });
             own.fill(R::ZERO);
             self.by_panels(rows, work, visit, |derivatives, columns, work| {
                 let out = if apart { TileMut::new(&mut own, n, d) } else { out.reborrow() };
                 self.projection.pull_tile(Cotangents::real(derivatives), columns, out, work);
             });
-            if let Some(inverse) = &self.inverse {
-                for (i, own) in own.chunks_exact(d).enumerate() {
-                    let numbers = own.iter().zip(&**inverse);
-                    out.row_mut(i).iter_mut().zip(numbers).for_each(|(o, (v, inverse))| *o += *v * *inverse);
-                }
-            }
-            if let Some(metric) = &self.metric {
-                for (i, own) in own.chunks_exact(d).enumerate() {
-                    for (v, row) in own.iter().zip(metric.chunks_exact(d)) {
-                        out.row_mut(i).iter_mut().zip(row).for_each(|(o, l)| *o += *v * *l);
-                    }
-                }
+            if apart {
+                self.scales.add_pulled(&own, &mut out);
             }
             work.give(own);
         });
-    }
-
-    /// Runs `then` on the rows divided by the length scales of their columns.
-    fn with_scaled(
-        &self,
-        rows: Tile<'_, R>,
-        work: &mut Workspace<R>,
-        then: impl FnOnce(Tile<'_, R>, &mut Workspace<R>),
-    ) {
-        if self.inverse.is_none() && self.metric.is_none() {
-            return then(rows, work);
-        }
-        let (n, d) = (rows.rows(), rows.cols());
-        let mut scaled = work.take(n * d);
-        if let Some(inverse) = &self.inverse {
-            for i in 0..n {
-                for ((to, from), inverse) in scaled[i * d..][..d].iter_mut().zip(rows.row(i)).zip(&**inverse) {
-                    *to = *from * *inverse;
-                }
-            }
-        }
-        if let Some(metric) = &self.metric {
-            for i in 0..n {
-                for (to, row) in scaled[i * d..][..d].iter_mut().zip(metric.chunks_exact(d)) {
-                    *to = rows.row(i).iter().zip(row).fold(R::ZERO, |sum, (x, l)| sum + *x * *l);
-                }
-            }
-        }
-        then(Tile::new(&scaled, n, d), work);
-        work.give(scaled);
     }
 
     /// Projects a panel of columns, hands it to `visit` row by row, and then as a whole to `finish`.
@@ -422,6 +373,18 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for Fourier<P> {
         work.give(sines);
     }
 
+    fn pull_parameters(&self, rows: ArrayView2<'_, R>, cotangents: ArrayView2<'_, R>) -> Result<WaveSlopes> {
+        let ahead = self.offsets.as_ref().map(|offsets| {
+            let quarter = R::from_f64(std::f64::consts::FRAC_PI_2);
+            Fourier { offsets: Some(offsets.iter().map(|b| *b - quarter).collect()), ..self.clone() }
+        });
+        let waves = |rows: ArrayView2<'_, R>| -> Result<_> {
+            let sines = ahead.as_ref().map(|ahead| ahead.transform(rows)).transpose()?;
+            Ok((self.transform(rows)?, sines))
+        };
+        slopes::slopes(self.frequencies.len(), &|_| Real::to_f64(self.scale), &waves, rows, cotangents)
+    }
+
     fn tile_rows(&self) -> usize {
         self.frequencies.tile_rows()
     }
@@ -500,6 +463,16 @@ impl<R: Real, P: Projection<Real = R, Output = R>> FeatureMap for ComplexFourier
 
     fn pieces(&self) -> Result<Piece<R>> {
         Ok(self.frequencies.waves(1.0 / (self.frequencies.len() as f64).sqrt()))
+    }
+
+    fn pull_parameters(&self, rows: ArrayView2<'_, R>, cotangents: ArrayView2<'_, R::Complex>) -> Result<WaveSlopes> {
+        let (n, m) = cotangents.dim();
+        let parts = Array2::from_shape_fn((n, 2 * m), |(i, j)| {
+            if j < m { cotangents[[i, j]].re() } else { cotangents[[i, j - m]].im() }
+        });
+        let scale = self.scale;
+        let pairs = Fourier { frequencies: self.frequencies.clone(), offsets: None, scale };
+        pairs.pull_parameters(rows, parts.view())
     }
 
     fn tile_rows(&self) -> usize {
@@ -669,5 +642,65 @@ mod tests {
         let map = Fourier::cos_sin(frequencies());
         assert!(map.transform(array![[1.0, f64::INFINITY]].view()).is_err());
         assert!(map.transform(array![[1.0]].view()).is_err());
+    }
+
+    #[test]
+    fn slopes_in_parameters_agree_with_finite_differences() {
+        let (x, m) = (rows(6, 3), 4);
+        let weights = Array2::from_shape_fn((6, 2 * m), |(i, j)| ((5 * i + 3 * j) as f64).cos());
+        let frequencies = |moved: (usize, usize, f64)| {
+            let mut plain = Plain::new(8, 3, m);
+            // Over length scales of the columns.
+            let scales = [0.5, 2.0, 3.0];
+            plain.weights[[moved.0, moved.1]] += moved.2 * scales[moved.1];
+            Frequencies::new(plain).with_length_scale(LengthScale::PerInput(scales.to_vec())).unwrap()
+        };
+        let offset = |frequencies: Frequencies<Plain>, (j, step): (usize, f64)| {
+            let mut map = Fourier::offset(frequencies, Seed::new(3));
+            let mut offsets = map.offsets.unwrap().to_vec();
+            offsets[j] += step;
+            map.offsets = Some(offsets.into());
+            map
+        };
+        // The central difference of four points: h⁴ times a fifth derivative of waves, and rounding over h.
+        let h = 1e-3;
+        let slope = |at: &dyn Fn(f64) -> f64| (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
+        let value = |map: Fourier<Plain>| {
+            let z = map.transform(x.view()).unwrap();
+            let weights = weights.slice(ndarray::s![.., ..z.ncols()]);
+            (&z * &weights).sum()
+        };
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-8 * (1.0 + a.abs()), "{a} {b}");
+        for pairs in [true, false] {
+            let make = |frequencies: Frequencies<Plain>| {
+                if pairs { Fourier::cos_sin(frequencies) } else { offset(frequencies, (0, 0.0)) }
+            };
+            let map = make(frequencies((0, 0, 0.0)));
+            let weights = weights.slice(ndarray::s![.., ..map.output_dim()]);
+            let found = map.pull_parameters(x.view(), weights).unwrap();
+            for j in 0..m {
+                for k in 0..3 {
+                    close(found.frequencies[[j, k]], slope(&|step| value(make(frequencies((j, k, step))))));
+                }
+                if !pairs {
+                    close(found.offsets[j], slope(&|step| value(offset(frequencies((0, 0, 0.0)), (j, step)))));
+                }
+            }
+            assert_eq!(found.offsets.len(), if pairs { 0 } else { m });
+            // Features are linear in their amplitudes.
+            let total: f64 = found.amplitudes.iter().map(|a| a * map.scale).sum();
+            close(total, value(map));
+        }
+        let complex = ComplexFourier::new(frequencies((0, 0, 0.0)));
+        let cotangents =
+            Array2::from_shape_fn((6, m), |(i, j)| num_complex::Complex::new(weights[[i, j]], weights[[i, m + j]]));
+        let of_pairs = Fourier::cos_sin(frequencies((0, 0, 0.0))).pull_parameters(x.view(), weights.view()).unwrap();
+        assert_eq!(complex.pull_parameters(x.view(), cotangents.view()).unwrap(), of_pairs);
+        assert!(complex.pull_parameters(x.view(), cotangents.slice(ndarray::s![..5, ..])).is_err());
+        assert!(
+            Fourier::cos_sin(frequencies((0, 0, 0.0)))
+                .pull_parameters(x.view(), weights.slice(ndarray::s![.., ..3]))
+                .is_err()
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Scales;
 use crate::error::{Error, Result};
-use crate::feature::{FeatureMap, MaclaurinKernel, Spec};
+use crate::feature::{CompressiveSpec, FeatureMap, FourierSpec, MaclaurinKernel, PositiveSpec, Spec};
 use crate::kernel::{self, AnyKernel};
 use crate::parameter::{Entry, Parameter, Purpose, Value};
 use crate::preprocess::LengthScale;
@@ -45,34 +45,28 @@ impl Inlet {
     pub(crate) fn new(spec: &Spec, inputs: usize, scales: Scales) -> Result<Self> {
         let mut inlet = Inlet::of(Of::Map(spec.clone()), inputs);
         let mut unit = spec.clone();
-        let per_input = match &mut unit {
-            Spec::Fourier(unit) => {
-                inlet.start = std::mem::replace(&mut unit.length_scale, 1.0.into());
-                Some(true)
-            }
-            Spec::Positive(unit) => {
-                inlet.start = std::mem::replace(&mut unit.length_scale, 1.0).into();
-                Some(false)
-            }
-            Spec::Compressive(unit) => {
-                inlet.start = std::mem::replace(&mut unit.length_scale, 1.0.into());
-                Some(false)
+        let has_scales = match &mut unit {
+            Spec::Fourier(FourierSpec { length_scale, .. })
+            | Spec::Positive(PositiveSpec { length_scale, .. })
+            | Spec::Compressive(CompressiveSpec { length_scale, .. }) => {
+                inlet.start = std::mem::replace(length_scale, 1.0.into());
+                true
             }
             Spec::Maclaurin(unit) => match unit.kernel {
                 MaclaurinKernel::Gaussian | MaclaurinKernel::Exponential => {
                     inlet.start = std::mem::replace(&mut unit.length_scale, 1.0.into());
                     inlet.centre = unit.resolved.as_mut().and_then(|resolved| resolved.centre.take());
                     unit.center = false;
-                    Some(true)
+                    true
                 }
                 MaclaurinKernel::Polynomial => {
                     // Without a constant gamma and the signal are the same.
                     if unit.coef0 > 0.0 && unit.gamma > 0.0 && unit.degree > 0 {
                         inlet.gamma = Some(Gamma { start: unit.gamma, base: unit.gamma });
                     }
-                    None
+                    false
                 }
-                MaclaurinKernel::Coefficients(_) => None,
+                MaclaurinKernel::Coefficients(_) => false,
             },
             Spec::Polynomial(unit) => {
                 if unit.coef0 > 0.0 && unit.gamma > 0.0 && unit.degree > 0 {
@@ -80,7 +74,7 @@ impl Inlet {
                     inlet.constant = Some(("coef0", unit.coef0));
                     (unit.gamma, unit.coef0) = (1.0, 0.0);
                 }
-                None
+                false
             }
             Spec::Optical(unit) => {
                 let plain = unit.binarize.is_none() && unit.encoding.is_none();
@@ -88,13 +82,13 @@ impl Inlet {
                     inlet.constant = Some(("bias", unit.bias));
                     unit.bias = 0.0;
                 }
-                None
+                false
             }
-            _ => None,
+            _ => false,
         };
         inlet.unit = Of::Map(unit);
         let title = spec.entry().title;
-        inlet.moving(per_input, scales, title)
+        inlet.moving(has_scales, scales, title)
     }
 
     fn of(given: Of, inputs: usize) -> Inlet {
@@ -120,13 +114,13 @@ impl Inlet {
     ) -> Result<Self> {
         length_scale.check(inputs)?;
         let mut inlet = Inlet::of(Of::Kernel(kernel.clone()), inputs);
-        let mut per_input = None;
+        let mut has_scales = false;
         let mut unit = kernel.clone();
         inlet.start = length_scale.clone();
         if let Some(scale) = length_scale_of(kernel) {
             unit = at_scale(kernel, 1.0)?;
             inlet.start = times(length_scale, scale);
-            per_input = Some(true);
+            has_scales = true;
         }
         match kernel {
             AnyKernel::Polynomial(k) if k.coef0() > 0.0 && k.gamma() > 0.0 && k.degree() > 0 => {
@@ -141,21 +135,17 @@ impl Inlet {
             _ => {}
         }
         inlet.unit = Of::Kernel(unit);
-        inlet.moving(per_input, scales, kernel.entry().title)
+        inlet.moving(has_scales, scales, kernel.entry().title)
     }
 
-    /// With the scales that move, where there are some; `per_input` says whether every input may have its own.
-    fn moving(self, per_input: Option<bool>, scales: Scales, title: &str) -> Result<Self> {
+    /// With the scales that move, where there are some.
+    fn moving(self, has_scales: bool, scales: Scales, title: &str) -> Result<Self> {
         let mut inlet = self;
         inlet.start.check(inlet.inputs)?;
-        inlet.scales = match (per_input, scales) {
-            (_, Scales::Fixed) | (None, Scales::Common) => Scales::Fixed,
-            (Some(true), scales) | (Some(false), scales @ Scales::Common) => scales,
-            (Some(false), _) => {
-                let reason = format!("{title}: all columns are divided by one number; use length_scales=\"common\"");
-                return Err(Error::Unsupported { what: "length_scales", reason });
-            }
-            (None, _) => {
+        inlet.scales = match (has_scales, scales) {
+            (_, Scales::Fixed) | (false, Scales::Common) => Scales::Fixed,
+            (true, scales) => scales,
+            (false, _) => {
                 let reason = format!("{title}: no length scales; use length_scales=\"common\"");
                 return Err(Error::Unsupported { what: "length_scales", reason });
             }
@@ -393,13 +383,9 @@ impl Inlet {
         let constant = self.constant.and_then(|_| others.next()).map(|log| log.exp());
         match &mut spec {
             _ if self.free() == 0 => {}
-            Spec::Fourier(spec) => spec.length_scale = self.length_scale(point),
-            Spec::Compressive(spec) => spec.length_scale = self.length_scale(point),
-            Spec::Positive(spec) => {
-                if let LengthScale::Same(scale) = self.length_scale(point) {
-                    spec.length_scale = scale;
-                }
-            }
+            Spec::Fourier(FourierSpec { length_scale, .. })
+            | Spec::Positive(PositiveSpec { length_scale, .. })
+            | Spec::Compressive(CompressiveSpec { length_scale, .. }) => *length_scale = self.length_scale(point),
             Spec::Maclaurin(spec) => {
                 if self.scales != Scales::Fixed {
                     spec.length_scale = self.length_scale(point);

@@ -11,7 +11,7 @@ use crate::linalg::field::Field;
 use crate::preprocess::LengthScale;
 use crate::random::{Role, Seed, Stream};
 use crate::scalar::Scalar;
-use crate::variance::{Form, Weights};
+use crate::variance::{Form, Softmax, Weights};
 use ndarray::Array2;
 
 fn data(n: usize, d: usize) -> (Array2<f64>, Array2<f64>) {
@@ -37,10 +37,30 @@ fn maps() -> Vec<(Spec, bool)> {
         (FourierSpec { form: Form::Complex, ..fourier.clone() }.into(), true),
         (FourierSpec { projection: Directions::Sorf, ..fourier.clone() }.into(), false),
         (FourierSpec { length_scale: LengthScale::PerInput(vec![1.0, 2.0, 1.5]), ..fourier.clone() }.into(), false),
-        (PositiveSpec { n_components: 24, length_scale: 2.5, seed: 1, ..PositiveSpec::default() }.into(), false),
+        (PositiveSpec { n_components: 24, length_scale: 2.5.into(), seed: 1, ..PositiveSpec::default() }.into(), false),
         (
             CompressiveSpec { n_components: 24, compressed_dim: 2, length_scale: 1.2.into(), ..Default::default() }
                 .into(),
+            false,
+        ),
+        (
+            PositiveSpec {
+                n_components: 24,
+                length_scale: LengthScale::PerInput(vec![2.0, 3.0, 2.5]),
+                kind: Softmax::Hyperbolic,
+                ..PositiveSpec::default()
+            }
+            .into(),
+            false,
+        ),
+        (
+            CompressiveSpec {
+                n_components: 24,
+                compressed_dim: 2,
+                length_scale: LengthScale::PerInput(vec![1.0, 2.0, 1.5]),
+                ..Default::default()
+            }
+            .into(),
             false,
         ),
         (maclaurin.clone().into(), false),
@@ -186,8 +206,8 @@ fn parameters_that_stay_are_named() {
     // Without a constant gamma and the signal are the same.
     let homogeneous = PolynomialSpec { coef0: 0.0, ..polynomial };
     assert_eq!(names(homogeneous.into(), Scales::Common), (list(&[]), list(&["degree", "gamma", "coef0"])));
-    let positive = Spec::from(PositiveSpec::default());
-    let error = Inlet::new(&positive, 3, Scales::PerInput).unwrap_err().to_string();
+    let without = Spec::from(SphericalSpec::default());
+    let error = Inlet::new(&without, 3, Scales::PerInput).unwrap_err().to_string();
     assert!(error.contains("common"), "{error}");
 }
 
