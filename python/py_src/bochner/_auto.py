@@ -191,11 +191,11 @@ class AutoRegressor(RegressorMixin, _Auto):
     ----------
     budget : float, default=30.0
         Seconds that choosing and fitting may take on one core, about.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the draws.
     target_scale : {"auto", "log", "none"}, default="auto"
         On which scale targets are learned: logarithms of skewed positive ones if held-out rows are predicted better by them,
         logarithms, or the targets as they are. Predictions, intervals and scores are in the units of the targets.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the draws.
     n_jobs : int, default=None
         Threads; None and -1 mean all processors.
     verbose : int, default=0
