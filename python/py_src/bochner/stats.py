@@ -103,9 +103,9 @@ class TestResult:
 
     def __str__(self) -> str:
         low, high = self.interval
-        answer = "very probably not" if self.significant(0.01) else "probably not" if self.significant() else "nothing speaks against it"
+        doubted = "Very probably not." if self.significant(0.01) else "Probably not."
         lines = [
-            f"{self.question} {answer.capitalize()}.",
+            f"{self.question} {doubted if self.significant() else 'Nothing speaks against it.'}",
             f"statistic {self.statistic:.4g}, p-value {self.pvalue:.4g}",
             f"{100 * self.coverage:g} % interval {low:.4g} to {high:.4g}",
             f"standard error {self.standard_error:.2g}: {math.sqrt(self.sampling_variance):.2g} from the draw of the rows, "
