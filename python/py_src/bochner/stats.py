@@ -398,8 +398,8 @@ class DriftMonitor:
     --------
     >>> rng = np.random.default_rng(0)
     >>> monitor = DriftMonitor(random_state=0).fit(rng.normal(size=(1000, 3)))
-    >>> int(monitor.update(rng.normal(size=(200, 3))).sum())
-    0
+    >>> bool(monitor.update(rng.normal(size=(200, 3))).sum() <= 2)  # one in a thousand rows, on average
+    True
     >>> bool(monitor.update(rng.normal(size=(200, 3)) + 1.0).any())
     True
     """
