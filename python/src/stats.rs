@@ -11,7 +11,7 @@ use bochner::stats::{self, Estimate, Forgetting, IndependenceTest, TwoSampleTest
 use ndarray::{Array1, ArrayView2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Rows between two looks for signals.
 const BLOCK_ROWS: usize = 8192;
@@ -29,22 +29,23 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What one call at a time may change; after an error in the middle it holds part of the rows.
-struct Owned<T>(Mutex<Option<T>>);
+struct Owned<T>(Mutex<Option<Arc<T>>>);
 
 impl<T: Clone> Owned<T> {
     fn new(value: T) -> Self {
-        Owned(Mutex::new(Some(value)))
+        Owned(Mutex::new(Some(Arc::new(value))))
     }
 
     /// Nobody waits for a lock while a job runs: it could be the thread that the job waits for.
     fn change<O>(&self, job: impl FnOnce(&mut T) -> PyResult<O>) -> PyResult<O> {
         let mut value = locked(&self.0).take().ok_or_else(busy)?;
-        let outcome = job(&mut value);
+        let outcome = job(Arc::make_mut(&mut value));
         *locked(&self.0) = Some(value);
         outcome
     }
 
-    fn copy(&self) -> PyResult<T> {
+    /// What it holds now, whatever is added later.
+    fn now(&self) -> PyResult<Arc<T>> {
         locked(&self.0).clone().ok_or_else(busy)
     }
 }
@@ -104,20 +105,20 @@ impl SampleSums {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (usize, usize, String))> {
-        let sums = slf.get().sums.copy()?;
-        Ok((slf.get_type().into_any(), (sums.dim(), sums.input_dim(), json(&sums)?)))
+        let sums = slf.get().sums.now()?;
+        Ok((slf.get_type().into_any(), (sums.dim(), sums.input_dim(), json(&*sums)?)))
     }
 
     /// Adds the rows of another part of the sample.
     fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-        let other = other.sums.copy()?;
+        let other = other.sums.now()?;
         self.sums.change(|sums| detached(py, None, None, |_| sums.merge(&other)))
     }
 
     /// Number of rows added.
     #[getter]
     fn count(&self) -> PyResult<u64> {
-        Ok(self.sums.copy()?.count())
+        Ok(self.sums.now()?.count())
     }
 }
 
@@ -163,14 +164,14 @@ impl PairSums {
 
     /// Adds the rows of another part of the sample.
     fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-        let other = other.sums.copy()?;
+        let other = other.sums.now()?;
         self.sums.change(|sums| detached(py, None, None, |_| sums.merge(&other)))
     }
 
     /// Number of rows added.
     #[getter]
     fn count(&self) -> PyResult<u64> {
-        Ok(self.sums.copy()?.count())
+        Ok(self.sums.now()?.count())
     }
 }
 
@@ -209,7 +210,7 @@ pub(crate) fn two_sample(
     n_jobs: Option<i64>,
 ) -> PyResult<Found> {
     let test = TwoSampleTest { permutations, coverage, seed };
-    let (x, y) = (x.sums.copy()?, y.sums.copy()?);
+    let (x, y) = (x.sums.now()?, y.sums.now()?);
     detached(py, n_jobs, None, |_| test.run(&x, &y)).map(told)
 }
 
@@ -246,7 +247,7 @@ pub(crate) fn differing_columns<'py>(
     n_jobs: Option<i64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let test = TwoSampleTest { seed, ..TwoSampleTest::default() };
-    let (x, y) = (x.sums.copy()?, y.sums.copy()?);
+    let (x, y) = (x.sums.now()?, y.sums.now()?);
     let found = detached(py, n_jobs, None, |_| match map.single.get() {
         Some(_) => test.columns(&map.real::<f32>()?, &x, &y),
         None => test.columns(&map.real::<f64>()?, &x, &y),
@@ -266,7 +267,7 @@ pub(crate) fn independence(
     n_jobs: Option<i64>,
 ) -> PyResult<Found> {
     let test = IndependenceTest { permutations, coverage, seed };
-    let sums = sums.sums.copy()?;
+    let sums = sums.sums.now()?;
     detached(py, n_jobs, None, |_| test.run(&sums)).map(told)
 }
 

@@ -31,9 +31,9 @@ def test_a_difference_is_found_with_its_column(samples):
 
 
 def test_the_level_is_kept(rng):
-    found = [two_sample_test(*rng.normal(size=(2, 30, 2)), n_components=16, n_permutations=19, random_state=i) for i in range(200)]
-    sides = [independence_test(*rng.normal(size=(2, 30, 2)), n_components=16, n_permutations=19, random_state=i) for i in range(200)]
-    for results in (found, sides):
+    for test in (two_sample_test, independence_test):
+        options = {"n_components": 16, "n_permutations": 19}
+        results = [test(*rng.normal(size=(2, 30, 2)), random_state=i, **options) for i in range(200)]
         # The mean is 10 and the deviation 3.1: five of them have a probability of one in a million.
         assert sum(result.significant() for result in results) <= 26
 

@@ -179,7 +179,7 @@ def kid(X: ArrayLike, Y: ArrayLike, features: FeatureTransformer | None = None) 
     sums = [_bochner.SampleSums(drawn.map_.output_dim, x.shape[1]) for _ in range(2)]
     for own, rows in zip(sums, (x, y), strict=True):
         own.push(drawn.map_, rows, n_jobs=drawn.n_jobs)
-    found = _bochner.two_sample(*sums, 1, 0.5, 0, drawn.n_jobs)
+    found = _bochner.two_sample(sums[0], sums[1], 1, 0.5, 0, drawn.n_jobs)
     return Distance(found[0], *found[4:])
 
 
