@@ -1,6 +1,6 @@
 """Times of forward and backward passes of `bochner.torch` on the CPU, beside the same written plainly in torch.
 
-    python benches/torch_modules.py [threads]
+    python benches/peers/torch_modules.py [threads]
 
 What torch is given is what a user would write: products with dense matrices for the sketch; for attention products with features, and
 for causal attention the sums over earlier keys by `cumsum`, or chunk by chunk.

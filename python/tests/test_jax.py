@@ -11,7 +11,7 @@ from bochner import FourierFeatures, OpticalFeatures, PolynomialSketch, Positive
 from bochner import jax as door
 from bochner import linear_attention, softmax_attention
 from jax.test_util import check_grads
-from nets import MAPS, METRIC, NAMES, ROWS, SCALES, fitted, near
+from nets import MAPS, METRIC, NAMES, ROWS, SCALES, fitted, near, phase
 
 jax.config.update("jax_enable_x64", True)
 
@@ -21,7 +21,7 @@ jax.config.update("jax_enable_x64", True)
 def test_every_map_has_the_draws_of_the_core(features, dtype):
     features, rows = fitted(features), ROWS.astype(dtype)
     function = door.from_map(features)
-    near(np.asarray(jax.jit(function)(rows)), features.transform(rows))
+    near(np.asarray(jax.jit(function)(rows)), features.transform(rows), phase(features))
     assert type(function).__name__ == type(features).__name__
     assert (function.in_features, function.out_features) == (4, features.transform(rows).shape[1])
 

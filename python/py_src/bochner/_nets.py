@@ -33,7 +33,7 @@ def map_from(estimator: FeatureTransformer, n_inputs: int, sample: ArrayLike | N
     specs = [json.loads(estimator._resolved(rows, seed)) for rows in (draws, 3.0 * draws + 1.0)]
     found = sorted(name for name in specs[0] if specs[0][name] != specs[1][name])
     if found:
-        names = ", ".join("the allocation" if name == "resolved" else name for name in found)
+        names = ", ".join("the allocation and the center" if name == "resolved" else name for name in found)
         raise ValueError(f"{type(estimator).__name__} finds {names} from rows: give some as sample=, or use from_map")
     return Map(json.dumps(specs[0]), n_inputs, "float64", estimator._complex_output(), n_jobs=estimator.n_jobs)
 

@@ -192,7 +192,7 @@ class FeatureModule(nn.Module):
     def length_scale(self) -> Tensor:
         """The length scale that is learned; the metric, where that is."""
         if self._learned is None:
-            raise AttributeError("length_scale: this module learns none; what is fixed stands in spec")
+            raise ValueError("length_scale: this module learns none; what is fixed stands in spec")
         found: Tensor = getattr(self, self._learned)
         return found if self._learned == "metric" else found.exp()
 
