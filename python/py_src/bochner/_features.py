@@ -19,11 +19,11 @@ _LENGTH_SCALE = {"length_scale_": ("float or list of float", "Length scale used.
 _PROJECTION = {"projection_": ("str", "Projection used.")}
 
 
-class Waves(FeatureTransformer):
-    """Features that are cosines and sines."""
+class Waves:
+    """What features that are cosines and sines have besides."""
 
     def pullback_parameters(
-        self, X: ArrayLike, cotangents: ArrayLike
+        self: Any, X: ArrayLike, cotangents: ArrayLike
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Gradients in features taken back to what the features are made of, summed over rows.
 
@@ -49,7 +49,7 @@ class Waves(FeatureTransformer):
         return frequencies, np.asarray(amplitudes), np.asarray(offsets)
 
 
-class FourierFeatures(_signatures.FourierMap, Waves):
+class FourierFeatures(_signatures.FourierMap, Waves, FeatureTransformer):
     r"""Random Fourier features of a shift-invariant kernel.
 
     With frequencies drawn from the kernel's spectrum, the cosines and sines of a row's projections on them have
@@ -272,7 +272,7 @@ class MaclaurinFeatures(_signatures.MaclaurinMap, FeatureTransformer):
         return 2 if self.allocation == "optimized" else super()._rows_needed()
 
 
-class LearnedFourierFeatures(_signatures.LearnedFourierMap, Waves):
+class LearnedFourierFeatures(_signatures.LearnedFourierMap, Waves, FeatureTransformer):
     r"""Fourier features whose frequencies are learned from rows with targets.
 
     Scales of columns, a mixture of kernels and then frequencies themselves follow the gradient of held-out error; a fifth of

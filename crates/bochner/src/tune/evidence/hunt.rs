@@ -103,8 +103,10 @@ const ROUNDS: usize = 3;
 /// Log likelihoods per observation that differ by less are those of the same place.
 const SAME: f64 = 2e-4;
 
-/// The least relevance of an input, of that of the most relevant one.
-const LEAST_RELEVANCE: f64 = 0.02;
+/// The least relevance of an input, of that of the most relevant one. The evidence of smaller ones is larger at once, but their
+/// slopes fall with the square: an input that matters a little, and was thought not to, is never found again. On pumadyn32nm
+/// climbs from 0.02 ended at an error of 0.275, without the third and fourth input, and climbs from 0.1 at 0.205.
+const LEAST_RELEVANCE: f64 = 0.1;
 
 /// A place to begin, with its likeliest variances.
 #[derive(Debug, Clone)]
