@@ -82,7 +82,7 @@ def tool(file):
     return module
 
 
-def test_pages_of_commands_show_the_help_of_the_the_program():
+def test_pages_of_commands_show_the_help_of_the_program():
     pages = tool("command_pages")
     here = the_program()
     commands = pages.commands(here)
