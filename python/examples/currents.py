@@ -25,8 +25,8 @@ def current(X):
 
 # A file of buoys, as somebody else would send it.
 rng = np.random.default_rng(3)
-places = rng.uniform(-25, 25, size=(250, 2))
-speeds = current(places) + 0.03 * rng.normal(size=(250, 2))
+places = rng.uniform(-25, 25, size=(150, 2))
+speeds = current(places) + 0.03 * rng.normal(size=(150, 2))
 with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
     pd.DataFrame(np.c_[places, speeds], columns=["east", "north", "u", "v"]).to_csv(file.name, index=False)
     buoys = pd.read_csv(file.name)
@@ -34,7 +34,7 @@ with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
 # %%
 # Length scale, share of the curl-free part, signal and noise are those at which the buoys are likeliest.
 
-model = OperatorGPRegressor("helmholtz", 512, length_scale="median", optimizer="lbfgs", random_state=0)
+model = OperatorGPRegressor("helmholtz", 160, length_scale="median", optimizer="lbfgs", max_iter=60, random_state=0)
 model.fit(buoys[["east", "north"]], buoys[["u", "v"]])
 kernel = model.kernel_
 print(f"length scale {kernel['length_scale']:.1f} km, {kernel['curl_free']:.0%} curl-free")
