@@ -460,7 +460,7 @@ def test_slopes_in_frequencies_are_those_in_phases_times_rows(form):
         expected = (cos * in_sin - sin * in_cos).T @ X
     np.testing.assert_allclose(frequencies, expected, rtol=1e-10, atol=1e-12)
     with pytest.raises(ValueError, match="only Fourier features"):
-        _ = PositiveFeatures(8, random_state=0).fit(X).map_.pull_parameters(X, np.ones((30, 8)))
+        _ = OpticalFeatures(8, random_state=0).fit(X).map_.pull_parameters(X, np.ones((30, 8)))
 
 
 def test_pullbacks_are_refused_where_there_is_none():
