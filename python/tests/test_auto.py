@@ -57,10 +57,10 @@ def test_the_same_table_and_seed_give_the_same_file_and_it_is_the_program_s(fitt
 
 @pytest.fixture(scope="module")
 def prices():
-    """Logarithms are a sum of waves with noise of deviation 0.3: prices are skewed."""
+    """Logarithms are a sum of waves with noise of deviation 0.1: prices are skewed."""
     draws = np.random.default_rng(7)
     X = draws.normal(size=(1500, 2))
-    return X, np.exp(1.5 * np.sin(X[:, 0]) + X[:, 1] + 0.3 * draws.normal(size=1500))
+    return X, np.exp(1.5 * np.sin(X[:, 0]) + X[:, 1] + 0.1 * draws.normal(size=1500))
 
 
 def test_logarithms_of_skewed_targets_are_learned_and_mapped_back(prices, tmp_path):

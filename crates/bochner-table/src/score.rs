@@ -115,7 +115,7 @@ pub struct Against {
     /// By how much a row's loss is smaller in the mean, as a share of the linear model's: squared errors over the variance of each
     /// target, or wrong classes.
     pub gain: f64,
-    /// The difference of losses over its standard error, row by row.
+    /// The difference of errors, which are not squared, over its standard error, row by row.
     pub z: f64,
 }
 
@@ -166,15 +166,17 @@ impl Compared {
                 (0..self.truth.ncols()).map(square).sum::<f64>()
             }
         };
-        let (mut difference, mut theirs) = (Spread::default(), 0.0);
+        let (mut difference, mut mine, mut theirs) = (Spread::default(), 0.0, 0.0);
         for i in 0..n {
-            let (mine, other) = (loss(&self.predicted, i), loss(&linear.predicted, i));
-            difference.push(other - mine);
-            theirs += other / n as f64;
+            let (own, other) = (loss(&self.predicted, i), loss(&linear.predicted, i));
+            // Of squares a few rows would decide: their roots are compared.
+            difference.push(other.sqrt() - own.sqrt());
+            mine += own;
+            theirs += other;
         }
         let error = (difference.squares / (n as f64 - 1.0).max(1.0) / n as f64).sqrt();
         (n > 1).then(|| Against {
-            gain: if theirs > 0.0 { difference.mean / theirs } else { 0.0 },
+            gain: if theirs > 0.0 { 1.0 - mine / theirs } else { 0.0 },
             z: if error > 0.0 { difference.mean / error } else { 0.0 },
         })
     }
@@ -296,9 +298,10 @@ mod tests {
         };
         let (good, bad) = (off(&|i| if i % 2 == 0 { 1.0 } else { -1.0 }), off(&|i| if i % 4 < 2 { 2.0 } else { -3.0 }));
         let found = good.against(&bad).unwrap();
-        // Squares 1 against 4 and 9 in turn: 5.5/6.5 less; the difference 5.5 has the deviation 2.5 √(100/99).
+        // Squares 1 against 4 and 9 in turn: 5.5/6.5 less. Errors 1 against 2 and 3: the difference 1.5 has the deviation
+        // 0.5 √(100/99).
         assert!((found.gain - 5.5 / 6.5).abs() < 1e-12);
-        assert!((found.z - 5.5 / 2.5 * 99f64.sqrt()).abs() < 1e-9, "{}", found.z);
+        assert!((found.z - 1.5 / 0.5 * 99f64.sqrt()).abs() < 1e-9, "{}", found.z);
         assert!(found.in_words().contains("clearly better than a linear model"));
         assert!(bad.against(&good).unwrap().in_words().starts_with("A linear model is clearly better"));
         assert!(good.against(&good).unwrap().in_words().contains("not clearly better"));
