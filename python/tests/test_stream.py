@@ -387,21 +387,21 @@ def test_sums_are_kept_only_where_there_are_some(table):
 
 def test_tables_of_words_dates_and_gaps_are_streamed_to_auto_estimators(table, tmp_path):
     rng = np.random.default_rng(1)
-    words = np.array(["oak", "ash", "elm"])[rng.integers(0, 3, 900)]
-    y = (words == "oak") + 0.01 * rng.normal(size=900)
-    frame = pl.DataFrame({"wood": words, "x": [None if i % 50 == 0 else float(i % 7) for i in range(900)], "y": y})
-    models = [AutoRegressor(budget=0.5, random_state=0).fit_stream(source, "y") for source in (frame, frame.lazy())]
+    words = np.array(["oak", "ash", "elm"])[rng.integers(0, 3, 300)]
+    y = (words == "oak") + 0.01 * rng.normal(size=300)
+    frame = pl.DataFrame({"wood": words, "x": [None if i % 50 == 0 else float(i % 7) for i in range(300)], "y": y})
+    models = [AutoRegressor(budget=0.2, random_state=0).fit_stream(frame.lazy(), "y")]
     frame.write_parquet(tmp_path / "a.parquet", compression="snappy")
-    models.append(AutoRegressor(budget=0.5, random_state=0).fit_stream(tmp_path / "a.parquet", ["y"]))
+    models.append(AutoRegressor(budget=0.2, random_state=0).fit_stream(tmp_path / "a.parquet", ["y"]))
     half = tmp_path / "half"
     half.mkdir()
-    frame[:450].write_parquet(half / "a.parquet")
-    frame[450:].write_parquet(half / "b.parquet")
-    models.append(AutoRegressor(budget=0.5, random_state=0).fit_stream(half))
+    frame[:150].write_parquet(half / "a.parquet")
+    frame[150:].write_parquet(half / "b.parquet")
+    models.append(AutoRegressor(budget=0.2, random_state=0).fit_stream(half))
     new = pd.DataFrame({"wood": ["oak", "elm"], "x": [1.0, 2.0]})
     for model in models:
         assert np.allclose(model.predict(new), models[0].predict(new)) and abs(model.predict(new)[0] - 1) < 0.2
-    classes = AutoClassifier(budget=0.5, random_state=0).fit_stream(frame.drop("y").drop_nulls(), "wood")
+    classes = AutoClassifier(budget=0.2, random_state=0).fit_stream(frame.drop("y").drop_nulls(), "wood")
     assert set(classes.classes_) == {"oak", "ash", "elm"}
     with pytest.raises(TypeError, match="Arrow stream"):
         AutoRegressor().fit_stream([(np.ones((2, 2)), np.ones(2))])
