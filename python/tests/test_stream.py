@@ -119,6 +119,20 @@ def test_every_source_gives_the_same_bits(table, tmp_path):
         assert np.array_equal(fitted.predict(X[:50]), expected), name
 
 
+def test_files_of_many_batches_are_read_to_their_end(table, tmp_path):
+    # A reader hands over 16,384 rows or more at once.
+    rows = pa.concat_tables([table.drop_columns(["kind"])] * 6)
+    pq.write_table(rows, tmp_path / "t.parquet", row_group_size=5000)
+    rows.to_pandas().to_csv(tmp_path / "t.csv", index=False)
+    model = clone(MODELS[0]).set_params(keep_sums=True)
+    expected = clone(model).fit_stream(rows)
+    for source in ("t.parquet", "t.csv"):
+        fitted = clone(model).fit_stream(tmp_path / source)
+        assert fitted.sums_.count == 6 * N
+        assert np.array_equal(fitted.predict(rows_of(table)[:50]), expected.predict(rows_of(table)[:50]))
+        assert sum(batch.num_rows for batch in fitted.predict_stream(tmp_path / source)) == 6 * N
+
+
 def test_duckdb_relations_are_read(table):
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.sql("select a, b, c, y from t", connection=_connected(duckdb, table))
