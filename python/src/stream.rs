@@ -128,7 +128,9 @@ impl FileRows {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
         let next = py.detach(|| {
             let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-            if let State::Waiting(data) = std::mem::replace(&mut *rows, State::Ended) {
+            if matches!(*rows, State::Waiting(_))
+                && let State::Waiting(data) = std::mem::replace(&mut *rows, State::Ended)
+            {
                 let (out, batches) = sync_channel(AHEAD);
                 std::thread::spawn(move || {
                     let ended = send(&data, &out);

@@ -57,11 +57,10 @@ def data():
 
 @pytest.fixture(scope="module")
 def frame(session, data):
-    """Four partitions: most rows in one, and one without any."""
-    table = session.createDataFrame(data).coalesce(1)
-    skewed = table.filter(F.col("a") < 1.0).union(table.filter(F.col("a") >= 1.0)).union(table.filter(F.col("a") > 100.0))
-    frame = skewed.union(table.limit(0).repartition(1)).cache()
-    assert frame.rdd.getNumPartitions() >= 3
+    """Four partitions: most rows in one, and at least two without any."""
+    place = F.when(F.col("a") < 1.0, 0).otherwise(1)
+    frame = session.createDataFrame(data).repartition(4, place).cache()
+    assert frame.rdd.getNumPartitions() == 4
     return frame
 
 

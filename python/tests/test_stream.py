@@ -119,6 +119,20 @@ def test_every_source_gives_the_same_bits(table, tmp_path):
         assert np.array_equal(fitted.predict(X[:50]), expected), name
 
 
+def test_files_of_many_batches_are_read_to_their_end(table, tmp_path):
+    # A reader hands over 16,384 rows or more at once.
+    rows = pa.concat_tables([table.drop_columns(["kind"])] * 6)
+    pq.write_table(rows, tmp_path / "t.parquet", row_group_size=5000)
+    rows.to_pandas().to_csv(tmp_path / "t.csv", index=False)
+    model = clone(MODELS[0]).set_params(keep_sums=True)
+    expected = clone(model).fit_stream(rows)
+    for source in ("t.parquet", "t.csv"):
+        fitted = clone(model).fit_stream(tmp_path / source)
+        assert fitted.sums_.count == 6 * N
+        assert np.array_equal(fitted.predict(rows_of(table)[:50]), expected.predict(rows_of(table)[:50]))
+        assert sum(batch.num_rows for batch in fitted.predict_stream(tmp_path / source)) == 6 * N
+
+
 def test_duckdb_relations_are_read(table):
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.sql("select a, b, c, y from t", connection=_connected(duckdb, table))
@@ -387,21 +401,21 @@ def test_sums_are_kept_only_where_there_are_some(table):
 
 def test_tables_of_words_dates_and_gaps_are_streamed_to_auto_estimators(table, tmp_path):
     rng = np.random.default_rng(1)
-    words = np.array(["oak", "ash", "elm"])[rng.integers(0, 3, 900)]
-    y = (words == "oak") + 0.01 * rng.normal(size=900)
-    frame = pl.DataFrame({"wood": words, "x": [None if i % 50 == 0 else float(i % 7) for i in range(900)], "y": y})
-    models = [AutoRegressor(budget=0.5, random_state=0).fit_stream(source, "y") for source in (frame, frame.lazy())]
+    words = np.array(["oak", "ash", "elm"])[rng.integers(0, 3, 300)]
+    y = (words == "oak") + 0.01 * rng.normal(size=300)
+    frame = pl.DataFrame({"wood": words, "x": [None if i % 50 == 0 else float(i % 7) for i in range(300)], "y": y})
+    models = [AutoRegressor(budget=0.2, random_state=0).fit_stream(frame.lazy(), "y")]
     frame.write_parquet(tmp_path / "a.parquet", compression="snappy")
-    models.append(AutoRegressor(budget=0.5, random_state=0).fit_stream(tmp_path / "a.parquet", ["y"]))
+    models.append(AutoRegressor(budget=0.2, random_state=0).fit_stream(tmp_path / "a.parquet", ["y"]))
     half = tmp_path / "half"
     half.mkdir()
-    frame[:450].write_parquet(half / "a.parquet")
-    frame[450:].write_parquet(half / "b.parquet")
-    models.append(AutoRegressor(budget=0.5, random_state=0).fit_stream(half))
+    frame[:150].write_parquet(half / "a.parquet")
+    frame[150:].write_parquet(half / "b.parquet")
+    models.append(AutoRegressor(budget=0.2, random_state=0).fit_stream(half))
     new = pd.DataFrame({"wood": ["oak", "elm"], "x": [1.0, 2.0]})
     for model in models:
         assert np.allclose(model.predict(new), models[0].predict(new)) and abs(model.predict(new)[0] - 1) < 0.2
-    classes = AutoClassifier(budget=0.5, random_state=0).fit_stream(frame.drop("y").drop_nulls(), "wood")
+    classes = AutoClassifier(budget=0.2, random_state=0).fit_stream(frame.drop("y").drop_nulls(), "wood")
     assert set(classes.classes_) == {"oak", "ash", "elm"}
     with pytest.raises(TypeError, match="Arrow stream"):
         AutoRegressor().fit_stream([(np.ones((2, 2)), np.ones(2))])

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from bochner import _bochner, _stream
 from bochner._catalogue import Documented
 from bochner._checks import changing, check_rows, forget, seed_of
-from bochner._files import load
+from bochner._files import _numbered, load
 
 _TARGET = "target"
 
@@ -107,7 +107,10 @@ class _Auto(Documented, BaseEstimator):
         with changing(self, "fit"), tempfile.TemporaryDirectory() as folder:
             forget(self)
             self._fit_file(_stream.as_file(source, folder), target if isinstance(target, str) else ",".join(target))
-            self.n_features_in_ = len(self.model_.preparation_.names)
+            names = self.model_.preparation_.names
+            self.n_features_in_ = len(names)
+            if names != _numbered(len(names)):
+                self.feature_names_in_ = np.array(names, dtype=object)
             return self._after()
 
     def _after(self) -> Self:

@@ -259,14 +259,15 @@ class ModelEstimator(Estimator[Any]):
 
     def __init__(self, model: Any, features: Sequence[str], target: str = "y", prediction: str = "prediction") -> None:
         super().__init__()
-        self.model, self.features, self.target, self.prediction = model, list(features), target, prediction
+        # Parameters of the model have the other names.
+        self._model, self._columns, self._target, self._prediction = model, list(features), target, prediction
         for name in model.get_params(deep=False):
             setattr(self, name, Param(self, name, f"{name} of {type(model).__name__}", typeConverter=TypeConverters.identity))
 
     def _fit(self, dataset: Any) -> FittedModel:
         told = {param.name: value for param, value in self.extractParamMap().items()}
-        model = clone(self.model).set_params(**told)
-        return FittedModel(fit(model, dataset, self.features, self.target), self.features, self.prediction)
+        model = clone(self._model).set_params(**told)
+        return FittedModel(fit(model, dataset, self._columns, self._target), self._columns, self._prediction)
 
 
 class FittedModel(Model):
