@@ -61,7 +61,7 @@ def batch(of, starts):
 
 model = Model()
 optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-for step in range(150):
+for _ in range(150):
     x, following = batch(train, torch.randint(len(train) - LENGTH, (16,)))
     optimizer.zero_grad()
     F.cross_entropy(model(x).flatten(0, 1), following.flatten()).backward()

@@ -14,7 +14,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from bochner._base import FeatureTransformer

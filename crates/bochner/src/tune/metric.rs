@@ -366,7 +366,7 @@ impl Units {
     }
 
     fn of_targets(&self, targets: Array2<f64>) -> Array2<f64> {
-        (targets - &ndarray::aview1(&self.means)) / self.spread
+        (targets - ndarray::aview1(&self.means)) / self.spread
     }
 }
 

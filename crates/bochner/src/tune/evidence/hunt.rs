@@ -476,7 +476,7 @@ fn paired_relevances(base: &Array2<f64>, heads: &[Head]) -> Option<Vec<f64>> {
 /// Coefficients of a linear model of columns over their deviations.
 fn linear_relevances(base: &Array2<f64>, heads: &[Head]) -> Option<Vec<f64>> {
     let (n, d) = base.dim();
-    let centred = (base - &base.mean_axis(Axis(0))?) / &ndarray::aview1(&deviations(base));
+    let centred = (base - &base.mean_axis(Axis(0))?) / ndarray::aview1(&deviations(base));
     let mut gram = Lower::<f64>::zeros(d).ok()?;
     let rows = centred.as_standard_layout();
     gram.add_gram(crate::linalg::Tile::new(rows.as_slice()?, n, d), &mut Workspace::new());
