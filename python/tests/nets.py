@@ -1,5 +1,8 @@
 """What the tests of the doors to torch and JAX share: fitted features of every map, and how near draws must be."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 from bochner import *  # noqa: F403
 from bochner._features import CLASSES
@@ -56,3 +59,14 @@ def near(found, expected, phase=0.0):
     bound = max(1e-6, phase * np.finfo(np.float32).eps) if single else 1e-12
     assert found.dtype == expected.dtype and found.shape == expected.shape
     assert np.linalg.norm(found - expected, axis=-1).max() <= bound * np.linalg.norm(expected, axis=-1).max()
+
+
+def run_guide(of_jax):
+    """Runs the blocks of the guide's page about networks that are about JAX, or those that are about torch."""
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "networks.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    assert len(blocks) == 5
+    names = {}
+    for block in blocks:
+        if ("import jax" in block) == of_jax:
+            exec(block, names)

@@ -11,7 +11,7 @@ from bochner import FourierFeatures, OpticalFeatures, PolynomialSketch, Positive
 from bochner import jax as door
 from bochner import linear_attention, softmax_attention
 from jax.test_util import check_grads
-from nets import MAPS, METRIC, NAMES, ROWS, SCALES, fitted, near, phase
+from nets import MAPS, METRIC, NAMES, ROWS, SCALES, fitted, near, phase, run_guide
 
 jax.config.update("jax_enable_x64", True)
 
@@ -154,3 +154,7 @@ def test_what_does_not_fit_is_refused():
 def test_importing_bochner_imports_neither_torch_nor_jax():
     code = "import sys, bochner; sys.exit(bool({'torch', 'jax'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_the_guide_runs():
+    run_guide(of_jax=True)

@@ -13,7 +13,7 @@ import torch
 from bochner import FourierFeatures, OpticalFeatures, PolynomialSketch, PositiveFeatures, compact_bilinear_pooling
 from bochner import linear_attention, softmax_attention
 from bochner import torch as door
-from nets import MAPS, METRIC, NAMES, ROWS, SCALES, fitted, near, phase
+from nets import MAPS, METRIC, NAMES, ROWS, SCALES, fitted, near, phase, run_guide
 from torch.autograd import gradcheck, gradgradcheck
 
 X = torch.from_numpy(ROWS)
@@ -240,3 +240,7 @@ def test_example_trains(path):
 
 def test_examples_in_docstrings_give_what_they_show():
     assert doctest.testmod(door, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+
+
+def test_the_guide_runs():
+    run_guide(of_jax=False)
