@@ -24,7 +24,7 @@ const BLOCKS: usize = 16;
 /// Groups of rows that are left out in turn.
 const LEFT_OUT: usize = 20;
 
-/// Bytes of features made at once.
+/// Rows whose features are made at once.
 const PIECE_ROWS: usize = 1024;
 
 /// Are the two sides of every row independent? A permutation test of the squared norm of the cross-covariance of features,
