@@ -224,7 +224,7 @@ fn energy(run: &Run<'_>, label: &str) -> Outcome<Option<String>> {
         format!(
             "energy, {label}: the published {spherical} and {maclaurin} are worse than the {:.2} of a constant with the variance of the \
              targets, for which neither target of the data set nor another unit of it accounts. A noise variance of 2^{} gives {:.2} \
-             whatever is predicted: a regularisation chosen far too large explains the numbers, nothing else that was tried does.",
+             whatever is predicted: a regularisation chosen far too large may be the reason; nothing else that was tried comes near.",
             at(variance),
             noise.log2(),
             at(noise)
