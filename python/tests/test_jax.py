@@ -141,7 +141,7 @@ def test_what_does_not_fit_is_refused():
         door.from_map(FourierFeatures(4))
     with pytest.raises(ValueError, match="FourierFeatures finds length_scale from rows: give some as sample="):
         door.FourierFeatures(4, length_scale="median")
-    with pytest.raises(ValueError, match="finds the allocation from rows"):
+    with pytest.raises(ValueError, match="finds the allocation and the center from rows"):
         door.MaclaurinFeatures(4, n_components=33)
     with pytest.raises(ValueError, match="finds gain from rows"):
         door.OpticalFeatures(4, camera_bits=4)
