@@ -74,15 +74,16 @@ fn page(name: &str, arguments: &[&str], page: &str, plots: usize) {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+// Two plots, and one of every column that counts.
 #[test]
 fn the_page_of_a_classification_shows_its_choices_and_its_classes() {
-    page("classes", &["fit", "data.csv", "--target", "kind", "--budget", "1", "--report", "p.html"], "p.html", 2);
+    page("classes", &["fit", "data.csv", "--target", "kind", "--budget", "1", "--report", "p.html"], "p.html", 5);
 }
 
 #[test]
 fn the_page_of_a_regression_shows_its_choices_and_its_errors() {
     let arguments = ["fit", "data.csv", "--target", "size", "--drop", "kind", "--budget", "1", "--report", "p.html"];
-    page("numbers", &arguments, "p.html", 2);
+    page("numbers", &arguments, "p.html", 4);
 }
 
 #[test]

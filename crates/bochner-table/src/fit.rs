@@ -508,6 +508,7 @@ fn train<R: Element>(
         && !pipeline.targets.is_empty()
         && kind.has_sums()
         && !kind.answers.deviations
+        && constraints.memory.is_none_or(|memory| choose::logarithms_need::<R>() <= memory)
         && others.columns().into_iter().all(|target| TargetScale::is_skewed(&target.to_vec()));
     if skewed {
         let mut with = pipeline.clone();

@@ -26,13 +26,13 @@ use crate::model::TableModel;
 use crate::pipeline::Prepared;
 use crate::progress::Watch;
 use crate::read::{Data, Element};
-use bochner::Model;
 use bochner::catalogue::Task;
 use bochner::model::Sums;
 use bochner::persist::Stored;
 use bochner::random::Seed;
 use bochner::rows::RowSource;
 use bochner::scalar::Real;
+use bochner::{Error, Model};
 
 /// A model after its rows have changed.
 #[derive(Debug)]
@@ -106,7 +106,18 @@ fn changed<R: Element>(
     }
     drop(progress);
     let (rows, cancellation) = (sums.count(), sums.cancellation());
-    let mut solved: Model = interrupt::stoppable(|| Ok(job.finish_keeping(sums, true)?))?;
+    let solve = || {
+        job.finish_keeping(sums, true).map_err(|error| match error {
+            // Sums of rows that were there leave sums of squares.
+            Error::NotPositiveDefinite { .. } if forget => Failure::Failed(
+                "what is left are no sums of rows: only rows that were added before, with the same targets, can be \
+                 taken back"
+                    .into(),
+            ),
+            error => error.into(),
+        })
+    };
+    let mut solved: Model = interrupt::stoppable(solve)?;
     if let Some(calibration) = model.model.calibration()? {
         solved.attach(bochner::model::Calibration::NAME, &calibration)?;
     }

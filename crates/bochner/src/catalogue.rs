@@ -73,7 +73,7 @@ pub fn operator_kernels() -> impl Iterator<Item = &'static Entry> {
 /// ```
 /// use bochner::catalogue;
 /// let sure: Vec<&str> = catalogue::models().filter(|model| model.answers.deviations).map(|model| model.entry.name).collect();
-/// assert_eq!(sure, ["gp_regressor", "local_gp", "exact_gp_regressor"]);
+/// assert_eq!(sure, ["gp_regressor", "local_gp", "operator_gp", "exact_gp_regressor"]);
 /// ```
 pub fn models() -> impl Iterator<Item = &'static ModelEntry> {
     crate::model::KINDS.iter()

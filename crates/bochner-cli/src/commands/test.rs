@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bochner test january.csv june.csv                     are the rows of both alike, and if not, which columns differ?
+  bochner test january.csv june.csv                   are both alike, or which columns differ?
   bochner test old.parquet new.parquet --drop id --json | jq .pvalue
   bochner test a.npy b.npy --kernel laplacian --features 4096
-  bochner test people.csv --x age,height --y income     do the columns on both sides depend on each other?")]
+  bochner test people.csv --x age,height --y income   do the sides depend on each other?")]
 pub(crate) struct Args {
     #[arg(help = bochner_table::read::help())]
     data: PathBuf,

@@ -16,7 +16,7 @@ pub(crate) use folds::Fold;
 pub use folds::Folds;
 pub(crate) use learned::{learned, steps as learning_steps};
 pub(crate) use linear::linear;
-pub(crate) use logarithm::{SECONDS as LOGARITHM_SECONDS, compare_logarithms};
+pub(crate) use logarithm::{SECONDS as LOGARITHM_SECONDS, compare_logarithms, need as logarithms_need};
 pub(crate) use refine::refine;
 
 use crate::failure::{Failure, Outcome, with_remedy};

@@ -52,7 +52,11 @@ pub(crate) fn refine<R: Real>(
     let (held, labels) = part(held_out, REFINED_ROWS / 4);
     let smaller = match &choice.description {
         Description::Map(spec) => {
-            let few = spec.n_components().min(REFINED_FEATURES);
+            // Learned waves are all there are: fewer cannot be drawn.
+            let few = match spec {
+                Spec::LearnedFourier(_) => spec.n_components(),
+                _ => spec.n_components().min(REFINED_FEATURES),
+            };
             Description::Map(spec.redrawn(few, constraints.seed.number()).resolve(rows.mapv(Real::to_f64).view())?)
         }
         other => other.clone(),

@@ -505,7 +505,7 @@ impl<T: Scalar> Gram<T> {
     /// use bochner::accumulate::Gram;
     /// use ndarray::{array, s};
     /// let (features, targets) = (array![[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]], array![[1.0], [0.5], [2.0]]);
-    /// let (mut gram, mut gone) = (Gram::new(2, 1)?, Gram::new(2, 1)?);
+    /// let (mut gram, mut gone) = (Gram::<f64>::new(2, 1)?, Gram::new(2, 1)?);
     /// gram.push(features.view(), targets.view(), None)?;
     /// gone.push(features.slice(s![..1, ..]), targets.slice(s![..1, ..]), None)?;
     /// gram.forget(gone)?;
