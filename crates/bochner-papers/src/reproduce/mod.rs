@@ -582,7 +582,9 @@ mod tests {
             let text = text.split("#[cfg(test)]").next().unwrap();
             assert!(!text.contains("::Auto"), "{file} leaves the choice of a map to the library");
             for (spec, fields) in PINNED {
-                for literal in text.split(&format!("{spec} {{")).skip(1) {
+                let opening = format!("{spec} {{");
+                for (start, _) in text.match_indices(&opening) {
+                    let literal = &text[start + opening.len()..];
                     let mut depth = 1;
                     let end = literal.char_indices().find_map(|(at, letter)| {
                         depth += i32::from(letter == '{') - i32::from(letter == '}');

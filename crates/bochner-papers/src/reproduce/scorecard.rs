@@ -477,10 +477,10 @@ mod tests {
         };
         assert!(why(Kept { fingerprint: "old".into(), ..fresh() }).starts_with("stale"));
         assert_eq!(why(Kept { lacking: vec!["half of the images".into()], ..fresh() }), "half of the images");
-        let svm = kept("compressive-mnist", &[("training rows", "6000")], &[("accuracy linear", 90.0)]);
+        let svm = kept("compressive-mnist", &[("training rows", "6000")], &[("accuracy linear m = 50", 90.0)]);
         let card = Scorecard::of(vec![svm], None);
         let expected = Verdict::Apart("training rows: 6,000 instead of 60,000".into());
-        assert_eq!(verdict(&card, "accuracy linear"), expected);
+        assert_eq!(verdict(&card, "accuracy linear m = 50"), expected);
     }
 
     #[test]
