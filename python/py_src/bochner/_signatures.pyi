@@ -271,7 +271,7 @@ class SviClassifierModel:
 
 class OperatorRidgeModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
-    kernel: Literal["decomposable", "curl_free", "divergence_free"] | OperatorKernel
+    kernel: Literal["decomposable", "curl_free", "divergence_free", "helmholtz"] | OperatorKernel
     length_scale: float | Literal["median"]
     A: ArrayLike | Literal["covariance"] | Literal["learned"] | None
     n_components: int
@@ -283,7 +283,7 @@ class OperatorRidgeModel:
     keep_sums: bool
     n_jobs: int | None
     verbose: int
-    def __init__(self, kernel: Literal["decomposable", "curl_free", "divergence_free"] | OperatorKernel = "decomposable", *, length_scale: float | Literal["median"] = 1.0, A: ArrayLike | Literal["covariance"] | Literal["learned"] | None = None, n_components: int = 1024, alpha: float = 1.0, solver: Literal["auto", "stein", "cholesky", "cg", "lbfgs", "sgd"] = "auto", projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto", fit_intercept: bool = True, random_state: RandomState = None, keep_sums: bool = False, n_jobs: int | None = None, verbose: int = 0) -> None: ...
+    def __init__(self, kernel: Literal["decomposable", "curl_free", "divergence_free", "helmholtz"] | OperatorKernel = "decomposable", *, length_scale: float | Literal["median"] = 1.0, A: ArrayLike | Literal["covariance"] | Literal["learned"] | None = None, n_components: int = 1024, alpha: float = 1.0, solver: Literal["auto", "stein", "cholesky", "cg", "lbfgs", "sgd"] = "auto", projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto", fit_intercept: bool = True, random_state: RandomState = None, keep_sums: bool = False, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class OperatorRidgeClassifierModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -300,6 +300,26 @@ class OperatorRidgeClassifierModel:
     n_jobs: int | None
     verbose: int
     def __init__(self, *, length_scale: float | Literal["median"] = 1.0, A: ArrayLike | Literal["covariance"] | Literal["learned"] | None = None, coding: Literal["simplex", "one_hot"] = "simplex", n_components: int = 1024, alpha: float = 1.0, solver: Literal["auto", "stein", "cholesky", "cg", "lbfgs", "sgd"] = "auto", projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto", fit_intercept: bool = True, random_state: RandomState = None, keep_sums: bool = False, n_jobs: int | None = None, verbose: int = 0) -> None: ...
+
+class OperatorGpModel:
+    _parameters: ClassVar[tuple[Parameter, ...]]
+    kernel: Literal["decomposable", "curl_free", "divergence_free", "helmholtz"] | OperatorKernel
+    n_components: int
+    length_scale: float | ArrayLike | Literal["median"]
+    A: ArrayLike | Literal["covariance"] | None
+    noise: float
+    signal: float
+    normalize_y: bool
+    optimizer: Literal["lbfgs"] | None
+    length_scales: Literal["common", "per_input", "fixed"]
+    max_rows: int
+    max_iter: int
+    projection: Literal["auto", "gaussian", "orthogonal", "sorf"]
+    random_state: RandomState
+    keep_sums: bool
+    n_jobs: int | None
+    verbose: int
+    def __init__(self, kernel: Literal["decomposable", "curl_free", "divergence_free", "helmholtz"] | OperatorKernel = "decomposable", n_components: int = 1024, *, length_scale: float | ArrayLike | Literal["median"] = 1.0, A: ArrayLike | Literal["covariance"] | None = None, noise: float = 0.1, signal: float = 1.0, normalize_y: bool = True, optimizer: Literal["lbfgs"] | None = None, length_scales: Literal["common", "per_input", "fixed"] = "common", max_rows: int = 2000, max_iter: int = 120, projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto", random_state: RandomState = None, keep_sums: bool = False, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
 class ExactKernelRidgeModel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -351,6 +371,18 @@ class ExactOperatorRidgeModel:
     verbose: int
     def __init__(self, kernel: OperatorKernel | None = None, *, alpha: float = 1.0, n_jobs: int | None = None, verbose: int = 0) -> None: ...
 
+class OperatorFeaturesMap:
+    _parameters: ClassVar[tuple[Parameter, ...]]
+    _map_name: ClassVar[str]
+    n_components: int
+    kernel: Literal["decomposable", "curl_free", "divergence_free", "helmholtz"] | OperatorKernel
+    length_scale: float | ArrayLike | Literal["median"]
+    A: ArrayLike | None
+    projection: Literal["auto", "gaussian", "orthogonal", "sorf"]
+    random_state: RandomState
+    n_jobs: int | None
+    def __init__(self, n_components: int = 1024, *, kernel: Literal["decomposable", "curl_free", "divergence_free", "helmholtz"] | OperatorKernel = "decomposable", length_scale: float | ArrayLike | Literal["median"] = 1.0, A: ArrayLike | None = None, projection: Literal["auto", "gaussian", "orthogonal", "sorf"] = "auto", random_state: RandomState = None, n_jobs: int | None = None) -> None: ...
+
 @dataclass(frozen=True)
 class GaussianKernel:
     _parameters: ClassVar[tuple[Parameter, ...]]
@@ -366,7 +398,7 @@ class LaplacianKernel:
     length_scale: float = 1.0
     norm: Literal[1, 2] = 2
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MaternKernel:
     _parameters: ClassVar[tuple[Parameter, ...]]
     _name: ClassVar[str]
@@ -427,19 +459,25 @@ class CurlFreeKernel:
     _parameters: ClassVar[tuple[Parameter, ...]]
     _name: ClassVar[str]
     _about: ClassVar[str]
-    length_scale: float = 1.0
+    length_scale: float | ArrayLike = 1.0
+    base: Literal["gaussian", "matern"] = "gaussian"
+    nu: float = 2.5
 
 @dataclass(frozen=True)
 class DivergenceFreeKernel:
     _parameters: ClassVar[tuple[Parameter, ...]]
     _name: ClassVar[str]
     _about: ClassVar[str]
-    length_scale: float = 1.0
+    length_scale: float | ArrayLike = 1.0
+    base: Literal["gaussian", "matern"] = "gaussian"
+    nu: float = 2.5
 
 @dataclass(frozen=True)
 class HelmholtzKernel:
     _parameters: ClassVar[tuple[Parameter, ...]]
     _name: ClassVar[str]
     _about: ClassVar[str]
-    length_scale: float = 1.0
+    length_scale: float | ArrayLike = 1.0
     curl_free: float = 0.5
+    base: Literal["gaussian", "matern"] = "gaussian"
+    nu: float = 2.5

@@ -212,7 +212,7 @@ pub trait FeatureMap: Debug + Send + Sync {
     /// Refuses pullbacks of maps that are constant almost everywhere, such as those of binary rows or of readings of a camera.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](crate::Error::Unsupported).
+    /// [`Error::Unsupported`].
     fn check_pullback(&self) -> Result<()> {
         Ok(())
     }
@@ -221,7 +221,7 @@ pub trait FeatureMap: Debug + Send + Sync {
     /// a tile.
     ///
     /// # Errors
-    /// [`Error::Row`](crate::Error::Row), counted from the first row of the tile.
+    /// [`Error::Row`], counted from the first row of the tile.
     fn check_tile(&self, _rows: Tile<'_, Self::Real>) -> Result<()> {
         Ok(())
     }
@@ -270,7 +270,7 @@ pub trait FeatureMap: Debug + Send + Sync {
     /// Zeros in place of the features of so many rows, for [`transform_into`](Self::transform_into).
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory), with the number of rows that would fit.
+    /// [`Error::Memory`], with the number of rows that would fit.
     fn room_for(&self, rows: usize) -> Result<Array2<Self::Output>> {
         drive::fresh(rows, self.output_dim())
     }
