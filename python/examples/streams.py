@@ -30,7 +30,7 @@ def error(model, table):
 
 
 january, february, new = month(), month(), month()
-features = FourierFeatures(256, length_scale=1.5, random_state=0)
+features = FourierFeatures(512, length_scale=1.0, random_state=0)
 
 # %%
 # A path, a folder, a pattern, a pyarrow or polars table, a DuckDB relation or an iterable of batches: rows pass by and are forgotten.

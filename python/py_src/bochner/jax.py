@@ -184,6 +184,7 @@ def from_map(features: FeatureTransformer) -> Features:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from bochner import FourierFeatures
     >>> from bochner.jax import from_map
     >>> X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
