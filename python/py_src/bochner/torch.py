@@ -192,9 +192,15 @@ class FeatureModule(nn.Module):
     def length_scale(self) -> Tensor:
         """The length scale that is learned; the metric, where that is."""
         if self._learned is None:
-            raise ValueError("length_scale: this module learns none; what is fixed stands in spec")
+            raise AttributeError
         found: Tensor = getattr(self, self._learned)
         return found if self._learned == "metric" else found.exp()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "length_scale":
+            # An error of another kind would stop programs that ask what there is, such as torch's own.
+            raise AttributeError("length_scale: this module learns none; what is fixed stands in spec")
+        return super().__getattr__(name)
 
     def forward(self, rows: Tensor) -> Tensor:
         """Features of rows of any shape (..., in_features)."""
