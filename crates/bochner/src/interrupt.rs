@@ -89,7 +89,8 @@ impl Flag {
 
     fn tell(&self, change: &dyn Fn(Option<Progress>) -> Option<Progress>) {
         if let Some(meter) = &self.meter {
-            meter.set(change);
+            // Asked behind the meter's lock: nobody is told more after the flag was raised, by other threads either.
+            meter.set(&|at| if self.raised() { at } else { change(at) });
         }
     }
 }
